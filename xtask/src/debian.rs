@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// A machine that is new installs its updates by itself: whoever else installs something is waited for, this many seconds at most.
+/// A new machine installs its updates by itself: apt waits for other installations for at most this many seconds.
 const LOCKED: &str = "DPkg::Lock::Timeout=600";
 
 /// The programs that the guides show and that their tests run, each in a package of its own name.
 const PROGRAMS: [&str; 3] = ["curl", "jq", "openssl"];
 
-/// Installs what is missing, where that is permitted.
+/// Installs the programs that are missing, where that is permitted.
 pub(crate) fn ensure_programs() -> Result<()> {
     PROGRAMS.iter().try_for_each(|program| ensure(program, program))
 }
@@ -25,19 +25,19 @@ pub(crate) fn ensure(program: &str, package: &str) -> Result<()> {
 }
 
 fn is_there(program: &str) -> bool {
-    // OpenSSL's own has no such flag.
+    // OpenSSL has no such flag.
     let word = if program == "openssl" { "version" } else { "--version" };
     succeeds(Command::new(program).arg(word))
 }
 
-/// Installs a package; says whether that worked. A machine that is new may not know what there is.
+/// Installs a package, and returns whether that worked. A new machine may have to update its list of packages first.
 pub(crate) fn install(package: &str) -> bool {
     let apt = |words: &[&str]| succeeds(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive"));
     let words = ["install", "--yes", "--quiet", "-o", LOCKED, package];
     apt(&words) || (apt(&["update", "--quiet", "-o", LOCKED]) && apt(&words))
 }
 
-/// Unpacks a package into a folder; says whether that worked. Nothing of it is installed, and nothing is started.
+/// Unpacks a package into a folder, and returns whether that worked. Nothing is installed or started.
 pub(crate) fn unpack(package: &str, folder: &Path) -> bool {
     if std::fs::create_dir_all(folder).is_err() {
         return false;
@@ -54,7 +54,7 @@ pub(crate) fn unpack(package: &str, folder: &Path) -> bool {
     packages.any(|file| succeeds(Command::new("dpkg-deb").arg("--extract").arg(file).arg(folder)))
 }
 
-/// Whether a command, of which nothing is seen, comes to a good end.
+/// Runs a command without showing its output, and returns whether it succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())

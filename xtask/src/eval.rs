@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::stages::cargo;
 
-/// How good the meter is on recorded calls: the tables, and the line that says it all.
+/// How good the meter is on recorded calls: tables, and a line that sums them up.
 pub(crate) fn usage(words: &[&str]) -> Result<()> {
     let command = ["run", "--quiet", "--release", "--package", "andon-models", "--example", "eval_usage", "--"];
     let status = cargo(&command).args(words).status()?;

@@ -1,10 +1,10 @@
-//! `cargo xtask faults`: breaks the source in every way that `faults/` knows, and sees that each is caught.
+//! `cargo xtask faults`: breaks the source in every way that `faults/` lists, and checks that each is caught.
 //!
 //! # Theory of operation
 //!
-//! A fault is a patch. All patches are applied to one [copy] of the source, which is built once; what a patch adds
-//! asks a switch whether its fault is on, and the environment of a process says which one is. So each fault is tried by
-//! running the checkers as they are: the explorer, the conformance suite of journals, the crash harness.
+//! A fault is a patch. All patches are applied to one [copy] of the source, which is built once. What a patch adds asks a switch
+//! whether its fault is on, and an environment variable says which one is. So each fault is tried by running the same checkers:
+//! the explorer, the conformance suite of journals, the crash harness.
 
 mod catch;
 mod copy;
@@ -21,7 +21,7 @@ use catch::{Catch, Checkers};
 /// How many faults are tried at a time.
 const AT_ONCE: usize = 2;
 
-/// A way to go wrong, as its file tells it.
+/// A fault, as its file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fault {
     name: String,
@@ -73,7 +73,7 @@ pub(crate) fn faults(wanted: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The names of those that were not caught by everything that their files name.
+/// The names of the faults that were missed by anything that must catch them.
 fn try_each<'a>(faults: &[&'a Fault], checkers: &Checkers) -> Vec<&'a str> {
     let (left, missed) = (Mutex::new(faults.iter()), Mutex::new(Vec::new()));
     let next = || left.lock().ok()?.next().copied();

@@ -4,17 +4,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// How long each target is fuzzed unless told.
+/// How long each target is fuzzed by default.
 const SECONDS: u32 = 60;
 
 /// The directory of the fuzz targets, seen from the root.
 const DIRECTORY: &str = "fuzz";
 
-/// Fuzzes every target for so many seconds. Fails if one finds something; the others are fuzzed all the same.
+/// Fuzzes every target for this many seconds. Fails if one finds something; the others are fuzzed all the same.
 pub(crate) fn fuzz(words: &[&str]) -> Result<()> {
     let seconds = match words {
         [] => SECONDS,
-        [seconds] => seconds.parse().with_context(|| format!("{seconds:?} is no number of seconds"))?,
+        [seconds] => seconds.parse().with_context(|| format!("{seconds:?} is not a number of seconds"))?,
         _ => bail!("`cargo xtask fuzz` takes a number of seconds and nothing else"),
     };
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn fuzz(words: &[&str]) -> Result<()> {
 fn targets() -> Result<Vec<String>> {
     let listed = cargo_fuzz(&["list", "--fuzz-dir", DIRECTORY]).output()?;
     if !listed.status.success() {
-        bail!("cargo-fuzz is not there: `cargo install cargo-fuzz`, and a nightly toolchain for it");
+        bail!("cargo-fuzz is missing: run `cargo install cargo-fuzz`, and install a nightly toolchain for it");
     }
     Ok(String::from_utf8(listed.stdout)?.lines().map(str::to_owned).collect())
 }
@@ -46,7 +46,7 @@ fn run(target: &str, seconds: u32) -> Result<bool> {
     std::fs::create_dir_all(&found)?;
     let kept = format!("{DIRECTORY}/corpus/{target}");
     let limit = format!("-max_total_time={seconds}");
-    // Unsafe code is forbidden in what is fuzzed: a sanitizer would only make it slow.
+    // What is fuzzed has no unsafe code: a sanitizer would only slow it down.
     let build = ["run", "--fuzz-dir", DIRECTORY, "--sanitizer", "none", target, &found, &kept];
     let fuzzer = ["--", &limit, "-max_len=8192", "-timeout=10"];
     Ok(cargo_fuzz(&build).args(fuzzer).status()?.success())
@@ -54,7 +54,7 @@ fn run(target: &str, seconds: u32) -> Result<bool> {
 
 fn cargo_fuzz(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    // Cargo tells the toolchain of xtask to whatever it starts; fuzzing needs another.
+    // Cargo passes xtask's toolchain on to what it starts; fuzzing needs another.
     command.env_remove("RUSTUP_TOOLCHAIN").args(["+nightly", "fuzz"]).args(arguments);
     command
 }

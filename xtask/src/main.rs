@@ -13,6 +13,7 @@ mod page;
 mod proxy;
 mod python;
 mod rooms;
+mod served;
 mod stages;
 mod surface;
 mod tests;
@@ -29,14 +30,15 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and the crash harness, and
-                     that they catch every fault; --long adds what takes longer
+                     whether they catch every fault; --long adds slower tests
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
-  crash [OPTION..]   kills the runtime on its SQLite journal, which in some lives is locked or full for a while: --kills N,
-                     --seed S, or --point POINT.. to see one round again; the last line is `N kills, V violations`
-  faults [NAME..]    breaks a copy of the source in every way that faults/ knows (or in those of these names) and sees that
-                     the explorer, the conformance suite and the crash harness catch what they must; the last line is
-                     `N faults, N caught`
+  crash [OPTION..]   kills the runtime while it writes its SQLite journal, which is sometimes locked or full for a while:
+                     --kills N, --seed S, or --point POINT.. to repeat one round; the last line is
+                     `N kills, V violations`
+  faults [NAME..]    breaks a copy of the source in every way that faults/ lists (or only in the named ways) and checks
+                     that the explorer, the conformance suite and the crash harness catch what they must; the last
+                     line is `N faults, N caught`
   mutants [--long] [OPTION..]
                      changes andon-core in one small place at a time and checks that a test notices, which takes most of an hour
                      on two cores; --long adds the gate, the pull and the settling of andon-runtime, and takes hours. Options
@@ -47,36 +49,36 @@ Commands:
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
                      in target/adk
   page [--pictures] [--web-dir FOLDER] [WORD..]
-                     the program's own page in headless Chromium (or the cases whose name contains a WORD); what it looked like
-                     is in target/page, and with --pictures in docs/pictures
+                     the program's own page in headless Chromium (or the cases whose name contains a WORD); pictures
+                     are in target/page, and with --pictures also in docs/pictures
   rooms              checks that the folders of each crate depend on each other one way, and that no file is too long
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
-  observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
+  observe            runs every query of the dashboard and the alerts on a real Prometheus that scrapes a real server
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
-  bench models [WORD..]   how fast streams of models are decoded, as a table
+  bench models [WORD..]   how fast model streams are decoded, as a table
   bench server [--long] [WORD..]
-                          what a run costs over HTTP, and how soon it stops, as a table; WORD `provider` is all with a provider
-                          in a process of its own, and --long has 100,000 runs where there are 20,000. This and the others
-                          take --markdown
+                          what a run costs over HTTP, and how soon it stops, as a table; the WORD `provider` selects what
+                          uses a provider in a process of its own, and --long uses 100,000 runs instead of 20,000.
+                          This and the others take --markdown
   bench growth [--long] [WORD..]
-                          what costs more when there is more of it: turns, pieces, calls, ids, results, sessions, runs, live
+                          how costs grow with the number of turns, pieces, calls, ids, results, sessions, runs, live runs
   bench load [--minutes N] [--to FILE]
-                          the program under load for so long, a minute unless told: memory, threads and descriptors as an SVG
+                          the program under load, for one minute by default: memory, threads and descriptors as an SVG
   bench instructions [--save]
-                          instructions of a piece, a pull, an append and a frame, held against a file; needs valgrind
+                          instructions for a piece, a pull, an append and a frame, compared with a file; needs valgrind
   bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
-  bench page [WORD..]     what the page costs in a browser: bytes, time of a core, frames from a press to its answer
+  bench page [WORD..]     what the page costs in a browser: bytes, CPU time, frames from a press to its effect
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
-                     how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
-                     .jsonl.gz); --predictions writes one line a call
-  fuzz [SECONDS]     fuzzes every decoder of a stream for so long, a minute unless told; needs a nightly toolchain and
+                     how close the meter's estimates are to what providers reported, on recorded calls (.jsonl or
+                     .jsonl.gz); --predictions writes one line per call
+  fuzz [SECONDS]     fuzzes every stream decoder, for one minute each by default; needs a nightly toolchain and
                      cargo-fuzz
-  venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
-                          ANDON_TEST_PYTHON
+  venv                    creates the Python environment that tests need, and prints the path of its Python, which some
+                          tests need in ANDON_TEST_PYTHON
   help               this text";
 
 fn main() -> ExitCode {
@@ -107,18 +109,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["crash", words @ ..] => crash::crash(words),
         ["faults", names @ ..] => faults::faults(names),
         ["mutants", words @ ..] => mutants::mutants(words),
-        ["bench", "core", words @ ..] => bench::core(words),
-        ["bench", "journal", words @ ..] => bench::journal(words),
-        ["bench", "tools", words @ ..] => bench::tools(words),
-        ["bench", "server", words @ ..] => bench::server(words),
-        ["bench", "adk", words @ ..] => bench::adk(words),
-        ["bench", "page", words @ ..] => page::bench(words),
-        ["bench", "closing", words @ ..] => bench::closing(words),
-        ["bench", "growth", words @ ..] => bench::growth(words),
-        ["bench", "load", words @ ..] => bench::load(words),
-        ["bench", "instructions", words @ ..] => bench::instructions(words),
+        ["bench", name, words @ ..] => bench::bench(name, words),
         ["eval-usage", words @ ..] => eval::usage(words),
-        ["bench", "models", words @ ..] => bench::models(words),
         ["fuzz", words @ ..] => fuzz::fuzz(words),
         ["venv"] => {
             println!("{}", python::ensure_venv()?.display());
@@ -128,6 +120,6 @@ fn run(arguments: &[String]) -> Result<()> {
             println!("{HELP}");
             Ok(())
         }
-        other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
+        other => bail!("there is no command `{}`; `cargo xtask help` lists them", other.join(" ")),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     stages.run(name, example("observed").env("ANDON_PROMETHEUS", programs))
 }
 
-/// The folder with Debian's `prometheus` and `promtool`. The package is unpacked and not installed: so nothing is started as a service.
+/// The folder with Debian's `prometheus` and `promtool`. The package is unpacked, not installed, so that no service is started.
 fn ensure_prometheus() -> Result<PathBuf> {
     if let Some(own) = std::env::var_os("ANDON_PROMETHEUS") {
         return Ok(own.into());
@@ -34,7 +34,7 @@ fn ensure_prometheus() -> Result<PathBuf> {
     }
     if !debian::unpack("prometheus", &folder) || !programs.join("promtool").exists() {
         bail!(
-            "Debian's package `prometheus` could not be unpacked; name the folder of its programs in ANDON_PROMETHEUS"
+            "Debian's package `prometheus` could not be unpacked; set ANDON_PROMETHEUS to the folder of its programs"
         );
     }
     Ok(programs)

@@ -14,8 +14,8 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
 /// Where the pictures of the docs are.
 const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pictures");
 
-/// Runs every case, or those whose name contains a word. What the page looked like is left in `target/page`; with `--pictures` the
-/// pictures of the docs are made anew as well.
+/// Runs every case, or those whose name contains a word. Pictures of the page are left in `target/page`; `--pictures` also renews
+/// those of the docs.
 pub(crate) fn page(words: &[&str]) -> Result<()> {
     let folder = target_folder().join("page");
     let mut arguments = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn page(words: &[&str]) -> Result<()> {
     script("main.py", &program()?, &folder, &arguments)
 }
 
-/// Every case, as a stage, with the program that was built with everything else.
+/// Runs every case as a stage, with the program that was built with everything else.
 pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     let name = "the page, in a browser";
     if stages.needs(name, ensure_browser()).is_none() {
@@ -38,24 +38,24 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     stages.run(name, command.env("ANDON_PROGRAM", target_folder().join("debug").join("andon")))
 }
 
-/// A browser, what drives it, and what drives that.
+/// Installs a browser, its driver, and Python, if they are missing.
 pub(crate) fn ensure_browser() -> Result<()> {
     debian::ensure("python3", "python3")?;
     debian::ensure("chromium", "chromium")?;
     debian::ensure("chromedriver", "chromium-driver")
 }
 
-/// What the page costs a browser: bytes, time, frames. The program itself is not measured, and so it is the one that tests use.
+/// What the page costs a browser: bytes, time, frames. The program itself is not measured, so it is the one that tests use.
 pub(crate) fn bench(words: &[&str]) -> Result<()> {
     script("bench.py", &program()?, &target_folder().join("page"), words)
 }
 
-/// Builds the program, and says where it is. `ANDON_PROGRAM` names another one.
+/// Builds the program, and returns its path. `ANDON_PROGRAM` names another one.
 fn program() -> Result<PathBuf> {
     if let Some(own) = std::env::var_os("ANDON_PROGRAM") {
         return Ok(own.into());
     }
-    // As the tests build it, with the features of all: so nothing is built twice.
+    // As the tests build it, with the features of the whole workspace, so that nothing is built twice.
     let mut build = cargo(&["test", "--quiet", "--workspace", "--test", "program", "--no-run"]);
     if !build.status().context("cargo cannot be started")?.success() {
         bail!("the program could not be built");
@@ -65,13 +65,13 @@ fn program() -> Result<PathBuf> {
 
 fn script(name: &str, program: &Path, folder: &Path, words: &[&str]) -> Result<()> {
     ensure_browser()?;
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     let mut command = Command::new("python3");
     on_this_machine(&mut command).env("PYTHONDONTWRITEBYTECODE", "1");
     command.arg(Path::new(SCRIPTS).join(name)).arg(program).arg(folder).args(words);
     let status = command.status().with_context(|| format!("{name} cannot be started"))?;
     if !status.success() {
-        bail!("{name} failed ({status}); what the page looked like is in {}", folder.display());
+        bail!("{name} failed ({status}); pictures of the page are in {}", folder.display());
     }
     Ok(())
 }

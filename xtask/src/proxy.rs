@@ -10,14 +10,14 @@ use crate::debian;
 use crate::python::target_folder;
 use crate::stages::{Stages, cargo};
 
-/// The tests that need nginx, alone.
+/// Runs only the tests that need nginx.
 pub(crate) fn proxy() -> Result<()> {
     let mut stages = Stages::default();
     run(&mut stages)?;
     stages.finish()
 }
 
-/// The tests that need nginx, as a stage.
+/// Runs the tests that need nginx, as a stage.
 pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     let name = "behind nginx, with TLS";
     let needed = debian::ensure_programs().and_then(|()| path_with_nginx());
@@ -26,8 +26,8 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     stages.run(name, cargo(&words).env("PATH", path))
 }
 
-/// The path of programs, with nginx on it. Where it is not installed its package is unpacked beside what is built: installing it
-/// would start a web server on this machine.
+/// The PATH, with nginx on it. If nginx is not installed, its package is unpacked below `target`: installing it would start a web
+/// server on this machine.
 fn path_with_nginx() -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folder = target_folder().join("andon-nginx");

@@ -1,5 +1,5 @@
 //! The virtual environments with the Python packages that tests need: the official MCP SDK, as a server to test against, and
-//! schemathesis, which fuzzes ours; and apart from those, because it is large and wants versions of its own, ADK.
+//! schemathesis, which fuzzes ours; and ADK, in one of its own because it is large and needs other versions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 
-/// What is installed, exactly: so what these do today they do tomorrow, and on every machine.
+/// What is installed, in exact versions, so that it behaves the same tomorrow and on every machine.
 struct Packages {
     wanted: &'static [&'static str],
-    /// The versions of all that they need.
+    /// The file with the versions of all their dependencies.
     constraints: &'static str,
 }
 
@@ -20,14 +20,14 @@ const TESTS: Packages = Packages {
     constraints: concat!(env!("CARGO_MANIFEST_DIR"), "/python/tests.txt"),
 };
 
-/// ADK, whose client and page are tested against our server, and whose server is measured beside ours.
+/// ADK, whose client and page are tested against our server, and whose server is measured next to ours.
 const ADK: Packages =
     Packages { wanted: &["google-adk==2.13.0"], constraints: concat!(env!("CARGO_MANIFEST_DIR"), "/python/adk.txt") };
 
-/// What the packages need.
+/// Checks that Python is new enough for the packages.
 const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 10))";
 
-/// The Python of the virtual environment, which is made if it is not there.
+/// The Python of the virtual environment, which is created if it is missing.
 pub(crate) fn ensure_venv() -> Result<PathBuf> {
     ensure("andon-venv", &TESTS)
 }
@@ -59,7 +59,7 @@ fn ensure(name: &str, packages: &Packages) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Where everything is built.
+/// The folder in which everything is built.
 pub(crate) fn target_folder() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()),
@@ -67,7 +67,7 @@ pub(crate) fn target_folder() -> PathBuf {
     }
 }
 
-/// Makes the environment. Debian keeps what it takes in a package of its own, which is installed where that is permitted.
+/// Creates the environment. Debian has `venv` in a package of its own, which is installed where that is permitted.
 fn make(folder: &Path) -> Result<()> {
     let venv = || {
         let mut command = Command::new("python3");

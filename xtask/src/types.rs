@@ -9,16 +9,17 @@ use crate::debian;
 use crate::python::target_folder;
 use crate::stages::{Stages, xtask};
 
-/// Another version finds other errors.
+/// Pinned, because another version finds other errors.
 const VERSION: &str = "5.9.3";
-/// Where `tsconfig.json` is, seen from the root. It is not beside the modules, because all that is there is put into the program.
+/// Where `tsconfig.json` is, seen from the root. It is not next to the modules, because everything there is embedded in the
+/// program.
 const PROJECT: &str = "xtask/page";
 
 /// Checks them, and prints what is wrong.
 pub(crate) fn types() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut check = Command::new(ensure_compiler()?);
-    // From the root, so that files are named as seen from there.
+    // From the root, so that errors name files relative to it.
     let status = check.args(["--project", PROJECT]).current_dir(root).status().context("tsc cannot be started")?;
     if !status.success() {
         bail!("the types of the page are wrong ({status})");
@@ -35,7 +36,7 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     stages.run(name, &mut xtask(&["types"])?)
 }
 
-/// TypeScript's compiler, installed below `target` if it is not there.
+/// TypeScript's compiler, installed below `target` if it is missing.
 fn ensure_compiler() -> Result<PathBuf> {
     debian::ensure("node", "nodejs")?;
     let place = target_folder().join("tools").join("typescript");
@@ -46,7 +47,7 @@ fn ensure_compiler() -> Result<PathBuf> {
         return Ok(compiler);
     }
     debian::ensure("npm", "npm")?;
-    std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be made", place.display()))?;
+    std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be created", place.display()))?;
     let mut install = Command::new("npm");
     install.args([
         "install",
@@ -65,7 +66,7 @@ fn ensure_compiler() -> Result<PathBuf> {
     Ok(compiler)
 }
 
-/// Whether this is the compiler, and of the right version.
+/// Whether this is the compiler in the right version.
 fn is_wanted(compiler: &Path) -> bool {
     let output = Command::new(compiler).arg("--version").output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == format!("Version {VERSION}"))

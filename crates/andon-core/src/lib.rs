@@ -22,6 +22,7 @@ pub mod receipt;
 pub mod standing;
 pub mod time;
 pub mod usage;
+mod words;
 
 /// The version that every persisted form written by this crate carries.
 ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::{CancelRequest, Force, Reason};
-use crate::event::{Addendum, Event, Record, Refusal};
+use crate::event::{Addendum, Event, Record, Refusal, ToolEnd};
 use crate::id::{CallId, RunId, SessionKey};
 use crate::outcome::Ending;
 use crate::progress::Phase;
@@ -34,6 +34,19 @@ pub enum Verdict {
     Leaked,
     /// It is declared to outlive the run, and went on.
     Detached,
+}
+
+impl From<ToolEnd> for Verdict {
+    fn from(end: ToolEnd) -> Self {
+        match end {
+            ToolEnd::Finished | ToolEnd::Panicked => Self::Finished,
+            ToolEnd::Cut => Self::Cut,
+            ToolEnd::Unknown => Self::Unknown,
+            ToolEnd::NeverStarted => Self::NeverStarted,
+            ToolEnd::Leaked => Self::Leaked,
+            ToolEnd::Detached => Self::Detached,
+        }
+    }
 }
 
 /// One tool call in a receipt.

@@ -1,10 +1,10 @@
-//! Amazon Bedrock, by its AWS SDK: signatures, credentials and the event stream's framing are the SDK's; the request and
-//! the reading of the answer are ours.
+//! Amazon Bedrock through its AWS SDK. The SDK does signatures, credentials and the event stream's framing; we write the request
+//! and read the answer.
 //!
 //! # Invariants
 //!
-//! 1. What is sent is what [`render::bedrock`] made, byte for byte: the SDK's own form of a request is never filled in.
-//! 2. The SDK tries nothing again: a run does that, and a run can be stopped.
+//! 1. What is sent is what [`render::bedrock`] made, byte for byte: the SDK's own request type is never filled in.
+//! 2. The SDK retries nothing: the run does that, and a run can be stopped.
 //! 3. Closing the connection does not stop the bill here. A cut answer is read to its end in the background, under
 //!    caps, and shown to nobody.
 
@@ -27,7 +27,7 @@ use crate::names::Closing;
 use crate::render::{self, Ask};
 use crate::settings::Settings;
 
-/// How far a cut answer is drained unless the user says otherwise.
+/// The default caps for draining a cut answer.
 const DRAIN: Drain = Drain { max_bytes: 1 << 20, max_tokens: None, max_time: Duration::from_secs(60), max_at_once: 8 };
 
 /// A model at Amazon Bedrock.
@@ -40,7 +40,7 @@ pub struct Bedrock {
     meter: Arc<Gauge>,
 }
 
-/// The way in, made when it is first needed: finding credentials may need the network.
+/// The client, made when it is first needed: finding credentials may need the network.
 #[derive(Default)]
 struct Access(OnceCell<Client>);
 
@@ -55,11 +55,11 @@ impl Access {
     }
 }
 
-/// A configuration with what must hold here.
+/// The configuration, without what would break the invariants.
 fn ours(config: Builder) -> Builder {
     config
         .retry_config(RetryConfig::disabled())
-        // A model that thinks is silent for long; how long it may be, the run's limits say.
+        // A model that thinks may be silent for a long time. The run's limits say how long.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
 }
 
@@ -74,7 +74,7 @@ impl Bedrock {
         Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
     }
 
-    /// What a call says.
+    /// The body of a call.
     fn body(&self, request: &Request) -> Value {
         let prompt = request.prompt();
         render::bedrock::body(&Ask {
@@ -87,14 +87,14 @@ impl Bedrock {
         })
     }
 
-    /// The same, by a configuration of one's own. Its retries and its protection against stalls are switched off.
+    /// The same model with this configuration of the SDK. Its retries and its stall protection are switched off.
     #[must_use]
     pub fn with_config(self, config: Builder) -> Self {
         let client = Client::from_conf(ours(config).build());
         Self { access: Arc::new(Access(OnceCell::new_with(Some(client)))), ..self }
     }
 
-    /// The same, with other caps on how far a cut answer is drained.
+    /// The same model with other caps for draining a cut answer.
     #[must_use]
     pub fn with_drain(self, drain: Drain) -> Self {
         Self { drain, ..self }
@@ -108,7 +108,7 @@ impl Model for Bedrock {
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let body = self.body(&request).to_string();
-        Box::new(answer::Open::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
+        Box::new(answer::BedrockAnswer::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {

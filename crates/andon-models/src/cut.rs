@@ -1,10 +1,10 @@
-//! What is done about a call that was cut: close it and count, close it and look it up, or read the rest for nobody.
+//! What is done about a call that was cut: close it and count, close it and look it up, or read the rest and show it to nobody.
 //!
 //! # Invariants
 //!
 //! 1. The run never waits for any of it.
-//! 2. Whatever it has open is owned by one future: dropping it closes all.
-//! 3. What it learns is worth more than what is known, or it is unknown: a failure to learn is no figure.
+//! 2. One future owns everything that is open: dropping it closes all of it.
+//! 3. What it learns is better than what is known, or is unknown: a failure to learn gives no figure.
 
 mod background;
 mod count;
@@ -25,22 +25,22 @@ use crate::provider::Inner;
 /// What is done about a call that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutPolicy {
-    /// The connection is closed. If the provider has not said what it read, and has an endpoint that counts, it is asked.
+    /// Close the connection. If the provider has not reported the input and has an endpoint that counts it, ask there.
     Cut,
-    /// The connection is closed, and the provider is asked what it will charge. Where that cannot be asked: as `Cut`.
+    /// Close the connection and ask the provider what it will charge. Where it cannot be asked, this is `Cut`.
     CutAndLookUp,
-    /// Closing would not stop the bill: the rest is read, shown to nobody, and gives the exact figure.
+    /// Closing would not stop the bill: read the rest, show it to nobody, and get the exact figure.
     Drain(Drain),
 }
 
-/// How far an answer that was cut is drained. Over any of these the connection is closed.
+/// The caps for draining an answer that was cut. When one is exceeded, the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
-    /// Bytes behind the cut.
+    /// Bytes after the cut.
     pub max_bytes: usize,
     /// Tokens of the whole answer, where the provider reports them as they come.
     pub max_tokens: Option<u64>,
-    /// Time behind the cut.
+    /// Time after the cut.
     pub max_time: Duration,
     /// Answers that are drained at the same time in this process. One more is closed at once.
     pub max_at_once: usize,
@@ -52,15 +52,15 @@ impl Default for Drain {
     }
 }
 
-/// What is needed to do it.
+/// What is needed to follow up a cut call.
 #[derive(Clone)]
-pub(crate) struct After {
+pub(crate) struct AfterCut {
     pub(crate) inner: Arc<Inner>,
     pub(crate) request: Arc<Request>,
 }
 
-impl After {
-    /// What can be learnt about an answer that is cut now. The connection is closed before this returns, unless it is
+impl AfterCut {
+    /// What can be learned about an answer that is cut now. The connection is closed before this returns, unless the answer is
     /// drained.
     pub(crate) fn of(self, answer: Box<HttpAnswer>) -> Option<Afterwards> {
         match self.inner.cut {

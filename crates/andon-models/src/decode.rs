@@ -6,9 +6,8 @@
 //! 2. [`Decode::usage`] is right after every frame: the latest figure that is not null, field by field, and unknown where
 //!    the provider has said nothing yet.
 //! 3. [`Piece::End`] comes once, last, and only if the provider said that the answer is over.
-//! 4. Behind an error there is nothing: no frame is read any more, and the end is no good end.
-//! 5. What one frame takes is bounded by its size: lists have a greatest length, and an answer has a greatest number of
-//!    calls.
+//! 4. After an error no frame is read, and the end of the stream is not the end of an answer.
+//! 5. The memory for one frame is bounded by its size: a list has a maximum length, and an answer has a maximum number of calls.
 
 pub mod anthropic;
 pub mod bedrock;
@@ -19,7 +18,7 @@ pub(crate) mod mend;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
-mod seen;
+mod reported;
 
 use std::collections::VecDeque;
 
@@ -37,13 +36,14 @@ pub struct Frame<'a> {
 
 /// Turns a provider's frames into pieces.
 pub trait Decode: Send + 'static {
-    /// Takes the next frame. Frames behind the end, or behind an error, are ignored.
+    /// Takes the next frame. Frames after the end or after an error are ignored.
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError>;
 
-    /// The stream is over. An error if the answer is not: it broke off.
+    /// The stream has ended. An error if the answer has not: it broke off.
     fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError>;
 
-    /// The connection was lost. It is an end like any other, unless only a clean one says that the answer is over.
+    /// The connection was lost. That is the same as [`finish`](Self::finish), unless only a clean end says that the answer is
+    /// over.
     fn lost(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         self.finish(pieces)
     }

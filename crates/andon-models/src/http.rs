@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Whatever is open for an answer (a connection being made, a request, a body) is owned by it, and closed by dropping it.
-//!    Only the resolving of a name cannot be called off: the system's resolver keeps a thread of the runtime's blocking
-//!    pool until it returns, what it finds is thrown away, and a runtime that is dropped before waits for it.
+//! 1. Whatever is open for an answer (a connection being made, a request, a body) is owned by it, and closed by dropping it. Only
+//!    name resolution cannot be cancelled: the system's resolver keeps a thread of the runtime's blocking pool until it returns,
+//!    its result is thrown away, and dropping the runtime waits for it.
 //! 2. Nothing that comes from outside is stored without a limit.
 //! 3. Every error goes through the target's scrubber: no secret leaves.
 
@@ -31,10 +31,10 @@ pub(crate) use status::Framing;
 
 use crate::secret::Scrub;
 
-/// How many bytes of a page that is no answer are read.
+/// How many bytes are read of a page that is not an answer.
 pub(crate) const MAX_PAGE: usize = 64 * 1024;
 
-/// Who is asked: what errors need to say.
+/// Whom a request goes to, as errors name it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// The provider's name in `provider/model`.
@@ -49,7 +49,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The same error without a secret in it, and with the name of who is meant.
+    /// The same error without a secret in it, and with the provider's name.
     pub(crate) fn error(&self, error: ModelError) -> ModelError {
         ModelError { kind: error.kind, message: self.scrub.clean(format!("{self}: {}", error.message)) }
     }

@@ -1,20 +1,19 @@
-//! Lines of JSON: bytes go in as they come, one frame a line comes out.
+//! Lines of JSON: bytes go in as they arrive, and each line comes out as a frame.
 //!
-//! The invariants are those of [`sse`](crate::sse). Blank lines are nothing.
+//! The invariants are those of [`sse`](crate::sse). Blank lines are skipped.
 
 use memchr::memchr;
 
 use crate::decode::Frame;
-use crate::decode::mend::add_bytes;
-use crate::sse::{FrameTooLong, MAX_FRAME};
+use crate::sse::{FrameTooLong, MAX_FRAME, text};
 
 /// A decoder of lines.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
-    /// Where the line begins that is not whole yet. All before it was given out.
+    /// Where the unfinished line begins. All before it was given out.
     line: usize,
-    /// Up to here there is no line's end.
+    /// No line ends between `line` and here.
     searched: usize,
     scratch: String,
     limit: usize,
@@ -62,7 +61,7 @@ impl Lines {
         }
     }
 
-    /// The stream is over: the last line, if it has no end.
+    /// The stream has ended: the last line, if it was not finished.
     pub fn rest(&mut self) -> Option<Frame<'_>> {
         let line = self.line..self.buffer.len();
         (self.line, self.searched) = (line.end, line.end);
@@ -73,15 +72,7 @@ impl Lines {
     }
 
     fn lend(&mut self, line: std::ops::Range<usize>) -> Frame<'_> {
-        let bytes = self.buffer.get(line).unwrap_or_default();
-        let data = match std::str::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(_) => {
-                self.scratch.clear();
-                add_bytes(&mut self.scratch, bytes);
-                &self.scratch
-            }
-        };
+        let data = text(self.buffer.get(line).unwrap_or_default(), &mut self.scratch);
         Frame { event: "", data: data.trim_end_matches('\r') }
     }
 }

@@ -1,7 +1,6 @@
-//! The providers by name, and all that is known of each: one table.
+//! The providers by name, and all that is known about each, in one table.
 //!
-//! What the columns are based on is in the documentation of the providers; where a provider says nothing, it is taken to
-//! be the worse.
+//! The columns follow the providers' documentation. Where a provider says nothing, the worse is assumed.
 
 use std::sync::Arc;
 
@@ -15,18 +14,18 @@ use crate::provider::{Builder, Dialect, SetupError};
 pub(crate) enum Auth {
     /// `authorization: Bearer …`
     Bearer,
-    /// In a header of its own, bare.
+    /// Bare, in a header of this name.
     Header(&'static str),
 }
 
-/// What is asked for so that usage is reported.
+/// What a request asks for so that usage is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsageAsked {
-    /// Nothing: it comes by itself, and some of these refuse the question.
+    /// Nothing: usage comes anyway, and some of these providers refuse the question.
     Nothing,
     /// `stream_options.include_usage`: at the end.
     AtTheEnd,
-    /// `stream_options.continuous_usage_stats`, too: in every chunk.
+    /// `stream_options.continuous_usage_stats` as well: in every chunk.
     Continuously,
     /// `timings_per_token`: llama.cpp's own figures in every chunk.
     Timings,
@@ -39,49 +38,49 @@ pub(crate) enum Closing {
     StopsTheBill,
     /// The whole answer is charged.
     StopsNothing,
-    /// Nobody says, or some say one thing and some the other.
+    /// Nobody says, or some servers stop and some do not.
     Unknown,
 }
 
-/// What is known of a provider.
+/// What is known about a provider.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
     pub(crate) dialect: Dialect,
-    /// Its own address; none if every user has another.
+    /// Its own address; `None` if every user has a different one.
     pub(crate) base: Option<&'static str>,
-    /// Where its users say another address.
+    /// The variables in which its users set another address.
     pub(crate) base_variables: &'static [&'static str],
-    /// Where its users keep the key.
+    /// The variables in which its users keep the key.
     pub(crate) key_variables: &'static [&'static str],
-    /// Whether its own address wants a key.
+    /// Whether its own address needs a key.
     pub(crate) needs_key: bool,
     pub(crate) auth: Auth,
     pub(crate) usage: UsageAsked,
     pub(crate) closing: Closing,
-    /// Where what was sent can be counted.
+    /// The endpoint that counts what was sent, if there is one.
     pub(crate) count: Option<Count>,
     /// Whether an answer can be looked up.
     pub(crate) look_up: bool,
 }
 
 impl Facts {
-    /// What is done about a cut unless the user says otherwise.
+    /// What is done about a cut by default.
     pub(crate) fn cut(&self) -> CutPolicy {
         match self.closing {
             _ if self.look_up => CutPolicy::CutAndLookUp,
             Closing::StopsNothing => CutPolicy::Drain(Drain::default()),
-            // Draining an answer whose bill closing would have stopped makes it dearer.
+            // Where closing stops the bill, draining would add to it.
             Closing::StopsTheBill | Closing::Unknown => CutPolicy::Cut,
         }
     }
 }
 
-/// A server that speaks Chat Completions, of which nothing else is known. The others say how they differ.
+/// A server that speaks Chat Completions, about which nothing else is known. The others say how they differ.
 const CHAT: Facts = Facts {
     name: "compatible",
-    aliases: &["openai-compatible"],
+    aliases: &[],
     dialect: Dialect::OpenAiChat,
     base: None,
     base_variables: &["COMPATIBLE_BASE_URL"],
@@ -94,13 +93,12 @@ const CHAT: Facts = Facts {
     look_up: false,
 };
 
-pub(crate) static COMPATIBLE: Facts = CHAT;
+pub(crate) static COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
 
-pub(crate) static OPENAI: Facts = OPENAI_AT_HOME;
+pub(crate) static OPENAI: Facts = OPENAI_DEFAULTS;
 
-const OPENAI_AT_HOME: Facts = Facts {
+const OPENAI_DEFAULTS: Facts = Facts {
     name: "openai",
-    aliases: &[],
     base: Some("https://api.openai.com/v1"),
     base_variables: &["OPENAI_BASE_URL"],
     key_variables: &["OPENAI_API_KEY"],
@@ -110,8 +108,12 @@ const OPENAI_AT_HOME: Facts = Facts {
     ..CHAT
 };
 
-pub(crate) static OPENAI_RESPONSES: Facts =
-    Facts { name: "openai-responses", dialect: Dialect::OpenAiResponses, usage: UsageAsked::Nothing, ..OPENAI_AT_HOME };
+pub(crate) static OPENAI_RESPONSES: Facts = Facts {
+    name: "openai-responses",
+    dialect: Dialect::OpenAiResponses,
+    usage: UsageAsked::Nothing,
+    ..OPENAI_DEFAULTS
+};
 
 pub(crate) static ANTHROPIC: Facts = Facts {
     name: "anthropic",
@@ -145,7 +147,6 @@ pub(crate) static GEMINI: Facts = Facts {
 
 pub(crate) static OLLAMA: Facts = Facts {
     name: "ollama",
-    aliases: &[],
     dialect: Dialect::Ollama,
     base: Some("http://127.0.0.1:11434"),
     base_variables: &["OLLAMA_HOST"],
@@ -157,7 +158,6 @@ pub(crate) static OLLAMA: Facts = Facts {
 
 static DEEPSEEK: Facts = Facts {
     name: "deepseek",
-    aliases: &[],
     base: Some("https://api.deepseek.com"),
     base_variables: &["DEEPSEEK_BASE_URL"],
     key_variables: &["DEEPSEEK_API_KEY"],
@@ -168,7 +168,6 @@ static DEEPSEEK: Facts = Facts {
 
 static GROQ: Facts = Facts {
     name: "groq",
-    aliases: &[],
     base: Some("https://api.groq.com/openai/v1"),
     base_variables: &["GROQ_BASE_URL"],
     key_variables: &["GROQ_API_KEY"],
@@ -202,7 +201,6 @@ static XAI: Facts = Facts {
 
 static OPENROUTER: Facts = Facts {
     name: "openrouter",
-    aliases: &[],
     base: Some("https://openrouter.ai/api/v1"),
     base_variables: &["OPENROUTER_BASE_URL"],
     key_variables: &["OPENROUTER_API_KEY"],
@@ -225,7 +223,6 @@ static AZURE: Facts = Facts {
 
 static VLLM: Facts = Facts {
     name: "vllm",
-    aliases: &[],
     base: Some("http://localhost:8000/v1"),
     base_variables: &["VLLM_BASE_URL"],
     key_variables: &["VLLM_API_KEY"],
@@ -236,7 +233,6 @@ static VLLM: Facts = Facts {
 
 static SGLANG: Facts = Facts {
     name: "sglang",
-    aliases: &[],
     base: Some("http://localhost:30000/v1"),
     base_variables: &["SGLANG_BASE_URL"],
     key_variables: &["SGLANG_API_KEY"],
@@ -280,7 +276,7 @@ pub fn known() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|facts| facts.name)
 }
 
-/// A model by its name, such as `anthropic/claude-sonnet-5`, with what the environment says of its provider.
+/// A model by its name, such as `anthropic/claude-sonnet-5`, with its key and address from the environment.
 pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
     #[cfg(feature = "bedrock")]
     if let Some(model) = bedrock(name) {
@@ -289,14 +285,14 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
     Ok(Arc::new(builder(name)?.build()?))
 }
 
-/// The model of Bedrock's that a name names.
+/// The Bedrock model that a name means, if it means one.
 #[cfg(feature = "bedrock")]
 fn bedrock(name: &str) -> Option<&str> {
     let (provider, model) = name.split_once('/')?;
     (provider.eq_ignore_ascii_case("bedrock") && !model.is_empty()).then_some(model)
 }
 
-/// A model by its name, to be set up further. Not for Bedrock, which is reached in another way.
+/// A builder for a model by its name. Not for Bedrock, which is set up in another way.
 pub fn builder(name: &str) -> Result<Builder, SetupError> {
     let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
     let is_meant = |facts: &&&Facts| {
@@ -319,7 +315,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     known().min_by_key(far).filter(|other| distance(&name, other) <= other.len().min(name.len()) / 2)
 }
 
-/// How many letters must be changed, added or left out to get from one word to the other.
+/// The edit distance between two words.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. What can be wrong before the first call (a key, an address, a header) is found when the model is built.
+//! 1. Whatever can be wrong before the first call (a key, an address, a header) is found when the model is built.
 //! 2. A key is sent in a header, never in an address, and only to the address that was set up.
 
 mod address;
@@ -26,7 +26,7 @@ pub use build::Builder;
 pub(crate) use dialect::Dialect;
 pub use setup::SetupError;
 
-use crate::cut::{After, CutPolicy};
+use crate::cut::{AfterCut, CutPolicy};
 use crate::http::answer::{HttpAnswer, Phase};
 use crate::http::{Protocol, Sending, Target};
 use crate::names::{self, Facts};
@@ -48,19 +48,19 @@ pub struct HttpModel {
     meter: Arc<dyn Meter>,
 }
 
-/// All that calls need.
+/// What all calls need.
 pub(crate) struct Inner {
     pub(crate) facts: &'static Facts,
     pub(crate) name: String,
     pub(crate) target: Target,
     pub(crate) base: Url,
-    /// Where answers come from.
+    /// The endpoint for answers.
     url: Url,
     headers: HeaderMap,
     settings: Settings,
     protocol: Protocol,
     pub(crate) cut: CutPolicy,
-    /// Whether a call that was cut may be counted or looked up there.
+    /// Whether a call that was cut may be counted or looked up at this address.
     pub(crate) may_ask: bool,
 }
 
@@ -77,13 +77,13 @@ impl Inner {
         }
     }
 
-    /// Whether its answers are made in the background, where closing a connection stops nothing.
+    /// Whether its answers are made in the background, so that closing a connection stops nothing.
     pub(crate) fn is_background(&self) -> bool {
         self.facts.dialect == Dialect::OpenAiResponses
             && self.settings.extra.get("background") == Some(&Value::Bool(true))
     }
 
-    /// What a call says, and in which form.
+    /// The body of a call, and the name of its format.
     fn rendering(&self, request: &Request) -> Rendering {
         let dialect = self.facts.dialect;
         Rendering::new(dialect.form(), dialect.body(&self.ask(request, &request.prompt())))
@@ -131,7 +131,7 @@ fn is_long(request: &Request) -> bool {
 /// done.
 async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending, ModelError> {
     let (written, receiver) = oneshot::channel();
-    // It is never closed.
+    // The semaphore is never closed.
     let permit = WRITERS.acquire().await;
     drop(spawn_blocking(move || {
         let _permit = permit;
@@ -143,7 +143,7 @@ async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending
 }
 
 impl HttpModel {
-    /// Where answers come from.
+    /// The endpoint for answers.
     #[cfg(test)]
     pub(crate) fn url(&self) -> &Url {
         &self.inner.url
@@ -156,7 +156,7 @@ impl Model for HttpModel {
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
-        let after = After { inner: Arc::clone(&self.inner), request: Arc::new(request) };
+        let after = AfterCut { inner: Arc::clone(&self.inner), request: Arc::new(request) };
         let phase = match is_long(&after.request) {
             false => after.inner.sending(&after.request).into(),
             true => Phase::Writing(Box::pin(write_aside(Arc::clone(&after.inner), Arc::clone(&after.request)))),
@@ -210,12 +210,12 @@ macro_rules! provider {
         pub struct $name;
 
         impl $name {
-            /// The model of this name, with what the environment says.
+            /// The model of this name, with its key and address from the environment.
             pub fn from_env(model: &str) -> Result<HttpModel, SetupError> {
                 Self::builder(model).build()
             }
 
-            /// The model of this name, to be set up. What is not set is taken from the environment.
+            /// A builder for the model of this name. What is not set is taken from the environment.
             pub fn builder(model: &str) -> Builder {
                 Builder::new(&$facts, model)
             }
@@ -253,7 +253,7 @@ provider! {
 pub struct Compatible;
 
 impl Compatible {
-    /// A model of the server at this address, such as `http://localhost:8000/v1`, to be set up.
+    /// A builder for a model of the server at this address, such as `http://localhost:8000/v1`.
     pub fn builder(base_url: &str, model: &str) -> Builder {
         Builder::new(&names::COMPATIBLE, model).base_url(base_url)
     }

@@ -1,24 +1,24 @@
-//! What a provider says when it does not want to, or cannot: its error objects, read for what can be done about them.
+//! Providers' error objects, read for what can be done about them.
 //!
-//! Every provider has its own form, and servers that speak another's API have theirs inside it. One reader knows them all:
-//! the message, and the words by which the provider names the kind of the error.
+//! Every provider has its own format, and servers that speak another's API nest their own inside it. One reader knows them all:
+//! it takes the message, and the provider's words for the kind of error.
 
 use andon_runtime::ModelError;
 use serde_json::Value;
 
 use crate::secret::CUT;
 
-/// The most of a provider's message that is shown.
+/// How many bytes of a provider's message are shown.
 const LONGEST: usize = 600;
 
 /// What a provider said about an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
-    /// In its own words.
+pub struct ProviderError {
+    /// The provider's message.
     pub message: String,
-    /// Its words for the kind: type, code and status, where it has them.
+    /// Its words for the kind of error: type, code and status, where it has them.
     pub kinds: Vec<String>,
-    /// The HTTP status that it names in the object, where it does.
+    /// The HTTP status in the object, if there is one.
     pub status: Option<u16>,
 }
 
@@ -27,14 +27,14 @@ pub struct Said {
 pub enum Verdict {
     /// It may pass.
     Retryable,
-    /// It will not.
+    /// It will not pass.
     Fatal,
     /// The conversation is too long.
     Overflow,
 }
 
-impl Said {
-    /// Reads an error object; nothing if there is none.
+impl ProviderError {
+    /// Reads an error object; `None` if there is none.
     pub fn read(body: &Value) -> Option<Self> {
         // Gemini sends an array with one object when it was asked for a stream without SSE.
         let body = body.get(0).unwrap_or(body);
@@ -61,7 +61,7 @@ impl Said {
         self
     }
 
-    /// What can be done about it, as far as the words say. `None` if they do not.
+    /// What can be done about it; `None` if its words do not say.
     pub fn verdict(&self) -> Option<Verdict> {
         let has =
             |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
@@ -74,13 +74,13 @@ impl Said {
         has(&RETRYABLE_KINDS).then_some(Verdict::Retryable)
     }
 
-    /// The error when it comes in the middle of a stream, where there is no status any more.
+    /// The error in the middle of a stream, where there is no HTTP status.
     pub fn in_stream(&self) -> ModelError {
         let by_status = |status: u16| if is_retryable(status) { Verdict::Retryable } else { Verdict::Fatal };
         let verdict = self.verdict().or(self.status.filter(|status| *status >= 400).map(by_status));
-        let message = format!("the provider broke the answer off: {}", self.text());
+        let message = format!("the provider broke off the answer: {}", self.text());
         match verdict {
-            // What failed in the middle of an answer had been accepted: it may well pass.
+            // The provider had accepted the request: a retry may well succeed.
             Some(Verdict::Retryable) | None => ModelError::retryable(message),
             Some(Verdict::Fatal) => ModelError::fatal(message),
             Some(Verdict::Overflow) => ModelError::context_overflow(message),
@@ -98,19 +98,19 @@ impl Said {
     }
 }
 
-/// The error in a message of a stream; nothing if it is none.
+/// The error in a message of a stream; `None` if it has none.
 pub fn stream_error(message: &Value) -> Option<ModelError> {
     message.get("error").filter(|error| !error.is_null())?;
-    Said::read(message).map(|said| said.in_stream())
+    ProviderError::read(message).map(|said| said.in_stream())
 }
 
-/// Whether a status is one that passes.
+/// Whether a failure with this status may pass.
 pub(crate) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
 fn message(error: &Value) -> Option<String> {
-    // OpenRouter has the upstream's own words in the metadata: they say more than its "Provider returned error".
+    // OpenRouter puts the upstream's own words into the metadata: they say more than its "Provider returned error".
     let inner = error.pointer("/metadata/raw").and_then(Value::as_str);
     let outer =
         ["message", "detail", "msg", "error"].iter().find_map(|name| error.get(name)).map(|words| match words {
@@ -123,12 +123,12 @@ fn message(error: &Value) -> Option<String> {
     }
 }
 
-/// Cuts a text to what can be shown. What is cut ends in [`CUT`]: so the scrubber finds half a secret, too.
+/// Cuts a text to what can be shown. A cut text ends in [`CUT`], so that the scrubber also finds half a secret.
 pub(crate) fn shorten(text: &str) -> String {
     shorten_to(text, LONGEST)
 }
 
-/// Cuts a text to so many bytes, and its mark.
+/// Cuts a text to at most `longest` bytes, followed by [`CUT`].
 pub(crate) fn shorten_to(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
@@ -176,7 +176,7 @@ const RETRYABLE_KINDS: [&str; 16] = [
     "ABORTED",
 ];
 
-/// Whether these are a provider's words for a conversation that is too long.
+/// Whether a message says that the conversation is too long.
 pub(crate) fn is_overflow(message: &str) -> bool {
     const WORDS: [&str; 21] = [
         // OpenAI, DeepSeek, OpenRouter, vLLM
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_providers_form_is_read() {
-        let text = |body: Value| Said::read(&body).map(|said| said.text());
+        let text = |body: Value| ProviderError::read(&body).map(|said| said.text());
         let openai = json!({"error": {"message": "No such model", "type": "invalid_request_error", "param": null, "code": "model_not_found"}});
         assert_eq!(text(openai).unwrap(), "No such model (invalid_request_error)");
         let anthropic = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
@@ -252,11 +252,13 @@ mod tests {
             "Please reduce the length of the messages or completion.",
         ];
         for message in messages {
-            let said = Said::read(&json!({"error": {"message": message, "type": "invalid_request_error"}})).unwrap();
+            let said =
+                ProviderError::read(&json!({"error": {"message": message, "type": "invalid_request_error"}})).unwrap();
             assert_eq!(said.verdict(), Some(Verdict::Overflow), "{message}");
             assert_eq!(said.in_stream().kind, ModelErrorKind::ContextOverflow);
         }
-        let said = Said::read(&json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}})).unwrap();
+        let said = ProviderError::read(&json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}}))
+            .unwrap();
         assert_eq!(said.verdict(), Some(Verdict::Overflow));
     }
 
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_message_without_end_is_cut_where_a_character_ends() {
-        let said = Said { message: "é".repeat(10_000), ..Said::default() };
+        let said = ProviderError { message: "é".repeat(10_000), ..ProviderError::default() };
         assert!(said.text().len() < 700 && said.text().ends_with('…'));
     }
 }

@@ -1,12 +1,12 @@
-//! From a stored history to a request's body that its provider accepts: pure, one module a provider.
+//! From a stored history to a request's body that its provider accepts: pure, one module for each provider.
 //!
 //! # Invariants
 //!
 //! 1. The same history gives the same bytes each time, and what is appended to a history changes nothing before it:
 //!    prompt caches compare prefixes. Only the mark for the cache moves, with the last message.
-//! 2. A thought is sent back only to who sealed it (`NAME` of each module). Anybody else's is left out. One that nobody
-//!    sealed goes only to DeepSeek, which seals nothing and wants its words back.
-//! 3. What the user has set as `extra` is merged last, and wins.
+//! 2. A thought is sent back only to the provider that sealed it (`NAME` of each module); the others' thoughts are left out. A
+//!    thought without a seal goes only to DeepSeek, which seals nothing and wants its words back.
+//! 3. The user's `extra` fields are merged last, and override the rest.
 
 pub mod anthropic;
 pub mod bedrock;
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// Who is asked, by its name in [`names`](crate::names). Servers of one form differ.
+    /// The provider, by its name in [`names`](crate::names): servers with the same API differ.
     pub provider: &'a str,
     /// The model, as its provider calls it.
     pub model: &'a str,
@@ -54,7 +54,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A request's body while it is put together.
+/// A request's body while it is being built.
 struct Body(Map<String, Value>);
 
 impl Body {
@@ -86,14 +86,14 @@ impl Body {
         }
     }
 
-    /// The body with what the user has set for it.
+    /// The body with the user's `extra` fields.
     fn finish(mut self, settings: &Settings) -> Value {
         merge(&mut self.0, &settings.extra);
         Value::Object(self.0)
     }
 }
 
-/// Merges `more` into `into`: objects field by field, all else replaced, and `null` takes a field away.
+/// Merges `more` into `into`: objects field by field, anything else is replaced, and `null` removes a field.
 fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (field, value) in more {
         match (into.get_mut(field), value) {

@@ -5,7 +5,7 @@
 //! 1. No [`Debug`](fmt::Debug) or [`Display`](fmt::Display) shows a secret.
 //! 2. Every text that comes from outside goes through `Scrub::clean` before it becomes an error: providers and proxies
 //!    like to echo what they were sent.
-//! 3. A text that is shortened before that ends in `CUT`: a secret of which only the beginning is left is found by it.
+//! 3. A text that is shortened before that ends in `CUT`, by which a secret is found even if only its beginning is left.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ const HIDDEN: &str = "***";
 /// Stands where a text was cut.
 pub(crate) const CUT: char = '…';
 
-/// A secret shorter than this is a word that may stand anywhere, so it is not searched for. Nor is a shorter beginning.
+/// A secret shorter than this may be part of any text, so it is not searched for. Nor is a shorter beginning.
 const SHORTEST: usize = 6;
 
-/// A key or password. It can be sent, and never shown.
+/// A key or password. It can be sent, but is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
@@ -52,10 +52,10 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Takes secrets out of texts.
+/// Removes secrets from texts.
 #[derive(Clone, Default)]
 pub(crate) struct Scrub {
-    /// The secrets in every spelling that could come back, the longest first.
+    /// The secrets in every spelling that could come back, longest first.
     spellings: Arc<[String]>,
 }
 
@@ -76,7 +76,7 @@ impl Scrub {
         if text.contains(CUT) { self.clean_cuts(&text) } else { text }
     }
 
-    /// The text without the beginning of a secret at a place where it was cut.
+    /// The text without the beginnings of secrets where it was cut.
     fn clean_cuts(&self, text: &str) -> String {
         let mut clean = String::with_capacity(text.len());
         for part in text.split_inclusive(CUT) {
@@ -108,13 +108,13 @@ impl fmt::Debug for Scrub {
     }
 }
 
-/// The whole, and what stands behind the scheme where it is the value of a header.
+/// The whole secret, and the part after the scheme if it is a header's value.
 fn parts(secret: &str) -> impl Iterator<Item = &str> {
     let behind = ["Bearer ", "Basic "].iter().find_map(|scheme| secret.strip_prefix(scheme));
     [secret].into_iter().chain(behind)
 }
 
-/// As it is, in an address, and in JSON.
+/// The secret as it is, as written in an address, and as written in JSON.
 fn spellings(secret: &str) -> Vec<String> {
     if secret.len() < SHORTEST {
         return Vec::new();

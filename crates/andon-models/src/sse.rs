@@ -1,11 +1,11 @@
-//! Server-sent events: bytes go in as they come, frames come out.
+//! Server-sent events: bytes go in as they arrive, frames come out.
 //!
 //! # Invariants
 //!
 //! 1. The frames depend only on the bytes, never on how they were cut into packets.
-//! 2. Every byte is copied once, into the buffer; a frame of one data line is lent from there. Only data of several lines,
-//!    and data that is no UTF-8, are copied once more.
-//! 3. A frame has a greatest size: a server that never ends one is refused, not stored.
+//! 2. Every byte is copied once, into the buffer; a frame of one data line is lent from there. Only data of several lines and
+//!    data that is not UTF-8 are copied once more.
+//! 3. A frame has a maximum size: a frame that never ends is refused, not stored.
 
 use std::ops::Range;
 
@@ -14,14 +14,13 @@ use memchr::memchr2;
 use crate::decode::Frame;
 use crate::decode::mend::add_bytes;
 
-/// How many bytes a frame may have, unless told otherwise. The longest are those that have a whole answer in them once
-/// more. The longest answers have some hundred thousand tokens, about a megabyte of text, and JSON with its escapes, a
-/// sealed thought and the repeated tools may make several times that of it.
+/// How many bytes a frame may have by default. The longest frames repeat a whole answer. The longest answers have a few hundred
+/// thousand tokens, about a megabyte of text, and JSON escapes, a sealed thought and the repeated tools may multiply that.
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
 /// A frame that does not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("one message of the stream is longer than {limit} bytes, the most that is taken")]
+#[error("one message of the stream is longer than {limit} bytes, the maximum")]
 pub struct FrameTooLong {
     /// The limit.
     pub limit: usize,
@@ -31,15 +30,15 @@ pub struct FrameTooLong {
 #[derive(Debug)]
 pub struct Sse {
     buffer: Vec<u8>,
-    /// Where the frame begins that is not whole yet. All before it was given out.
+    /// Where the unfinished frame begins. All before it was given out.
     frame: usize,
-    /// Where the line begins that is not whole yet.
+    /// Where the unfinished line begins.
     line: usize,
-    /// Up to here there is no line's end.
+    /// No line ends between `line` and here.
     searched: usize,
-    /// The last line ended with CR: if LF is next it belongs to it.
+    /// The last line ended with CR: an LF right after it belongs to that line's end.
     after_cr: bool,
-    /// Whether a byte order mark can no longer come.
+    /// Whether it is too late for a byte order mark.
     begun: bool,
     data: Data,
     event: Option<Range<usize>>,
@@ -108,7 +107,7 @@ impl Sse {
         Ok(None)
     }
 
-    /// The stream is over: what stands behind the last whole frame, if it has data. Its last line need not be whole.
+    /// The stream has ended: returns what follows the last whole frame, if it has data. Its last line need not be whole.
     pub fn rest(&mut self) -> Option<Frame<'_>> {
         let begins = if self.begun { self.line } else { 0 };
         let line = begins..self.buffer.len();
@@ -122,7 +121,7 @@ impl Sse {
         Some(self.lend(data, event))
     }
 
-    /// Whether the beginning was seen: a mark there is no part of the first line.
+    /// Whether the beginning has arrived. A mark there is not part of the first line.
     fn skip_byte_order_mark(&mut self) -> bool {
         if self.buffer.len() < BOM.len() && BOM.starts_with(&self.buffer) {
             return false;
@@ -168,7 +167,7 @@ impl Sse {
         } else if let Some(value) = value_of(b"event", bytes) {
             self.event = Some(line.end - value.len()..line.end);
         } else if matches!(self.data, Data::None) && self.event.is_none() {
-            // A comment or an unknown field between two frames counts for neither: a server may send them for ever.
+            // A comment or an unknown field between two frames counts towards neither: a server may send them forever.
             self.frame = self.line;
         }
     }
@@ -189,7 +188,7 @@ impl Sse {
         }
     }
 
-    /// The fields of a frame that is whole; nothing if it has no data.
+    /// The fields of a whole frame; `None` if it has no data.
     fn take_fields(&mut self) -> Option<(Data, Option<Range<usize>>)> {
         let event = self.event.take();
         match std::mem::replace(&mut self.data, Data::None) {
@@ -226,7 +225,7 @@ impl Sse {
     }
 }
 
-/// The value of a field of this name; one space behind the colon is no part of it.
+/// The value, if the line's field has this name. One space after the colon is not part of it.
 fn value_of<'a>(name: &[u8], line: &'a [u8]) -> Option<&'a [u8]> {
     match line.strip_prefix(name)? {
         [] => Some(&[]),
@@ -235,8 +234,8 @@ fn value_of<'a>(name: &[u8], line: &'a [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Bytes as text, by way of `scratch` if they are no UTF-8.
-fn text<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
+/// Bytes as text, through `scratch` if they are not UTF-8.
+pub(crate) fn text<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(_) => {

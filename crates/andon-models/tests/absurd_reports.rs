@@ -16,7 +16,7 @@ fn learn(book: &Book, model: &str, input: u64, output: u64) {
     book.learn(model, &asked, &written, None, &reported);
 }
 
-/// What is said about the same call, input and output.
+/// The prediction for the same call, input and output.
 fn figures(book: &Book, model: &str) -> [Figure; 2] {
     let messages = [TEXT.into()];
     let asked = Asked { system: None, messages: &messages, tools: &[], images: 0 };
@@ -60,7 +60,7 @@ fn a_report_of_nothing_for_what_is_visible_teaches_nothing() {
 fn a_model_that_is_always_far_off_does_not_set_the_bounds_of_the_others() {
     let book = taught();
     let usual = figures(&book, OTHER);
-    // Not absurd each by itself: a hidden prompt may be as long.
+    // None is absurd by itself: a hidden prompt may be this long.
     for call in 0..60 {
         learn(&book, "odd/proxy", [300, 9_000, 40, 15_000][call % 4], 20);
     }
@@ -69,7 +69,7 @@ fn a_model_that_is_always_far_off_does_not_set_the_bounds_of_the_others() {
 }
 
 #[test]
-fn an_absurd_score_that_was_stored_is_not_taken_up() {
+fn an_absurd_score_that_was_stored_is_ignored() {
     let book = taught();
     let mut page = serde_json::to_value(book.page(GPT).unwrap()).unwrap();
     for past in page["past"]["cold"].as_array_mut().unwrap() {

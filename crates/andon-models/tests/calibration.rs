@@ -11,7 +11,7 @@ const GPT: &str = "openai/gpt-4o-2024-08-06";
 const WORDS: [&str; 12] =
     ["river", "of", "the", "quiet", "machine", "stops", "when", "asked", "and", "nothing", "is", "lost"];
 
-/// A text of so many words, none of which two vocabularies cut differently.
+/// A text of this many words that every vocabulary splits in the same way.
 fn text(words: usize, seed: usize) -> String {
     WORDS.iter().cycle().step_by(7).skip(seed).take(words).copied().collect::<Vec<_>>().join(" ")
 }
@@ -29,7 +29,7 @@ fn predict(book: &Book, model: &str, text: &str) -> andon_core::usage::Figure {
 }
 
 #[test]
-fn a_model_that_needs_more_tokens_is_learnt_in_five_calls() {
+fn a_model_that_needs_more_tokens_is_learned_in_five_calls() {
     let book = Book::new();
     for seed in 0..5 {
         let words = 40 + 20 * seed;
@@ -78,7 +78,7 @@ fn the_bounds_become_narrower_with_good_predictions() {
 }
 
 #[test]
-fn another_tokenizer_is_noticed_and_learnt() {
+fn another_tokenizer_is_noticed_and_learned() {
     let book = Book::new();
     for seed in 0..30 {
         assert!(!learn(&book, CLAUDE, &text(100 + seed, seed), 100 + seed as u64, Some(0)).changed);
@@ -167,7 +167,7 @@ fn a_page_with_fewer_calls_changes_nothing() {
 }
 
 #[test]
-fn a_page_is_a_few_kilobytes_however_many_calls_it_stands_on() {
+fn a_page_is_a_few_kilobytes_however_many_calls_it_is_based_on() {
     let book = Book::new();
     for seed in 0..300 {
         learn(&book, CLAUDE, &text(50 + seed % 90, seed), 60 + (seed as u64 * 13) % 95, Some(0));
@@ -217,7 +217,7 @@ mod anchored {
     }
 
     #[test]
-    fn whether_thinking_is_read_again_is_learnt() {
+    fn whether_thinking_is_read_again_is_learned() {
         let book = Book::new();
         let model = "google/gemini-3-flash-preview";
         let mut errors = Vec::new();

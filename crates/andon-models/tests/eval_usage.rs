@@ -48,7 +48,7 @@ fn run(data: &Path, predictions: Option<&Path>) -> anyhow::Result<String> {
     Ok(String::from_utf8(out)?)
 }
 
-/// `X` for each number, so that only the words of a line are left.
+/// A line with `X` for each number, so that only its words are compared.
 fn shape(line: &str) -> String {
     let number = |word: &str| word.trim_start_matches('-').parse::<f64>().is_ok() && !word.starts_with('+');
     line.split(' ').map(|word| if number(word) { "X" } else { word }).collect::<Vec<_>>().join(" ")
@@ -75,7 +75,7 @@ fn the_last_line_and_the_predictions_are_as_promised() {
         assert_eq!(line["line"], index + 1);
         assert!(line["output"]["reported"].is_u64());
     }
-    // The first call of a talk has nothing to be measured from, the second has.
+    // The first call of a conversation has no anchor, the second has one.
     assert_eq!(lines[12]["input"], Value::Null);
     let near = &lines[13]["input"];
     assert_eq!(near["from"], "anchor");
@@ -210,7 +210,7 @@ fn an_impossible_number_of_tool_calls_is_refused_by_its_line() {
 }
 
 #[test]
-fn a_null_is_as_if_it_were_not_there_and_a_whole_float_is_a_number() {
+fn a_null_counts_as_missing_and_a_whole_float_is_a_number() {
     let [first, mut second] = recording(2);
     let plain = printed(&[first.clone(), second.clone()]).unwrap();
     for field in ["reas", "srv", "think", "sys", "nt"] {
@@ -230,7 +230,7 @@ fn a_null_is_as_if_it_were_not_there_and_a_whole_float_is_a_number() {
 }
 
 #[test]
-fn a_text_that_is_named_as_packed_is_said_to_be_none() {
+fn a_plain_text_with_the_name_of_a_packed_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("calls.jsonl.gz");
     for content in [recorded().as_str(), "", "x"] {

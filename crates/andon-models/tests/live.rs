@@ -1,5 +1,5 @@
-//! The real providers. They are asked only by who asks for it, `cargo test -p andon-models --test live -- --ignored`, and each only if its
-//! key is in the environment: it costs a few tokens. `ANDON_LIVE_ANTHROPIC=claude-…` and the like choose another model.
+//! The real providers. They are called only on request, with `cargo test -p andon-models --test live -- --ignored`, and each only
+//! if its key is in the environment: it costs a few tokens. `ANDON_LIVE_ANTHROPIC=claude-…` and the like choose another model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
@@ -8,10 +8,10 @@ use andon_runtime::{Agent, Cancel, FeedItem, Provenance};
 use andon_testkit::assert_nothing_lost;
 use tokio::time::timeout;
 
-/// Whole, cut, and whole again, in one session.
+/// A whole answer, a cut one, and a whole one again, in one session.
 async fn talk(provider: &str, key: &str, usual: &str) {
     if std::env::var(key).is_err() {
-        println!("{provider}: not tried, because {key} is not set");
+        println!("{provider}: skipped, because {key} is not set");
         return;
     }
     let chosen = std::env::var(format!("ANDON_LIVE_{}", provider.to_uppercase().replace('-', "_")));

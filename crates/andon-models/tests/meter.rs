@@ -144,7 +144,7 @@ proptest! {
         let book = Book::new();
         if let Some(anchor) = call.learn(&book, None) {
             let input = book.input(call.model, &call.asked(), Some(&anchor));
-            // Beyond 2^53 a float has no room for the last digits.
+            // Beyond 2^53 a float cannot hold the last digits.
             if anchor.input < 1 << 53 {
                 prop_assert_eq!(input.value, Some(anchor.input.max(1)));
             }

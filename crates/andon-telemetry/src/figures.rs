@@ -1,11 +1,10 @@
 //! Figures for Prometheus.
 //!
 //! # Invariants
-//!
-//! 1. What is not known is counted as not known, and never as 0.
-//! 2. A label has a bounded number of values: what a client or a model can choose freely is no label, and a name is taken only from
-//!    what an agent really has, up to a limit, behind which it is `other`. No label names a user, a session or a run.
-//! 3. All is told by facts; nothing is kept of a run. What runs at this moment is asked of the runtime when somebody looks.
+//! 1. What is not known is counted as unknown, never as 0.
+//! 2. A label has a bounded number of values: what a client or a model can choose freely is not a label, and names are only those
+//!    of things that an agent really has, up to a limit; beyond it they are `other`. No label names a user, a session or a run.
+//! 3. Everything comes from facts, and nothing is kept about a run. The runtime is asked what is running when somebody scrapes.
 
 mod describe;
 mod labels;
@@ -19,12 +18,13 @@ use std::time::Duration;
 use andon_runtime::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
 use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::progress::Progress;
+use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::usage::{Figure, Usage, Used};
 use andon_runtime::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 
-use crate::words;
+use crate::past;
 use labels::Names;
 use recorder::Recorder;
 pub use server::Now;
@@ -39,7 +39,7 @@ pub struct Figures {
     feed_lag: Histogram,
     leaked_now: Gauge,
     broken_off: Counter,
-    /// Calls whose late end was told before it was shown that they had been given up.
+    /// Calls whose late end was reported before the fact that they had been given up.
     early: Mutex<HashSet<(RunId, CallId)>>,
 }
 
@@ -59,7 +59,7 @@ impl Figures {
             tools: Names::default(),
             early: Mutex::default(),
         };
-        // So that they are there before anything is wrong.
+        // These exist before anything goes wrong.
         figures.leaked_now.set(0.0);
         figures.broken_off.increment(0);
         for counter in ["andon_spans_sent_total", "andon_spans_dropped_total"] {
@@ -68,7 +68,7 @@ impl Figures {
         Arc::new(figures)
     }
 
-    /// All figures, as Prometheus reads them.
+    /// All figures, in Prometheus' format.
     pub fn render(&self, runtime: &Runtime) -> String {
         let Tally { queued, running, waiting, cancelling, stalled } = runtime.tally();
         let states = [("queued", queued), ("running", running), ("waiting", waiting), ("cancelling", cancelling)];
@@ -89,7 +89,7 @@ impl Figures {
         self.recorder.counter("andon_runs_settled_total", &[("app", &app), ("outcome", outcome)]).increment(1);
         let Some(receipt) = seen.receipt() else { return };
         self.recorder.histogram("andon_run_seconds", &[("outcome", outcome)]).record(seconds(receipt.run_us));
-        let Some(phase) = receipt.cut_in.map(words::phase) else { return };
+        let Some(phase) = receipt.cut_in.map(|phase| phase.as_str()) else { return };
         let took = receipt.took;
         for (instant, us) in [("delivered", took.delivered_us), ("quiet", took.quiet_us), ("settled", took.settled_us)]
         {
@@ -103,7 +103,7 @@ impl Figures {
         self.recorder.histogram("andon_cancel_seconds", &[("phase", phase), ("instant", instant)]).record(seconds);
     }
 
-    /// How long the first request took to be on record. One that an earlier process took cannot be measured.
+    /// How long the first request took to be on record. A request that an earlier process accepted cannot be measured.
     fn recorded(&self, seen: &Seen<'_>, requested_us: u64) {
         let is_first = !seen.past.iter().any(|record| matches!(record.event, Event::CancelRequested { .. }));
         let is_own = seen.past.last().is_some_and(|last| last.epoch == seen.record.epoch);
@@ -126,22 +126,22 @@ impl Figures {
         match figure.value {
             Some(tokens) => {
                 let [kind, account, model] = labels;
-                let provenance = ("provenance", words::provenance(figure.provenance));
+                let provenance = ("provenance", figure.provenance.as_str());
                 self.recorder.counter("andon_tokens_total", &[kind, account, provenance, model]).increment(tokens);
             }
             None => self.recorder.counter("andon_usage_unknown_total", &labels).increment(1),
         }
     }
 
-    /// A counter cannot fall, and a correction may be either way: more and less are counted apart. What was not known before is
-    /// counted with all the rest.
-    fn corrected(&self, learnt: &SeenLater<'_>, call: u32, used: &Used) {
-        let earlier = learnt.earlier.iter().rev().find_map(|addendum| match &addendum.what {
+    /// A counter cannot fall, and a correction may go either way, so more and less are counted apart. What was not known before
+    /// is counted like the first figures.
+    fn corrected(&self, later: &SeenLater<'_>, call: u32, used: &Used) {
+        let earlier = later.earlier.iter().rev().find_map(|addendum| match &addendum.what {
             Learnt::UsageCorrected { call: of, used } if *of == call => Some(&**used),
             _ => None,
         });
-        let Some(before) = earlier.or_else(|| words::usage_of(learnt.facts, call)) else { return };
-        let model = self.model(learnt.facts, call);
+        let Some(before) = earlier.or_else(|| past::usage_of(later.facts, call)) else { return };
+        let model = self.model(later.facts, call);
         let accounts = [("delivered", &before.delivered, &used.delivered), ("billed", &before.billed, &used.billed)];
         for (account, before, after) in accounts {
             for ((kind, before), (_, after)) in kinds(before).into_iter().zip(kinds(after)) {
@@ -160,35 +160,36 @@ impl Figures {
     }
 
     fn model(&self, past: &[Arc<Record>], call: u32) -> Arc<str> {
-        words::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
+        past::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
     }
 
     fn tool_finished(&self, seen: &Seen<'_>, call: &CallId, end: ToolEnd, remains: Option<&Remains>) {
-        let tool = self.tools.bounded(words::tool_of(seen.past, call).unwrap_or("?"));
-        self.tool_call(&tool, words::verdict(end));
+        let tool = self.tools.bounded(past::tool_of(seen.past, call).unwrap_or("?"));
+        self.tool_call(&tool, end.into());
         let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
         self.leaked(seen.session, left);
         let key = (seen.run.clone(), call.clone());
-        // Of a call that was told elsewhere nobody learns when it ends, either.
-        let may_be_learnt = remains.is_none_or(|remains| remains.unended.is_none());
-        if end == ToolEnd::Leaked && !self.early.lock().remove(&key) && may_be_learnt {
+        // Nobody learns when a call elsewhere ends that was only told to stop.
+        let may_be_known = remains.is_none_or(|remains| remains.unended.is_none());
+        if end == ToolEnd::Leaked && !self.early.lock().remove(&key) && may_be_known {
             self.leaked_now.increment(1.0);
         }
     }
 
     fn tool_refused(&self, seen: &Seen<'_>, call: &CallId, why: Refusal) {
-        let asked = words::tool_of(seen.past, call).unwrap_or("?");
-        // The agent has a tool of that name, or else it would have been refused as unknown.
+        let asked = past::tool_of(seen.past, call).unwrap_or("?");
+        // The agent has a tool of that name: otherwise the call would have been refused as unknown.
         let is_real = matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson);
         let tool = if is_real { self.tools.bounded(asked) } else { self.tools.if_known(asked) };
-        self.tool_call(&tool, "never_started");
+        self.tool_call(&tool, Verdict::NeverStarted);
     }
 
-    fn tool_call(&self, tool: &str, verdict: &'static str) {
-        self.recorder.counter("andon_tool_calls_total", &[("tool", tool), ("verdict", verdict)]).increment(1);
+    fn tool_call(&self, tool: &str, verdict: Verdict) {
+        let labels = [("tool", tool), ("verdict", verdict.as_str())];
+        self.recorder.counter("andon_tool_calls_total", &labels).increment(1);
     }
 
-    /// Counts all that was leaked. Of processes, hooks and calls elsewhere nobody learns when they end: they are in no gauge.
+    /// Counts everything that was leaked. Nobody learns when processes, hooks and calls elsewhere end, so they are in no gauge.
     fn leaked(&self, session: &SessionKey, number: usize) {
         if number > 0 {
             let app = self.apps.bounded(&session.app);
@@ -197,18 +198,18 @@ impl Figures {
         }
     }
 
-    /// A tool that was given up has ended after all.
-    fn late(&self, learnt: &SeenLater<'_>, call: &CallId, remains: Option<&Remains>) {
-        let end = learnt.facts.iter().rev().find_map(|record| match &record.event {
+    /// Counts that a tool which was given up has ended after all.
+    fn late(&self, later: &SeenLater<'_>, call: &CallId, remains: Option<&Remains>) {
+        let end = later.facts.iter().rev().find_map(|record| match &record.event {
             Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
             _ => None,
         });
         match end {
             Some(ToolEnd::Leaked) => self.leaked_now.decrement(1.0),
             Some(_) => {}
-            None => drop(self.early.lock().insert((learnt.run.clone(), call.clone()))),
+            None => drop(self.early.lock().insert((later.run.clone(), call.clone()))),
         }
-        self.leaked(learnt.session, remains.map_or(0, |remains| remains.leaked.len()));
+        self.leaked(later.session, remains.map_or(0, |remains| remains.leaked.len()));
     }
 }
 
@@ -223,7 +224,7 @@ impl Observer for Figures {
             Event::Usage { call, used, .. } => self.usage(seen.past, *call, used),
             Event::ModelFinished { call, end, first_piece_us } => {
                 let model = self.model(seen.past, *call);
-                let labels = [("model", &*model), ("end", words::model_end(end))];
+                let labels = [("model", &*model), ("end", end.as_str())];
                 self.recorder.counter("andon_model_calls_total", &labels).increment(1);
                 if let Some(us) = first_piece_us {
                     let first = self.recorder.histogram("andon_model_first_piece_seconds", &[("model", &model)]);
@@ -247,10 +248,10 @@ impl Observer for Figures {
         self.recorder.tidy();
     }
 
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        match &learnt.addendum.what {
-            Learnt::UsageCorrected { call, used } => self.corrected(learnt, *call, used),
-            Learnt::LateResult { call, remains, .. } => self.late(learnt, call, remains.as_deref()),
+    fn addendum(&self, later: &SeenLater<'_>) {
+        match &later.addendum.what {
+            Learnt::UsageCorrected { call, used } => self.corrected(later, *call, used),
+            Learnt::LateResult { call, remains, .. } => self.late(later, call, remains.as_deref()),
             _ => {}
         }
     }
@@ -266,16 +267,16 @@ impl std::fmt::Debug for Figures {
     }
 }
 
-/// What a run was doing behind these facts.
+/// What a run was doing after these facts.
 fn phase(past: &[Arc<Record>]) -> Option<&'static str> {
     let (first, rest) = past.split_first()?;
     let Event::RunAccepted { accepted } = &first.event else { return None };
     let mut progress = Progress::new(Arc::clone(accepted));
     for record in rest {
-        // Facts that are shown have been folded before.
+        // Facts that are shown fold: they were folded before.
         let _ = progress.apply_record(record);
     }
-    Some(words::phase(progress.phase()))
+    Some(progress.phase().as_str())
 }
 
 fn kinds(usage: &Usage) -> [(&'static str, Figure); 5] {

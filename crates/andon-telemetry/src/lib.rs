@@ -1,7 +1,7 @@
-//! What operators see of runs: figures, spans and logs.
+//! What operators see: figures, spans and logs of runs.
 //!
-//! All of it is told by the runs' own events, by an [observer](andon_runtime::Observer) of what is shown. Nothing here can hold a run up, and
-//! nothing is known here that is not on record.
+//! All of it comes from the runs' own events, through an [observer](andon_runtime::Observer) of what is shown. Nothing here can
+//! delay a run, and nothing is known here that is not on record.
 //!
 //! ```
 //! use andon_runtime::Runtime;
@@ -17,8 +17,8 @@ mod logs;
 pub mod names;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod past;
 pub mod span;
-mod words;
 
 pub use figures::{Figures, Now};
 pub use logs::Logs;

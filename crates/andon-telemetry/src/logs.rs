@@ -1,6 +1,6 @@
-//! A line for what happens to runs: begun, stopped, settled, leaked.
+//! A log line for what happens to runs: begun, stopped, settled, leaked.
 //!
-//! Ids, words of a few, and times; nothing that was said.
+//! Lines have ids, words from small sets, and times, but no part of a conversation.
 
 use andon_runtime::core::event::{Event, HookEnd, ToolEnd};
 use andon_runtime::core::id::{RunId, SessionKey};
@@ -8,7 +8,7 @@ use andon_runtime::core::outcome::Ending;
 use andon_runtime::{JournalError, Observer, Seen};
 use tracing::{error, info, warn};
 
-use crate::words;
+use crate::past;
 
 /// An observer that logs what happens to runs, through [`tracing`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +26,7 @@ impl Logs {
                 info!(run, app, outcome = outcome.as_str(), reason, by, took_ms, "run settled");
             }
             Ending::Failed(failure) => {
-                let failure = words::failure(failure.error);
+                let failure = failure.error.as_str();
                 warn!(run, app, outcome = "failed", failure, reason, by, took_ms, "run settled");
             }
             Ending::Lost => warn!(run, app, outcome = "lost", took_ms, "run settled"),
@@ -46,7 +46,7 @@ impl Observer for Logs {
             Event::ToolFinished { call, end, remains, .. } => {
                 let left = remains.as_deref().map_or(0, |remains| remains.leaked.len());
                 if *end == ToolEnd::Leaked || left > 0 {
-                    let tool = words::tool_of(seen.past, call).unwrap_or("?");
+                    let tool = past::tool_of(seen.past, call).unwrap_or("?");
                     warn!(run, app, tool, call = call.as_str(), processes = left, "work was leaked");
                 }
             }
@@ -59,7 +59,7 @@ impl Observer for Logs {
     }
 
     fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
-        error!(run = run.as_str(), app = &*session.app, %why, "the journal does not take the end of a run: trying again");
+        error!(run = run.as_str(), app = &*session.app, %why, "the journal refuses the end of a run: retrying");
     }
 
     fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {

@@ -1,10 +1,11 @@
 //! Every name that spans use, in one place: the GenAI conventions of OpenTelemetry are still in development.
 //!
-//! Names that begin with `gen_ai.` and `error.` are the conventions'; those with `andon.` are ours, for what they have no word for.
+//! Names that begin with `gen_ai.` and `error.` come from the conventions; those with `andon.` are ours, for what the conventions
+//! do not name.
 
 /// What is done: `invoke_agent`, `chat`, `execute_tool`.
 pub const OPERATION: &str = "gen_ai.operation.name";
-/// Who serves the model, as far as its name tells.
+/// The model's provider, as far as its name says.
 pub const PROVIDER: &str = "gen_ai.provider.name";
 /// The agent's name.
 pub const AGENT: &str = "gen_ai.agent.name";
@@ -16,7 +17,7 @@ pub const MODEL: &str = "gen_ai.request.model";
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Seconds to the first piece of an answer.
 pub const FIRST_PIECE: &str = "gen_ai.response.time_to_first_chunk";
-/// All tokens that were read, those of caches included.
+/// All tokens that were read, including cached ones.
 pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Tokens read from the provider's cache.
 pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
@@ -32,7 +33,7 @@ pub const TOOL: &str = "gen_ai.tool.name";
 pub const TOOL_CALL: &str = "gen_ai.tool.call.id";
 /// The kind of tool.
 pub const TOOL_TYPE: &str = "gen_ai.tool.type";
-/// What went wrong, as one of a few words.
+/// What went wrong, as a word from a small set.
 pub const ERROR: &str = "error.type";
 
 /// The run's id.
@@ -41,21 +42,21 @@ pub const RUN: &str = "andon.run.id";
 pub const OUTCOME: &str = "andon.outcome";
 /// The run's stop reason, as in its outcome.
 pub const STOP_REASON: &str = "andon.stop_reason";
-/// Why it was stopped.
+/// Why the run was stopped.
 pub const CANCEL_REASON: &str = "andon.cancel.reason";
-/// How hard.
+/// The force of the request.
 pub const CANCEL_FORCE: &str = "andon.cancel.force";
-/// Who asked.
+/// Who asked for the stop.
 pub const CANCEL_BY: &str = "andon.cancel.by";
 /// What the run was doing when the stop reached it.
 pub const CANCEL_PHASE: &str = "andon.cancel.phase";
 /// Microseconds from the request until the driver saw it.
 pub const CANCEL_DELIVERED: &str = "andon.cancel.delivered_us";
-/// Microseconds until nothing was accepted or started any more.
+/// Microseconds from the request until nothing was accepted or started any more.
 pub const CANCEL_QUIET: &str = "andon.cancel.quiet_us";
-/// Microseconds until all was at rest.
+/// Microseconds from the request until everything was at rest.
 pub const CANCEL_SETTLED: &str = "andon.cancel.settled_us";
-/// What may still be going on after the run, by name: a list.
+/// What may still be running after the run, by name: a list.
 pub const LEAKED: &str = "andon.leaked";
 /// The number of a model call in its run.
 pub const MODEL_CALL: &str = "andon.model.call";
@@ -73,34 +74,34 @@ pub const REFUSED: &str = "andon.tool.refused";
 pub const EFFECT: &str = "andon.tool.effect";
 /// What a person, or the stop, decided.
 pub const APPROVAL: &str = "andon.approval.verdict";
-/// How long a failed call is waited with, in milliseconds.
+/// How long to wait before a failed call is retried, in milliseconds.
 pub const DELAY: &str = "andon.backoff.delay_ms";
 /// Where a hook was called.
 pub const HOOK: &str = "andon.hook.point";
-/// What came of it.
+/// How the hook ended.
 pub const HOOK_END: &str = "andon.hook.end";
 
 /// The event of a request to stop.
 pub const CANCEL_EVENT: &str = "andon.cancel";
 /// The event of a request to stop one call.
 pub const CALL_CANCEL_EVENT: &str = "andon.call_cancel";
-/// The event of a call that begins to wait for a person.
+/// The event of a call that begins to wait for an approval.
 pub const APPROVAL_REQUESTED_EVENT: &str = "andon.approval.requested";
 /// The event of a person's decision.
 pub const APPROVAL_RESOLVED_EVENT: &str = "andon.approval.resolved";
-/// The event of a wait before a call is tried again.
+/// The event of a wait before a call is retried.
 pub const BACKOFF_EVENT: &str = "andon.backoff";
 /// The event of the instant from which nothing was accepted or started.
 pub const QUIET_EVENT: &str = "andon.quiet";
 /// The event of a hook that did not simply let the run go on.
 pub const HOOK_EVENT: &str = "andon.hook";
 
-/// A tool's name in a span's, if the model made it up.
+/// The tool's name in a span's name, if the model made it up.
 pub const OTHER_TOOL: &str = "other";
 
-/// Who serves a model, as far as its name tells, and the model's name there.
+/// A model's provider, as far as its name says, and the model's name there.
 ///
-/// Of `openai/gpt-5` that is `openai` and `gpt-5`. A name without a known provider before it is whole.
+/// For `openai/gpt-5` these are `openai` and `gpt-5`. A name without a known provider stays whole.
 pub fn provider(model: &str) -> (Option<&str>, &str) {
     if let Some((prefix, rest)) = model.split_once('/').filter(|(_, rest)| !rest.is_empty()) {
         let is_meant = |(own, _): &&(&str, &str)| own.eq_ignore_ascii_case(prefix);
@@ -113,7 +114,7 @@ pub fn provider(model: &str) -> (Option<&str>, &str) {
     (family.map(|(_, name)| *name).filter(|name| !name.is_empty()), model)
 }
 
-/// What stands before a model's name, in the conventions' words, and in ours where they have none.
+/// Prefixes of models' names, and the provider in the conventions' words, or in ours where they have none.
 const PROVIDERS: [(&str, &str); 24] = [
     ("openai", "openai"),
     ("openai-responses", "openai"),
@@ -141,7 +142,7 @@ const PROVIDERS: [(&str, &str); 24] = [
     ("openai-compatible", "compatible"),
 ];
 
-/// What models' own names begin with.
+/// The beginnings of models' own names, and the provider.
 const FAMILIES: [(&str, &str); 15] = [
     ("gpt-oss", ""),
     ("gpt-", "openai"),
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_by_its_provider_and_its_name_there() {
+    fn a_models_name_is_split_into_its_provider_and_its_name_there() {
         let cases = [
             ("openai/gpt-5", Some("openai"), "gpt-5"),
             ("openai-responses/o4", Some("openai"), "o4"),

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! 1. No run waits for a collector: spans go into a bounded queue, and what does not fit is thrown away and counted.
-//! 2. A collector that is not there is said once, and once more when it is there again.
-//! 3. What is sent to a collector beside spans, such as a key in a header, is written nowhere.
+//! 2. A collector that cannot be reached is logged once, and once more when it is back.
+//! 3. What is sent to a collector besides spans, such as a key in a header, is never logged or shown.
 
 mod client;
 mod export;
@@ -33,9 +33,9 @@ use export::Counting;
 const QUEUE: usize = 8_192;
 /// How many are sent together.
 const TOGETHER: usize = 2_048;
-/// How long the first of them waits.
+/// How long the first of a batch waits.
 const DELAY: Duration = Duration::from_secs(1);
-/// How long the collector may take for them.
+/// How long the collector may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where spans are sent.
@@ -43,14 +43,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Collector {
     /// The whole address, such as `http://localhost:4318/v1/traces`.
     pub endpoint: String,
-    /// What is sent along, such as a key. `OTEL_EXPORTER_OTLP_HEADERS` is heeded as well.
+    /// Extra headers, such as a key. `OTEL_EXPORTER_OTLP_HEADERS` is used as well.
     pub headers: HashMap<String, String>,
-    /// The name of this service; unless told otherwise that of `OTEL_SERVICE_NAME`, or `andon`.
+    /// The name of this service; by default `OTEL_SERVICE_NAME`, or `andon`.
     pub service: Option<String>,
 }
 
 impl Collector {
-    /// The collector at an address: one without a path gets `/v1/traces`.
+    /// The collector at an address. An address without a path gets `/v1/traces`.
     pub fn at(address: &str) -> Self {
         let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let has_path = rest.split_once('/').is_some_and(|(_, path)| !path.is_empty());
@@ -59,17 +59,17 @@ impl Collector {
         Self { endpoint, headers: HashMap::new(), service: None }
     }
 
-    /// The collector that the environment names, in the words of OpenTelemetry.
+    /// The collector that OpenTelemetry's environment variables name.
     pub fn from_env() -> Option<Self> {
         let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // The address of traces alone is whole; that of all is not.
+        // The address for traces is complete; the common one is not.
         let whole = named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         let base =
             || named("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/')));
         whole.or_else(base).map(|endpoint| Self { endpoint, headers: HashMap::new(), service: None })
     }
 
-    /// The address, without what may be secret in it.
+    /// The address, without the parts that may be secret.
     pub fn shown(&self) -> String {
         let (scheme, rest) = self.endpoint.split_once("://").unwrap_or(("", &self.endpoint));
         let rest = rest.split(['?', '#']).next().unwrap_or_default();
@@ -88,11 +88,11 @@ impl std::fmt::Debug for Collector {
 /// Why spans cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The address is none.
-    #[error("{0} is no address of a collector: name one such as http://localhost:4318")]
+    /// The address is not valid.
+    #[error("{0} is not the address of a collector: use one such as http://localhost:4318")]
     BadAddress(String),
-    /// There is no client.
-    #[error("no client for the collector could be made: {0}")]
+    /// The HTTP client could not be created.
+    #[error("the HTTP client for the collector could not be created: {0}")]
     NoClient(String),
 }
 
@@ -105,7 +105,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Spans go to this collector from now on. What becomes of them is counted in the figures.
+    /// Sends spans to this collector from now on, and counts in the figures what becomes of them.
     pub fn to(collector: &Collector, figures: &Arc<Figures>) -> Result<Arc<Self>, TracesError> {
         let uri: Option<http::Uri> = collector.endpoint.parse().ok();
         let is_http = |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https"));
@@ -131,12 +131,13 @@ impl Traces {
         let mut processor = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
         processor.set_resource(&resource(collector.service.as_deref()));
         let scope = InstrumentationScope::builder("andon").with_version(env!("CARGO_PKG_VERSION")).build();
-        // So that they are there before anything is wrong.
+        // These exist before anything goes wrong.
         figures.spans(0, 0);
         Ok(Arc::new(Self { processor, scope, queued, figures: Arc::clone(figures) }))
     }
 
-    /// Sends what waits, and nothing from then on. It blocks, and gives up after `within`; says whether all was sent.
+    /// Sends what is waiting, and nothing after that. It blocks, and gives up after `within`. Returns whether everything was
+    /// sent.
     pub fn end(&self, within: Duration) -> bool {
         self.processor.shutdown_with_timeout(within).is_ok()
     }
@@ -165,7 +166,7 @@ impl std::fmt::Debug for Traces {
     }
 }
 
-/// What is sent with all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` are heeded.
+/// What is sent with all spans, including `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
 fn resource(service: Option<&str>) -> Resource {
     let from_env = Resource::builder().build();
     let named = from_env.get(&"service.name".into()).map(|name| name.to_string());
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_without_a_path_gets_that_of_traces_and_no_secret_is_shown() {
+    fn an_address_without_a_path_gets_the_one_for_traces_and_no_secret_is_shown() {
         assert_eq!(Collector::at("http://localhost:4318").endpoint, "http://localhost:4318/v1/traces");
         assert_eq!(Collector::at("http://localhost:4318/").endpoint, "http://localhost:4318/v1/traces");
         assert_eq!(Collector::at("https://otel.example/in/v1/traces").endpoint, "https://otel.example/in/v1/traces");
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_what_to_do() {
+    fn a_bad_address_is_refused_with_what_to_do() {
         for bad in ["localhost:4318", "ftp://localhost", "http://", "http:// space", "nonsense"] {
             let refused = Traces::to(&Collector::at(bad), &Figures::new()).unwrap_err();
             assert!(refused.to_string().contains("http://localhost:4318"), "{bad}: {refused}");

@@ -1,12 +1,11 @@
-//! Spans, told by a run's facts.
+//! Spans, made from a run's facts.
 //!
 //! # Invariants
 //!
-//! 1. A span is made when it ends, from the facts and the instant at which the last one was durable: the beginning is found among
-//!    the earlier ones. So each one that began is
-//!    ended once, on every path, stops and crashes included, and nothing is kept while a run goes on.
-//! 2. Ids are digests of the run's id and the place of the fact with which the span began: whoever makes a span of the same facts
-//!    makes the same span.
+//! 1. A span is made when it ends, from the facts and the instant at which the last one was durable; its beginning is found among
+//!    the earlier facts. So each span that began ends once, on every path, stops and crashes included, and nothing is kept while
+//!    a run goes on.
+//! 2. Ids are digests of the run's id and the seq of the fact that began the span: the same facts always give the same span.
 //! 3. No word of a prompt, an answer, an argument or a result is in a span.
 
 mod calls;
@@ -29,7 +28,7 @@ pub struct Span {
     pub trace: TraceId,
     /// Its id.
     pub id: SpanId,
-    /// The span that it is part of; nothing for a run's own.
+    /// The span that it is part of; `None` for a run's own.
     pub parent: Option<SpanId>,
     /// What is done, and to what.
     pub name: String,
@@ -39,22 +38,22 @@ pub struct Span {
     pub start: Wall,
     /// When it ended.
     pub end: Wall,
-    /// What is to be known of it.
+    /// Its attributes.
     pub attributes: Attributes,
-    /// What happened meanwhile.
+    /// What happened during the span.
     pub events: Vec<SpanEvent>,
-    /// Whether it failed. What was stopped has not failed.
+    /// Whether it failed. Being stopped is not a failure.
     pub status: Status,
 }
 
-/// Something that happened while a span went on.
+/// Something that happened during a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpanEvent {
-    /// What.
+    /// What happened.
     pub name: &'static str,
-    /// When.
+    /// When it happened.
     pub at: Wall,
-    /// What is to be known of it.
+    /// Its attributes.
     pub attributes: Attributes,
 }
 
@@ -64,7 +63,7 @@ pub struct SpanEvent {
 pub enum Kind {
     /// Work in this process.
     Internal,
-    /// A call to somebody else.
+    /// A call to another service.
     Client,
 }
 
@@ -72,11 +71,11 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 pub enum Status {
-    /// It did not.
+    /// It did not fail.
     Unset,
-    /// It did, in this way.
+    /// It failed.
     Error {
-        /// One of a few words.
+        /// How, as a word from a small set.
         what: &'static str,
     },
 }
@@ -85,9 +84,9 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Words.
+    /// A text.
     Text(String),
-    /// Several of them.
+    /// Several texts.
     Texts(Vec<String>),
     /// A number.
     Int(i64),
@@ -134,7 +133,7 @@ impl Serialize for Attributes {
     }
 }
 
-/// The span that a fact ends, if it ends one. `past` is the run's earlier facts, `settled` when its last one was durable, where
+/// The span that a fact ends, if it ends one. `past` has the run's earlier facts; `settled` is when its last one was durable, if
 /// that is known.
 pub fn ended_by(past: &[Arc<Record>], record: &Record, settled: Option<Stamp>) -> Option<Span> {
     match &record.event {
@@ -146,15 +145,15 @@ pub fn ended_by(past: &[Arc<Record>], record: &Record, settled: Option<Stamp>) -
     }
 }
 
-/// All spans of a run that have ended, in the order in which they did: the run's own is the last. `settled` is when its last
-/// fact was durable, where that is known.
+/// All spans of a run that have ended, in that order: the run's own is the last. `settled` is when its last fact was durable, if
+/// that is known.
 pub fn of_run(records: &[Arc<Record>], settled: Option<Stamp>) -> Vec<Span> {
     let ended =
         |(place, record): (usize, &Arc<Record>)| ended_by(records.get(..place).unwrap_or_default(), record, settled);
     records.iter().enumerate().filter_map(ended).collect()
 }
 
-/// The run that these facts are of.
+/// The run that these facts belong to.
 fn run_id(past: &[Arc<Record>]) -> Option<&RunId> {
     match &past.first()?.event {
         Event::RunAccepted { accepted } => Some(&accepted.run),
@@ -162,7 +161,7 @@ fn run_id(past: &[Arc<Record>]) -> Option<&RunId> {
     }
 }
 
-/// A span of a run, from one of its facts to another, as yet without anything to be known of it.
+/// A span of a run, from one of its facts to another, without attributes yet.
 fn between(run: &RunId, start: &Record, end: &Record, name: String, kind: Kind) -> Span {
     let root = SpanId::of(run, 1);
     let id = SpanId::of(run, start.seq);
@@ -173,7 +172,7 @@ fn between(run: &RunId, start: &Record, end: &Record, name: String, kind: Kind) 
         name,
         kind,
         start: start.at.wall,
-        // A clock that was set back makes no span that ends before it begins.
+        // Even if the clock was set back, a span does not end before it begins.
         end: end.at.wall.max(start.at.wall),
         attributes: Attributes::default(),
         events: Vec::new(),

@@ -17,7 +17,7 @@ fn watched() -> (Arc<Figures>, Runtime) {
     (figures, runtime)
 }
 
-/// The value of a series, by its name with all its labels; nothing if there is none.
+/// The value of a series, by its name with all its labels; `None` if there is none.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
@@ -59,7 +59,7 @@ async fn a_completed_run_is_counted_with_its_tokens_and_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_is_counted_with_its_times_and_what_is_not_known_is_no_zero() {
+async fn a_stop_is_counted_with_its_times_and_what_is_unknown_is_not_zero() {
     let (figures, runtime) = watched();
     let model = ScriptedModel::new([vec![Act::text("Half"), Act::Silence]]);
     let agent = Agent::builder().name("clerk").model(model).runtime(&runtime).build().unwrap();
@@ -111,7 +111,7 @@ async fn a_stop_is_settled_when_it_is_on_disk_and_never_before_its_request_is() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_the_model_made_up_is_no_label() {
+async fn a_tool_that_the_model_made_up_is_not_a_label() {
     let (figures, runtime) = watched();
     let asks = Act::call(0, "a", "made_up_by_the_model", "{}").into_iter().chain([Act::usage(1, 2), Act::tool_use()]);
     let model = ScriptedModel::new([asks.collect(), vec![Act::text("Done."), Act::usage(2, 3), Act::end()]]);
@@ -160,10 +160,10 @@ async fn leaked_work_is_counted_and_ends_when_its_late_result_comes() {
     assert_eq!(value(&figures.render(&runtime), "andon_leaked_work_total{app=\"clerk\"}"), Some(1.0));
 }
 
-/// Nobody learns when a process ends that could not be killed, or a call somewhere else that was told to stop: shown as going on
-/// they would go on for ever.
+/// Nobody learns when an unkillable process ends, or a call elsewhere that was told to stop: a gauge would show them as running
+/// forever.
 #[tokio::test(start_paused = true)]
-async fn what_was_leaked_and_nobody_learns_of_is_counted_and_not_shown_as_going_on() {
+async fn leaked_work_whose_end_nobody_learns_is_counted_and_not_shown_as_running() {
     let (figures, runtime) = watched();
     let asks = Act::call(0, "a", "look", "{}").into_iter().chain([Act::usage(10, 2), Act::tool_use()]).collect();
     let model = ScriptedModel::new([asks, vec![Act::text("Done."), Act::usage(20, 3), Act::end()]]);

@@ -105,7 +105,7 @@ impl Watched {
         Agent::builder().name("clerk").model(ScriptedModel::new(answers)).runtime(&self.runtime)
     }
 
-    /// All that the collector got, once all runs are over.
+    /// Everything that the collector got, once all runs are over.
     async fn spans(&self) -> Vec<Span> {
         self.runtime.idle().await;
         let traces = Arc::clone(&self.traces);
@@ -129,7 +129,7 @@ fn is_error(span: &Span) -> bool {
     span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error)
 }
 
-/// What must be so whatever happened: each span that the facts began is there once, under its run, and ended.
+/// What must hold in any case: each span that the facts began is there once, under its run, and ended.
 fn check(spans: &[Span], records: &[Arc<Record>]) {
     let run = match &records[0].event {
         Event::RunAccepted { accepted } => accepted.run.clone(),
@@ -198,7 +198,7 @@ async fn a_completed_run_with_a_refused_call() {
     let root = by_name("invoke_agent clerk");
     assert_eq!((text(root, "andon.outcome"), is_error(root)), ("completed".to_owned(), false));
     assert_eq!(text(root, "gen_ai.operation.name"), "invoke_agent");
-    // What a model makes up is in no span's name.
+    // A name that a model made up is in no span's name.
     let refused = by_name("execute_tool other");
     assert_eq!(text(refused, "gen_ai.tool.name"), "no_such_tool");
     assert_eq!((text(refused, "error.type"), is_error(refused)), ("unknown_tool".to_owned(), true));
@@ -212,7 +212,7 @@ async fn a_completed_run_with_a_refused_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_stopped_in_its_text_is_marked_and_is_no_error() {
+async fn a_run_that_is_stopped_in_its_text_is_marked_and_is_not_an_error() {
     let watched = Watched::new().await;
     let agent = watched.agent([vec![Act::text("Half"), Act::Silence]]).build().unwrap();
     let run = agent.start("Go.").unwrap();

@@ -1,7 +1,6 @@
-//! Benchmarks as a table: what was reached, beside what is to be reached.
+//! Benchmarks as a table: what was reached, next to the goal.
 //!
-//! Machines are shared and noisy: a figure is the median of several rounds, and CPU time is counted where the figure is one
-//! of CPU.
+//! Machines are shared and noisy: a figure is the median of several rounds, and figures about CPU use count CPU time.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ pub fn now() -> Instant {
 /// CPU time of all threads so far.
 pub fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may contain anything: the 12th and 13th fields are user and system time in ticks of 10 ms.
+    // After the name, which may contain anything: the 12th and 13th fields are user and system time in ticks of 10 ms.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     Duration::from_millis(10 * (ticks(11) + ticks(12)))
@@ -34,7 +33,7 @@ pub fn median(rounds: usize, mut measure: impl FnMut() -> f64) -> f64 {
     figures.get(rounds / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The value below which this share of them lies.
+/// The value below which this share of the values lies.
 pub fn quantile(values: &mut [Duration], share: f64) -> Duration {
     values.sort();
     let place = ((values.len() as f64 - 1.0) * share).round() as usize;
@@ -57,20 +56,20 @@ pub struct Line {
     pub what: &'static str,
     /// What was reached.
     pub reached: f64,
-    /// In which unit.
+    /// Its unit.
     pub unit: &'static str,
-    /// What is to be reached.
+    /// Its goal.
     pub goal: Goal,
 }
 
-/// What is to be reached.
+/// The goal for a figure.
 #[derive(Debug, Clone, Copy)]
 pub enum Goal {
     /// No more than this.
     AtMost(f64),
     /// No less than this.
     AtLeast(f64),
-    /// Nothing: it is there to compare others with.
+    /// None: the figure is there to compare others with.
     None,
 }
 
@@ -92,16 +91,16 @@ impl Goal {
     }
 }
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum TableFormat {
     /// For a terminal.
     Columns,
-    /// For a page: what `--markdown` asks for.
+    /// For a web page, with `--markdown`.
     Markdown,
 }
 
-impl Form {
+impl TableFormat {
     fn print_head(self) {
         match self {
             Self::Columns => println!("{:<62} {:>12} {:<8} {:<18}", "figure", "reached", "unit", "goal"),
@@ -129,7 +128,7 @@ impl Form {
     }
 }
 
-/// Three digits that mean something.
+/// Three significant digits.
 fn few_digits(value: f64) -> String {
     match value {
         value if value >= 100.0 || (value >= 1.0 && value.fract() == 0.0) => format!("{value:.0}"),
@@ -141,7 +140,7 @@ fn few_digits(value: f64) -> String {
 /// Measures the scenes that the command line names, or all of them, and prints the table.
 pub fn table(scenes: &[Scene]) {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let form = if words.iter().any(|word| word == "--markdown") { Form::Markdown } else { Form::Columns };
+    let form = if words.iter().any(|word| word == "--markdown") { TableFormat::Markdown } else { TableFormat::Columns };
     let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     form.print_head();
     let mut missed = 0;

@@ -50,7 +50,7 @@ fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
 }
 
 /// P3, P6, P7: what a reader saw is what is stored; no gap, no repeat, nothing after the end; and each fact says where the run
-/// stands behind it.
+/// stands after it.
 pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
     let mut broken = Vec::new();
     let (mut seq, mut text, mut thinking) = (0, String::new(), String::new());
@@ -65,14 +65,16 @@ pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
             },
             FeedItem::Fact(record) => {
                 if record.seq != seq + 1 {
-                    broken.push(format!("P6: event {} was shown behind {seq}", record.seq));
+                    broken.push(format!("P6: event {} was shown after {seq}", record.seq));
                 }
                 seq = record.seq;
                 standing.take(&record.event);
                 if record.standing != Some(standing.told()) {
                     let told = record.standing;
-                    broken
-                        .push(format!("P7: behind event {seq} the run stands at {:?}, told {told:?}", standing.told()));
+                    broken.push(format!(
+                        "P7: after event {seq} the run stands at {:?}, the event says {told:?}",
+                        standing.told()
+                    ));
                 }
                 broken.extend(check_shown(&record.event, &mut text, &mut thinking));
             }
@@ -115,7 +117,7 @@ pub(crate) fn records_of(stored: &Stored) -> Vec<Arc<Record>> {
     facts.collect()
 }
 
-/// What a journal holds of a run that has settled.
+/// Checks what a journal holds about a settled run.
 pub fn check_stored(stored: &Stored) -> Vec<String> {
     let mut broken = check_facts(&records_of(stored));
     broken.extend(check_settled(stored));
@@ -127,7 +129,7 @@ pub fn check_stored(stored: &Stored) -> Vec<String> {
     broken
 }
 
-/// P7: a run settled when its end was durable: not before that was written, and not before it was quiet.
+/// P7: a run settled when its end was durable: not before its end was written, and not before it was quiet.
 fn check_settled(stored: &Stored) -> Option<String> {
     let (settled, end) = (stored.settled_at?, stored.end());
     if end.is_none_or(|end| end.at.mono_us > settled.mono_us) {
@@ -137,13 +139,13 @@ fn check_settled(stored: &Stored) -> Option<String> {
     check_receipt(&stored.receipt()?)
 }
 
-/// P4, P6: what was learnt about cut calls. A call of which something was pending has one last word, and it comes behind
-/// the run's end.
+/// P4, P6: what was learned about cut calls. A call with something pending gets exactly one correction, and it comes after the
+/// run's end.
 pub fn check_last_words(stored: &Stored) -> Vec<String> {
     let mut broken = Vec::new();
     let records = records_of(stored);
     let ended_at = records.last().map(|record| record.at.mono_us);
-    let about = |learnt: &Learnt| match learnt {
+    let about = |learned: &Learnt| match learned {
         Learnt::UsageCorrected { call, .. } => Some(*call),
         Learnt::LateResult { .. }
         | Learnt::CompensationStarted { .. }
@@ -154,7 +156,7 @@ pub fn check_last_words(stored: &Stored) -> Vec<String> {
         let Event::Usage { call, pending, .. } = &record.event else { continue };
         let words = stored.addenda.iter().filter(|addendum| about(&addendum.what) == Some(*call)).count();
         if words != usize::from(pending.is_some()) {
-            broken.push(format!("P4: model call {call} has pending {pending:?}, and {words} last words"));
+            broken.push(format!("P4: model call {call} has pending {pending:?}, and {words} corrections"));
         }
     }
     for addendum in stored.addenda.iter().filter(|addendum| about(&addendum.what).is_some()) {
@@ -281,7 +283,7 @@ pub(crate) fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
         .collect();
     let dropped =
         records.iter().filter(|record| Some(record.epoch) == owner).filter_map(|record| match &record.event {
-            // One that stopped by itself has something to say for itself.
+            // A tool that stopped by itself adds its own content.
             Event::ToolFinished { call, end: ToolEnd::Cut | ToolEnd::Unknown, result, .. }
                 if result.content.len() == 1 =>
             {
@@ -301,7 +303,7 @@ fn check_receipt(receipt: &Receipt) -> Option<String> {
     (!known.is_sorted()).then(|| format!("P7: the instants of the stop are out of order: {instants:?}"))
 }
 
-/// P4: a call that did not come to its end has no final figure.
+/// P4: a call that did not finish has no final figure.
 fn check_usage(records: &[Arc<Record>]) -> Vec<String> {
     let mut broken = Vec::new();
     let mut used = None;

@@ -1,4 +1,4 @@
-//! What a scripted model tells about its usage beside its pieces: a meter, and what can be learnt after a cut.
+//! A scripted model's usage, besides its pieces: a meter, and what can be learned after a cut.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,21 +7,21 @@ use andon_runtime::core::usage::{Figure, Provenance};
 use andon_runtime::{Learned, Lesson, Meter, Part, Pending, Sighting, Usage, Used};
 use parking_lot::Mutex;
 
-/// What can be learnt about each call of a scripted model after it was cut.
+/// What can be learned about each call of a scripted model after it was cut.
 #[derive(Debug, Clone)]
 pub struct After {
-    /// How.
+    /// How it is learned.
     pub what: Pending,
-    /// How long it takes; nothing if it never ends by itself.
+    /// How long it takes; `None` if it never ends by itself.
     pub takes: Option<Duration>,
     /// How long it may take.
     pub within: Duration,
-    /// What is learnt.
+    /// What is learned.
     pub learned: Learned,
 }
 
 impl After {
-    /// The provider is asked, and says after a while what it charges.
+    /// The provider is asked, and answers after a while what it charges.
     pub fn looked_up(takes: Duration, output: u64) -> Self {
         let billed = Usage { output: Figure::exact(output, Provenance::LookedUp), ..Usage::UNKNOWN };
         let learned = Learned { used: Used { billed, ..Used::UNKNOWN }, undelivered: Vec::new() };
@@ -41,7 +41,7 @@ impl After {
     }
 }
 
-/// A meter that takes every four bytes for a token, and remembers how many calls it has learnt from.
+/// A meter that counts every four bytes as a token, and remembers how many calls it has learned from.
 #[derive(Debug, Default)]
 pub struct ScriptedMeter {
     learnt: AtomicUsize,
@@ -49,12 +49,12 @@ pub struct ScriptedMeter {
 }
 
 impl ScriptedMeter {
-    /// How many calls it has learnt from.
+    /// How many calls it has learned from.
     pub fn learnt(&self) -> usize {
         self.learnt.load(Ordering::SeqCst)
     }
 
-    /// What it was given back.
+    /// The lessons that it was given back.
     pub fn recalled(&self) -> Vec<Lesson> {
         self.recalled.lock().clone()
     }

@@ -23,10 +23,10 @@ pub struct TestJournal {
     inner: Arc<Inner>,
 }
 
-/// Something that the disk is to take.
+/// One write to the disk.
 struct Write {
-    /// The run and epoch that it goes on with, if it is a batch of a run that has begun and does not take it over.
-    goes_on_with: Option<(RunId, Epoch)>,
+    /// The run and epoch that it continues, if it is a batch for a run that has begun and does not take the run over.
+    continues: Option<(RunId, Epoch)>,
     write: Box<dyn FnOnce(&MemoryJournal) -> Append + Send>,
 }
 
@@ -34,16 +34,16 @@ struct Inner {
     memory: MemoryJournal,
     probe: Option<Arc<dyn Probe>>,
     delay: Option<Duration>,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// What had been durable when the process died.
+struct DiskState {
+    /// What was durable when the process died.
     crashed: Option<Arc<MemoryJournal>>,
-    /// Every further write fails.
+    /// Why every further write fails, if it does.
     failing: Option<JournalError>,
-    /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
+    /// Runs with a failed batch, and its epoch: what comes after it would leave a gap.
     failed: HashMap<RunId, Epoch>,
     /// Writes that wait for the slow disk, and when each is due.
     waiting: std::collections::VecDeque<(Instant, Write, AppendDone)>,
@@ -67,7 +67,7 @@ impl TestJournal {
         Self::build(MemoryJournal::new(), probe, Some(delay))
     }
 
-    /// As [`slow`](Self::slow), on top of what is there already.
+    /// Like [`slow`](Self::slow), on top of what is there already.
     pub fn slow_on(memory: MemoryJournal, delay: Duration) -> Self {
         Self::build(memory, None, Some(delay))
     }
@@ -115,7 +115,7 @@ impl TestJournal {
         stored.entries.iter().filter(|entry| matches!(entry, Entry::Fact(_))).count() as u64
     }
 
-    /// Whether such an event of a run is durable.
+    /// Whether a matching event of a run is durable.
     pub fn has(&self, run: &RunId, is_it: impl Fn(&Event) -> bool) -> bool {
         let stored = self.inner.memory.stored(run).unwrap_or_default();
         stored.entries.iter().any(|entry| matches!(entry, Entry::Fact(record) if is_it(&record.event)))
@@ -127,7 +127,7 @@ impl TestJournal {
         }
     }
 
-    /// An error while nothing can be written.
+    /// Fails while nothing can be written.
     fn check(&self) -> Result<(), JournalError> {
         self.inner.state.lock().failing.clone().map_or(Ok(()), Err)
     }
@@ -135,18 +135,18 @@ impl TestJournal {
     /// Takes a write: at once, or when the slow disk is ready.
     fn take(
         &self,
-        goes_on_with: Option<(RunId, Epoch)>,
+        continues: Option<(RunId, Epoch)>,
         write: impl FnOnce(&MemoryJournal) -> Append + Send + 'static,
     ) -> Append {
-        let write = Write { goes_on_with, write: Box::new(write) };
+        let write = Write { continues, write: Box::new(write) };
         match self.inner.delay {
             None => Append::ready(self.write_now(write)),
             Some(delay) => self.write_later(write, delay),
         }
     }
 
-    fn write_now(&self, Write { goes_on_with, write }: Write) -> Result<(), JournalError> {
-        if let Some((run, epoch)) = &goes_on_with {
+    fn write_now(&self, Write { continues, write }: Write) -> Result<(), JournalError> {
+        if let Some((run, epoch)) = &continues {
             self.check_batch(run, *epoch)?;
         }
         self.check()?;
@@ -154,7 +154,7 @@ impl TestJournal {
         write(&self.inner.memory).now().unwrap_or(Err(JournalError::Closed))
     }
 
-    /// Behind a batch that failed nothing of its epoch is taken.
+    /// After a failed batch nothing of its epoch is accepted.
     fn check_batch(&self, run: &RunId, epoch: Epoch) -> Result<(), JournalError> {
         let mut state = self.inner.state.lock();
         if state.failing.is_some() {
@@ -172,7 +172,7 @@ impl TestJournal {
         state.waiting.push_back((Instant::now() + delay, write, done));
         if !std::mem::replace(&mut state.busy, true) {
             let journal = self.clone();
-            #[expect(clippy::disallowed_methods, reason = "the disk is no part of the runtime under test")]
+            #[expect(clippy::disallowed_methods, reason = "the disk is not part of the runtime under test")]
             drop(tokio::spawn(async move { journal.write().await }));
         }
         append
@@ -202,8 +202,8 @@ impl Journal for TestJournal {
         self.hit("journal: before append");
         let begins = batch.entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
         let goes_on = !begins && batch.takes_over.is_none();
-        let goes_on_with = goes_on.then(|| (batch.run.clone(), batch.epoch));
-        let append = self.take(goes_on_with, move |memory| memory.append(batch));
+        let continues = goes_on.then(|| (batch.run.clone(), batch.epoch));
+        let append = self.take(continues, move |memory| memory.append(batch));
         self.hit("journal: after append");
         append
     }
@@ -217,7 +217,7 @@ impl Journal for TestJournal {
     }
 
     fn keep_settled(&self, run: &RunId, at: Stamp) {
-        // A journal on a disk that is full tells it all the same, and writes it when there is room. A dead one keeps nothing.
+        // A journal on a full disk reports it all the same, and writes it once there is room. A dead one keeps nothing.
         if !self.is_dead() {
             self.inner.memory.keep_settled(run, at);
         }
@@ -242,7 +242,7 @@ impl Journal for TestJournal {
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let (journal, run) = (self.clone(), run.clone());
         Box::pin(async move {
-            // It stands in line behind what was taken before.
+            // It waits for the writes before it.
             while journal.inner.state.lock().busy {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -2,11 +2,11 @@
 //!
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
-//! - [`figures`]: what a scripted model tells about its usage after a cut.
+//! - [`figures`]: what can be learned about a scripted model's usage after a cut.
 //! - [`provider`]: a real server that speaks each provider's format and misbehaves on command.
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
 //! - [`mod@bench`]: benchmarks as a table.
-//! - [`conformance`]: what every journal promises, for whoever writes one.
+//! - [`conformance`]: what every journal promises, for authors of journals.
 //! - [`assert_nothing_lost`]: the promises, checked on one run.
 //! - [`explore`]: runs a script once, counts every poll and every seam, and then stops it at each, in each mode.
 

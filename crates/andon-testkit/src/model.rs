@@ -24,7 +24,7 @@ pub enum Act {
     Flood(&'static str, usize),
     /// Is silent for a while.
     Pause(Duration),
-    /// Is silent for ever.
+    /// Is silent forever.
     Silence,
     /// Yields once, as a busy network does.
     Yield,
@@ -78,12 +78,12 @@ impl Act {
 /// A model that gives its scripted answers one after the other, and after the last of them a plain one.
 #[derive(Clone)]
 pub struct ScriptedModel {
-    state: Arc<State>,
+    state: Arc<Played>,
     after: Option<After>,
     meter: Option<Arc<ScriptedMeter>>,
 }
 
-struct State {
+struct Played {
     answers: Vec<Arc<[Act]>>,
     calls: AtomicUsize,
     open: AtomicUsize,
@@ -97,7 +97,7 @@ impl ScriptedModel {
         Self::build(answers, None)
     }
 
-    /// A model that also tells a probe of each poll.
+    /// A model that also reports each poll to a probe.
     pub fn probed(answers: impl IntoIterator<Item = Vec<Act>>, probe: Arc<dyn Probe>) -> Self {
         Self::build(answers, Some(probe))
     }
@@ -105,11 +105,11 @@ impl ScriptedModel {
     fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
         let (calls, open, requests) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
-        let state = Arc::new(State { answers, calls, open, requests, probe });
+        let state = Arc::new(Played { answers, calls, open, requests, probe });
         Self { state, after: None, meter: None }
     }
 
-    /// More can be learnt about a call of it that was cut.
+    /// More can be learned about its calls that were cut.
     #[must_use]
     pub fn after_a_cut(mut self, after: After) -> Self {
         self.after = Some(after);
@@ -168,7 +168,7 @@ impl Model for ScriptedModel {
 }
 
 struct ScriptedAnswer {
-    state: Arc<State>,
+    state: Arc<Played>,
     acts: Arc<[Act]>,
     next: usize,
     flooded: usize,
@@ -179,7 +179,7 @@ struct ScriptedAnswer {
 }
 
 impl ScriptedAnswer {
-    /// What the current act does; `None` when it is over and the next one's turn.
+    /// What the current act does; `None` when it is over and the next one follows.
     fn act(&mut self, act: &Act, cx: &mut Context<'_>) -> Option<Poll<Option<Result<Piece, ModelError>>>> {
         match act {
             Act::Piece(piece) => {
@@ -248,7 +248,7 @@ impl Answer for ScriptedAnswer {
 
     fn cut(mut self: Box<Self>) -> Option<Afterwards> {
         let After { what, takes, within, learned } = self.after.take()?;
-        // What is drained holds the connection; who looks up or counts has closed it.
+        // Draining holds the connection; looking up and counting have closed it.
         let connection = (what == Pending::Draining).then_some(self);
         let work = Box::pin(async move {
             match takes {

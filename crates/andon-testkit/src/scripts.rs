@@ -21,10 +21,18 @@ use crate::tools::{self, ToolLog};
 
 type Play = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The grace that a tool has unless it names another, and the moment in which it is dropped.
+/// A tool's default grace, plus the time to drop it.
 const GRACE: Duration = Duration::from_millis(2_100);
 
 macro_rules! script {
+    (|$log:ident| $tool:expr, $name:literal $(, $settles_within:expr)?) => {{
+        fn play(world: World) -> Play {
+            let $log = &world.tools;
+            let tool = $tool;
+            Box::pin(play_one_tool(world, tool))
+        }
+        script!(play, $name $(, $settles_within)?)
+    }};
     ($play:path, $name:literal) => {
         script!($play, $name, Duration::ZERO, None)
     };
@@ -74,22 +82,41 @@ pub fn all() -> Vec<Script> {
         script!(agent_cancel, "a cancel of the whole agent", GRACE),
         script!(question_after_a_restart, "a question after a restart", GRACE),
         script!(queue_after_a_restart, "a queue after a restart", GRACE),
-        script!(dropped_tool, "a tool that is dropped at once"),
-        script!(finishing_tool, "a tool that may finish", Duration::from_millis(500)),
-        script!(unfinished_tool, "a tool that may finish and is too slow", Duration::from_millis(500)),
+        script!(
+            |log| tools::slow("tool", Duration::from_millis(300), log).on_cancel(OnCancel::Drop),
+            "a tool that is dropped at once"
+        ),
+        script!(|log| may_finish(300, log), "a tool that may finish", Duration::from_millis(500)),
+        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", Duration::from_millis(500)),
         script!(detached_tool, "a tool that outlives its run", GRACE),
-        script!(tool_out_of_time, "a tool that takes too long", Duration::from_millis(600)),
-        script!(talkative_tool, "a tool that shows its work", GRACE),
+        script!(
+            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(Duration::from_millis(200)),
+            "a tool that takes too long",
+            Duration::from_millis(600)
+        ),
+        script!(|log| tools::talkative("tool", 4, log), "a tool that shows its work", GRACE),
         script!(
             talkative_on_slow_disk,
             "a tool that shows its work on a slow disk",
             GRACE + slow_disk * 10,
             Some(slow_disk)
         ),
-        script!(process_tool, "a process", GRACE + Duration::from_millis(60)),
-        script!(elsewhere, "a tool that works elsewhere"),
-        script!(thread_that_looks, "a thread that looks at its cord", Duration::from_millis(600)),
-        script!(thread_that_goes_on, "a thread that goes on", Duration::from_millis(700)),
+        script!(
+            |log| tools::with_process("tool", Duration::from_millis(300), Duration::from_millis(50), log),
+            "a process",
+            GRACE + Duration::from_millis(60)
+        ),
+        script!(|log| tools::elsewhere("tool", Duration::from_millis(300), log), "a tool that works elsewhere"),
+        script!(
+            |log| tools::on_thread("tool", Duration::from_millis(300), true, log),
+            "a thread that looks at its cord",
+            Duration::from_millis(600)
+        ),
+        script!(
+            |log| tools::on_thread("tool", Duration::from_millis(2_000), false, log),
+            "a thread that goes on",
+            Duration::from_millis(700)
+        ),
         script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
         script!(compensated_call, "a call that is undone", GRACE),
         script!(figures::looked_up, "a cut call that is looked up", GRACE),
@@ -100,7 +127,7 @@ pub fn all() -> Vec<Script> {
             Some(slow_disk)
         ),
         script!(figures::drained, "a cut call that is drained"),
-        script!(figures::never_learnt, "a figure that never comes"),
+        script!(figures::never_learned, "a figure that never comes"),
         script!(figures::metered, "a model with a meter", GRACE),
     ]
 }
@@ -166,24 +193,23 @@ fn three_calls() -> Vec<Act> {
     ])
 }
 
+/// The tools that [`three_calls`] calls.
+fn three_tools(agent: AgentBuilder, slow_ms: u64, kind_ms: u64, log: &ToolLog) -> AgentBuilder {
+    agent
+        .tool(tools::quick("quick", log))
+        .tool(tools::slow("slow", Duration::from_millis(slow_ms), log))
+        .tool(tools::cooperative("kind", Duration::from_millis(kind_ms), log))
+}
+
 async fn parallel_tools(world: World) {
     let model = world.model([three_calls(), done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", Duration::from_millis(800), &world.tools))
-        .tool(tools::cooperative("kind", Duration::from_millis(500), &world.tools));
+    let agent = three_tools(world.agent(&model), 800, 500, &world.tools);
     play(&world, &world.open(agent), "All three.").await;
 }
 
 async fn sequential_tools(world: World) {
     let model = world.model([three_calls(), done()]);
-    let agent = world
-        .agent(&model)
-        .sequential_tools()
-        .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", Duration::from_millis(800), &world.tools))
-        .tool(tools::cooperative("kind", Duration::from_millis(500), &world.tools));
+    let agent = three_tools(world.agent(&model).sequential_tools(), 800, 500, &world.tools);
     play(&world, &world.open(agent), "One after the other.").await;
 }
 
@@ -255,7 +281,7 @@ async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) ->
         if let Some(call) = call_id("guarded") {
             let was_told = run.cord().is_pulled();
             if decision(&run, &call).is_ok() && was_told {
-                world.broken("P1: a decision was taken although the run had been told to stop");
+                world.broken("P1: a decision was accepted although the run had been told to stop");
             }
         }
     }
@@ -377,7 +403,7 @@ async fn queued(world: World) {
     world.follow(&second).await;
 }
 
-/// What a script's agent is called, for the process before it.
+/// The script's agent in an earlier process.
 fn earlier_agent(runtime: &Runtime, answers: Vec<Vec<Act>>) -> AgentBuilder {
     Agent::builder().name("script").model(ScriptedModel::new(answers)).runtime(runtime)
 }
@@ -402,7 +428,7 @@ async fn question_after_a_restart(world: World) {
     for run in world.recover().await {
         if world.follow_until(&run, |item| asks_for(item, is_question)).await {
             sleep(Duration::from_secs(5)).await;
-            // A run that was stopped first takes no decision.
+            // A run that was stopped first accepts no decision.
             let _ = call_id("guarded").map(|call| run.approve(&call, Some("ada")));
         }
         world.follow(&run).await;
@@ -460,11 +486,7 @@ async fn slow_disk_answer(world: World) {
 
 async fn slow_disk_tools(world: World) {
     let model = world.model([three_calls(), done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", Duration::from_millis(200), &world.tools))
-        .tool(tools::cooperative("kind", Duration::from_millis(100), &world.tools));
+    let agent = three_tools(world.agent(&model), 200, 100, &world.tools);
     play(&world, &world.open(agent), "All three, slowly.").await;
 }
 
@@ -565,28 +587,17 @@ async fn agent_cancel(world: World) {
     play(&world, &agent, "But this one.").await;
 }
 
-/// One call of one tool, whose answer is followed by another.
+/// Plays one call of a tool, and then a last answer.
 async fn play_one_tool(world: World, tool: FnTool) {
     let first = answer([words("Calling. "), Act::call(0, "t1", "tool", "{}"), vec![Act::tool_use()]]);
     let model = world.model([first, done()]);
     play(&world, &world.open(world.agent(&model).tool(tool)), "Call it.").await;
 }
 
-async fn dropped_tool(world: World) {
-    let tool = tools::slow("tool", Duration::from_millis(300), &world.tools).on_cancel(OnCancel::Drop);
-    play_one_tool(world, tool).await;
-}
-
-async fn finishing_tool(world: World) {
+/// A slow tool that may finish after a pull, within 400 ms.
+fn may_finish(takes_ms: u64, log: &ToolLog) -> FnTool {
     let within = Duration::from_millis(400);
-    let tool = tools::slow("tool", Duration::from_millis(300), &world.tools).on_cancel(OnCancel::Finish { within });
-    play_one_tool(world, tool).await;
-}
-
-async fn unfinished_tool(world: World) {
-    let within = Duration::from_millis(400);
-    let tool = tools::slow("tool", Duration::from_millis(900), &world.tools).on_cancel(OnCancel::Finish { within });
-    play_one_tool(world, tool).await;
+    tools::slow("tool", Duration::from_millis(takes_ms), log).on_cancel(OnCancel::Finish { within })
 }
 
 async fn detached_tool(world: World) {
@@ -604,16 +615,6 @@ async fn detached_tool(world: World) {
     play(&world, &world.open(agent), "Call them.").await;
 }
 
-async fn tool_out_of_time(world: World) {
-    let tool = tools::stubborn("tool", Duration::from_secs(9), &world.tools).timeout(Duration::from_millis(200));
-    play_one_tool(world, tool).await;
-}
-
-async fn talkative_tool(world: World) {
-    let tool = tools::talkative("tool", 4, &world.tools);
-    play_one_tool(world, tool).await;
-}
-
 async fn talkative_on_slow_disk(world: World) {
     let first = answer([
         words("Two. "),
@@ -628,27 +629,6 @@ async fn talkative_on_slow_disk(world: World) {
         &world.tools,
     ));
     play(&world, &world.open(agent), "Call them.").await;
-}
-
-async fn process_tool(world: World) {
-    let (takes, dies) = (Duration::from_millis(300), Duration::from_millis(50));
-    let tool = tools::with_process("tool", takes, dies, &world.tools);
-    play_one_tool(world, tool).await;
-}
-
-async fn elsewhere(world: World) {
-    let tool = tools::elsewhere("tool", Duration::from_millis(300), &world.tools);
-    play_one_tool(world, tool).await;
-}
-
-async fn thread_that_looks(world: World) {
-    let tool = tools::on_thread("tool", Duration::from_millis(300), true, &world.tools);
-    play_one_tool(world, tool).await;
-}
-
-async fn thread_that_goes_on(world: World) {
-    let tool = tools::on_thread("tool", Duration::from_millis(2_000), false, &world.tools);
-    play_one_tool(world, tool).await;
 }
 
 async fn threads_in_a_queue(world: World) {
@@ -686,7 +666,7 @@ async fn compensated_call(world: World) {
         .is_some_and(|receipt| receipt.calls.iter().any(|account| account.verdict != Verdict::NeverStarted));
     let mut compensated = agent.compensate(&run, &call, Some("ada")).await;
     while is_disks(&compensated) && undone.load(Ordering::Relaxed) == 0 {
-        // What could not be put on record has not begun, and is asked for again when there is room.
+        // What could not be put on record has not begun. It is requested again once there is room.
         sleep(Duration::from_millis(1)).await;
         compensated = agent.compensate(&run, &call, Some("ada")).await;
     }

@@ -46,25 +46,13 @@ pub enum Deed {
         text: String,
     },
     /// Its future is gone.
-    Gone {
-        /// The call.
-        call: CallId,
-    },
-    /// It has started a process, which nobody's drop ends.
-    Spawned {
-        /// The call.
-        call: CallId,
-    },
+    Gone(CallId),
+    /// It has started a process, which no drop ends.
+    Spawned(CallId),
     /// That process is dead.
-    Died {
-        /// The call.
-        call: CallId,
-    },
+    Died(CallId),
     /// Its work is done somewhere else, where it was told to stop and not seen to end.
-    LeftElsewhere {
-        /// The call.
-        call: CallId,
-    },
+    LeftElsewhere(CallId),
 }
 
 impl ToolLog {
@@ -73,8 +61,8 @@ impl ToolLog {
         Self::default()
     }
 
-    /// A log that looks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a
-    /// tool has started and when it is about to return.
+    /// A log that checks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a tool
+    /// has started and when it is about to return.
     pub fn watching(journal: TestJournal, probe: Arc<dyn Probe>) -> Self {
         Self { state: Arc::default(), journal: Some(journal), probe: Some(probe) }
     }
@@ -97,15 +85,15 @@ impl ToolLog {
 
     /// How many tools were started and are not gone.
     pub fn running(&self) -> usize {
-        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone { .. })).count();
+        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone(_))).count();
         self.started().saturating_sub(gone)
     }
 
     /// How many processes were started and are not dead.
     pub fn processes(&self) -> usize {
         let count = |is_it: fn(&Deed) -> bool| self.state.lock().iter().filter(|deed| is_it(deed)).count();
-        let died = count(|deed| matches!(deed, Deed::Died { .. }));
-        count(|deed| matches!(deed, Deed::Spawned { .. })).saturating_sub(died)
+        let died = count(|deed| matches!(deed, Deed::Died(_)));
+        count(|deed| matches!(deed, Deed::Spawned(_))).saturating_sub(died)
     }
 
     fn add(&self, deed: Deed) {
@@ -140,7 +128,7 @@ impl Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.log.state.lock().push(Deed::Gone { call: self.call.clone() });
+        self.log.state.lock().push(Deed::Gone(self.call.clone()));
     }
 }
 
@@ -148,41 +136,44 @@ fn any_object() -> serde_json::Value {
     json!({"type": "object", "properties": {"n": {"type": "integer"}}})
 }
 
+/// A tool that does this work, and logs when it begins and when it is gone.
+fn logged<F>(
+    name: &str,
+    description: &str,
+    log: &ToolLog,
+    work: impl Fn(Alive, Invocation) -> F + Clone + Send + Sync + 'static,
+) -> FnTool
+where
+    F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+{
+    let log = log.clone();
+    FnTool::new(name, description, any_object(), move |call| {
+        let (log, work) = (log.clone(), work.clone());
+        async move { work(log.begin(&call), call).await }
+    })
+}
+
 /// Returns at once.
 pub fn quick(name: &str, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Returns at once.", any_object(), move |call| {
-        let log = log.clone();
-        async move { log.begin(&call).returns("quick result") }
-    })
-    .effect(Effect::ReadOnly)
+    logged(name, "Returns at once.", log, |alive, _| async move { alive.returns("quick result") })
+        .effect(Effect::ReadOnly)
 }
 
 /// Takes a while and does not look at its cord.
 pub fn slow(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Takes a while.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            sleep(takes).await;
-            alive.returns("slow result")
-        }
+    logged(name, "Takes a while.", log, move |alive, _| async move {
+        sleep(takes).await;
+        alive.returns("slow result")
     })
 }
 
 /// Takes a while, watches its cord, and returns what it has when it is told to stop.
 pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Stops when it is told.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::select! {
-                biased;
-                () = call.cord.pulled() => alive.returns("part of the result"),
-                () = sleep(takes) => alive.returns("whole result"),
-            }
+    logged(name, "Stops when it is told.", log, move |alive, call| async move {
+        tokio::select! {
+            biased;
+            () = call.cord.pulled() => alive.returns("part of the result"),
+            () = sleep(takes) => alive.returns("whole result"),
         }
     })
     .effect(Effect::Idempotent)
@@ -190,33 +181,23 @@ pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
 
 /// Knows that it was told to stop, and goes on all the same.
 pub fn stubborn(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Does not stop.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::join!(call.cord.pulled(), sleep(takes));
-            alive.returns("stubborn result")
-        }
+    logged(name, "Does not stop.", log, move |alive, call| async move {
+        tokio::join!(call.cord.pulled(), sleep(takes));
+        alive.returns("stubborn result")
     })
     .grace(Duration::from_millis(500))
 }
 
 /// Shows its work while it goes on.
 pub fn talkative(name: &str, lines: u32, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Shows its work.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            for line in 1..=lines {
-                let text = format!("line {line} of {}\n", call.call);
-                call.progress.show(&text);
-                log.add(Deed::Shown { call: call.call.clone(), text });
-                sleep(Duration::from_millis(20)).await;
-            }
-            alive.returns("all shown")
+    logged(name, "Shows its work.", log, move |alive, call| async move {
+        for line in 1..=lines {
+            let text = format!("line {line} of {}\n", call.call);
+            call.progress.show(&text);
+            alive.log.add(Deed::Shown { call: call.call.clone(), text });
+            sleep(Duration::from_millis(20)).await;
         }
+        alive.returns("all shown")
     })
     .effect(Effect::ReadOnly)
 }
@@ -230,11 +211,11 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
         let (log, cleanup_log, id) = (log.clone(), log.clone(), call.call.clone());
         let work = async move {
             let alive = log.begin(&call);
-            log.add(Deed::Spawned { call: call.call.clone() });
+            log.add(Deed::Spawned(call.call.clone()));
             tokio::select! {
                 biased;
                 () = call.cord.pulled() => {
-                    // It was told, and does not care: the process is left to the cleanup.
+                    // It was told and does not care: the cleanup has to end the process.
                     std::future::pending::<()>().await;
                 }
                 () = sleep(takes) => {}
@@ -242,17 +223,17 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
             alive.returns("the process is done")
         };
         Work::task(work).cleanup(move || async move {
-            let spawned = Deed::Spawned { call: id.clone() };
+            let spawned = Deed::Spawned(id.clone());
             if cleanup_log.deeds().contains(&spawned) {
                 sleep(dies_within).await;
-                cleanup_log.add(Deed::Died { call: id });
+                cleanup_log.add(Deed::Died(id));
             }
             Remains::NONE
         })
     })
 }
 
-/// Works somewhere else, as at a remote server: when it is told to stop it tells that, and nobody sees whether it did.
+/// Works somewhere else, such as on a remote server: when told to stop it passes that on, and nobody sees whether the work ended.
 pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
     let log = log.clone();
     let tool = FnTool::from_spec(ToolSpec::new(name, "Works elsewhere.", any_object()), move |call| {
@@ -274,14 +255,14 @@ pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
             if was_over.load(Ordering::SeqCst) {
                 return Remains::NONE;
             }
-            cleanup_log.add(Deed::LeftElsewhere { call: id });
+            cleanup_log.add(Deed::LeftElsewhere(id));
             Remains { unended: Some("told, not seen to end".to_owned()), ..Remains::NONE }
         })
     });
     tool.effect(Effect::ReadOnly)
 }
 
-/// Runs on a thread of its own, as far as the runtime can tell, and looks at its cord or does not.
+/// Runs on a thread of its own, as far as the runtime can tell. It looks at its cord if `looks` is set.
 pub fn on_thread(name: &str, takes: Duration, looks: bool, log: &ToolLog) -> FnTool {
     let log = log.clone();
     FnTool::from_spec(ToolSpec::new(name, "Blocks a thread.", any_object()), move |call| {
@@ -303,17 +284,12 @@ pub const ON_PURPOSE: &str = "this tool panics on purpose";
 
 /// Panics.
 pub fn panicking(name: &str, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Panics.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::task::yield_now().await;
-            drop(alive);
-            #[expect(clippy::panic, reason = "panicking is what this tool is for")]
-            {
-                panic!("{ON_PURPOSE}")
-            }
+    logged(name, "Panics.", log, |alive, _| async move {
+        tokio::task::yield_now().await;
+        drop(alive);
+        #[expect(clippy::panic, reason = "panicking is what this tool is for")]
+        {
+            panic!("{ON_PURPOSE}")
         }
     })
 }

@@ -1,4 +1,4 @@
-//! The bad provider behaves as badly as it promises, over both protocols, and tells the truth about it.
+//! The bad provider behaves as badly as it promises, over both protocols, and reports the truth about it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 const CANCEL: u32 = 8;
-/// More than an HTTP/2 client opens unasked.
+/// More than an HTTP/2 client opens by default.
 const MANY: usize = 150;
 const CHAT: Dialect = Dialect::OpenAiChat;
 
@@ -38,7 +38,7 @@ async fn over_both(scene: impl AsyncFn(Protocol, BadProvider, Client)) {
     }
 }
 
-/// How a client's going away in mid-answer looks to the server.
+/// Whether this is how a client that leaves in mid-answer looks to the server.
 fn is_a_hangup(protocol: Protocol, how: ClosedHow) -> bool {
     match protocol {
         Protocol::Http1 => matches!(how, ClosedHow::ByClient(Hangup::Closed | Hangup::Reset)),
@@ -108,7 +108,7 @@ async fn a_client_that_leaves_before_the_headers_is_seen_at_once() {
         let closed = seen.closed().await;
         assert!(is_a_hangup(protocol, closed.how), "{closed:?}");
         assert_eq!((closed.sent_frames, closed.sent_bytes), (0, 0));
-        assert!(!seen.reached("headers").await, "the story is over, and they were never sent");
+        assert!(!seen.reached("headers").await, "the answer is over, and they were never sent");
         assert_eq!(provider.open_streams(), 0);
     })
     .await;
@@ -360,7 +360,7 @@ async fn every_refusal_has_its_status_and_a_page_is_a_page() {
 }
 
 #[tokio::test]
-async fn a_length_that_is_a_lie_is_found_out_and_a_length_that_is_none_is_kept() {
+async fn a_false_length_is_noticed_and_a_true_one_is_kept() {
     let provider = BadProvider::start(Protocol::Http1).await;
     let client = client(Protocol::Http1);
     provider.answer(Script::new(200).header("content-length", "5").bytes("Hello"));

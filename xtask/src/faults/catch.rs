@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
-/// A fault that lives through so many kills is missed.
+/// A fault that survives this many kills is missed.
 const KILLS: &str = "400";
 
 /// What must catch a fault.
@@ -47,7 +47,7 @@ pub(super) struct Checkers {
 }
 
 impl Checkers {
-    /// Sees that the copy is sound as long as no fault is on: what catches then would prove nothing.
+    /// Checks that the checkers find nothing while no fault is on: otherwise catching a fault would prove nothing.
     pub(super) fn check_clean(&self) -> Result<()> {
         for (name, mut command) in [
             ("the conformance suite", Command::new(&self.conformance)),
@@ -55,17 +55,17 @@ impl Checkers {
         ] {
             let output = command.env_remove("ANDON_FAULT").output()?;
             if !output.status.success() {
-                bail!("with no fault on, {name} finds something: {}", told(&output));
+                bail!("with no fault on, {name} fails: {}", told(&output));
             }
         }
         Ok(())
     }
 
-    /// What is seen of a fault by everything that must catch it; an error if something does not.
+    /// How each checker that must catch a fault sees it; an error if one does not.
     pub(super) fn catch(&self, fault: &str, catches: &[Catch]) -> Result<Vec<String>> {
         if catches.is_empty() {
             let output = self.points(&["--first"]).env("ANDON_FAULT", fault).output()?;
-            bail!("its file has no line `Caught by:`. The explorer finds:\n{}", told(&output));
+            bail!("its file has no `Caught by:` line. The explorer finds:\n{}", told(&output));
         }
         catches.iter().map(|catch| self.look(fault, catch)).collect()
     }
@@ -99,7 +99,7 @@ impl Checkers {
     }
 }
 
-/// The last that a program has said.
+/// The last lines that a program printed.
 fn told(output: &Output) -> String {
     let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
     let lines: Vec<&str> = text.lines().collect();

@@ -27,16 +27,16 @@ pub(super) fn build(root: &Path, faults: &[Fault]) -> Result<Checkers> {
         apply(fault, &fresh, &ours)?;
     }
     bring_up_to_date(&fresh, &source)?;
-    // What others have published is shared with the source's own builds, which have the features of all; only our own crates are
-    // built again.
+    // Dependencies are shared with the source's own builds, which use the features of the whole workspace; only our own crates
+    // are built again.
     let words = ["--workspace", "--example", "points", "--example", "crash", "--test", "conformance"];
     let built = programs(&source, &target, &words)?;
-    // The source's own examples have the same places: from here on these are out of their way.
+    // The source's own examples are built to the same paths, so these are moved out of their way.
     let keep = |package: &str, name: &str| -> Result<PathBuf> {
         let is_it = |(of, path): &&(String, PathBuf)| {
             of == package && path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
         };
-        let (_, program) = built.iter().find(is_it).with_context(|| format!("cargo has built no {name}"))?;
+        let (_, program) = built.iter().find(is_it).with_context(|| format!("cargo did not build {name}"))?;
         let kept = ours.join(name);
         put(program, &kept)?;
         Ok(kept)
@@ -48,7 +48,7 @@ pub(super) fn build(root: &Path, faults: &[Fault]) -> Result<Checkers> {
     })
 }
 
-/// The files that belong to the source, those that are not committed yet among them.
+/// The files that belong to the source, including those that are not committed yet.
 fn files(root: &Path) -> Result<BTreeSet<PathBuf>> {
     let words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(words).current_dir(root).output().context("git could not be started")?;
@@ -60,7 +60,7 @@ fn files(root: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(files.filter(|file| root.join(file).is_file()).collect())
 }
 
-/// Puts the switch that patches ask at the foot of every crate that one of them changes.
+/// Appends the switch that patches ask to every crate that one of them changes.
 fn add_switch(root: &Path, copy: &Path, faults: &[Fault]) -> Result<()> {
     let switch = fs::read_to_string(root.join("faults/switch.rs"))?;
     let mut crates = BTreeSet::new();
@@ -77,10 +77,10 @@ fn add_switch(root: &Path, copy: &Path, faults: &[Fault]) -> Result<()> {
     Ok(())
 }
 
-/// Patches may be neighbours: one line between them is enough.
+/// Applies a patch. Patches may be neighbours: one line between them is enough.
 fn apply(fault: &Fault, copy: &Path, around: &Path) -> Result<()> {
     let mut command = Command::new("git");
-    // The copy lies inside of a repository, and is none of its files.
+    // The copy is inside a repository, but not part of it.
     command.args(["apply", "-C1"]).arg(&fault.path).current_dir(copy).env("GIT_CEILING_DIRECTORIES", around);
     let output = command.output().context("git could not be started")?;
     if !output.status.success() {
@@ -91,7 +91,7 @@ fn apply(fault: &Fault, copy: &Path, around: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes one folder like another, and touches only what differs, so that cargo builds only that.
+/// Makes one folder like another, and touches only what differs, so that cargo rebuilds only that.
 fn bring_up_to_date(from: &Path, to: &Path) -> Result<()> {
     let (wanted, old) = (files_below(from)?, files_below(to)?);
     for gone in old.difference(&wanted) {
@@ -125,7 +125,7 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A program that is running cannot be written over.
+    // A running program cannot be overwritten.
     if to.exists() {
         fs::remove_file(to)?;
     }
@@ -133,13 +133,13 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds, and says of each program whose it is and where.
+/// Builds, and returns the package and path of each program.
 fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String, PathBuf)>> {
     let mut command = cargo(&["build", "--quiet", "--message-format", "json-render-diagnostics"]);
     command.args(words).current_dir(source).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = command.output().context("cargo could not be started")?;
     if !output.status.success() {
-        bail!("the broken copy in {} cannot be built: mend the patch that is to blame", source.display());
+        bail!("the broken copy in {} cannot be built: mend the patch that breaks it", source.display());
     }
     let told = String::from_utf8(output.stdout)?;
     let program = |line: &str| {

@@ -147,15 +147,7 @@ impl Fold {
     }
 
     fn tool_finished(&mut self, call: &CallId, end: ToolEnd, remains: Option<&Remains>, now: Instant) {
-        let verdict = match end {
-            ToolEnd::Finished | ToolEnd::Panicked => Verdict::Finished,
-            ToolEnd::Cut => Verdict::Cut,
-            ToolEnd::Unknown => Verdict::Unknown,
-            ToolEnd::NeverStarted => Verdict::NeverStarted,
-            ToolEnd::Leaked => Verdict::Leaked,
-            ToolEnd::Detached => Verdict::Detached,
-        };
-        let mut account = self.account(call, verdict);
+        let mut account = self.account(call, end.into());
         let started = self.tool_starts.iter().position(|started| started.call == *call);
         let started = started.map(|place| self.tool_starts.swap_remove(place));
         if let Some(started) = started.filter(|_| end != ToolEnd::NeverStarted) {

@@ -3,7 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
-/// The allocator that the program uses, too.
+/// The allocator that the program uses.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -18,9 +18,9 @@ use andon_testkit::bench::quantile;
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 use tokio::time::Instant;
 
-/// Runs of each provider in each phase over each protocol: a thousand a phase and protocol in all.
+/// Runs of each provider in each phase over each protocol: a thousand for each phase and protocol in all.
 const RUNS: usize = 200;
-/// What is to be reached, of all runs of a phase.
+/// The goals for all runs of a phase.
 const P99: Duration = Duration::from_millis(5);
 const MOST: Duration = Duration::from_millis(100);
 
@@ -73,7 +73,7 @@ fn agent(dialect: Dialect, base_url: String, protocol: Protocol) -> Agent {
     Agent::builder().model(model).runtime(&runtime).build().expect("the agent can be built")
 }
 
-/// Pulls, and says when.
+/// Pulls, and returns when.
 fn pull(run: &Run) -> Instant {
     let pulled = Instant::now();
     run.cancel(Cancel::now());
@@ -108,7 +108,7 @@ fn row(name: &str, what: &str, took: &mut [Duration]) {
     println!("{name:<26} {what:<18} {:>6} {p50:>10.3} {p99:>10.3} {most:>10.3}", took.len());
 }
 
-/// The command line names some phases, or means all.
+/// The phases that the command line names, or all.
 fn is_wanted(phase: &Phase) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| phase.name().contains(&word))

@@ -1,4 +1,4 @@
-//! A server that takes connections and never says a word: TLS waits for ever.
+//! A server that accepts connections and never sends anything: TLS waits forever.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) async fn measure(dialect: Dialect, protocol: Protocol, runs: usize) -
         connection.read_exact(&mut hello).await.expect("it says hello");
         let pulled = pull(&run);
         let mut rest = Vec::new();
-        // A reset is an end, too.
+        // A reset also ends the connection.
         let _ = connection.read_to_end(&mut rest).await;
         took.push(Instant::now().saturating_duration_since(pulled));
         run.outcome().await;

@@ -16,11 +16,11 @@ use andon_models::sse::Sse;
 use andon_testkit::bench::{Goal, Line, Scene, median, now, table};
 use andon_testkit::provider::{Dialect, Reply};
 
-/// The allocator that the program uses, too.
+/// The allocator that the program uses.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Most packets of a busy stream are of about this size.
+/// Most packets of a busy stream have about this size.
 const PACKET: usize = 16 * 1024;
 
 const ROUNDS: usize = 15;
@@ -35,7 +35,7 @@ const SCENES: [Scene; 7] = [
     Scene { name: "ollama", measure: || whole::<Ollama>(Dialect::Ollama, OLLAMA) },
 ];
 
-/// What the two figures of a decoder are called.
+/// The names of a decoder's two figures.
 type Names = [&'static str; 2];
 
 const CHAT: Names = ["OpenAI Chat, bytes to pieces", "OpenAI Chat, a frame"];
@@ -48,13 +48,13 @@ fn main() {
     table(&SCENES);
 }
 
-/// A long answer in one provider's words.
+/// A long answer in one provider's format.
 fn stream(dialect: Dialect) -> Vec<u8> {
     let words = (0..20_000).map(|number| format!("word {number} "));
     dialect.body(&Reply::text(words)).to_vec()
 }
 
-/// Decodes a stream in packets of this size; how many frames there were.
+/// Decodes a stream in packets of this size, and returns the number of frames.
 fn sse_frames(bytes: &[u8], packet: usize, mut take: impl FnMut(Frame<'_>)) -> usize {
     let (mut sse, mut frames) = (Sse::default(), 0);
     for packet in bytes.chunks(packet) {
@@ -79,7 +79,7 @@ fn line_frames(bytes: &[u8], packet: usize, mut take: impl FnMut(Frame<'_>)) -> 
     frames
 }
 
-/// Bytes a second in MB, and time a frame in µs.
+/// MB per second, and µs per frame.
 fn measure(bytes: &[u8], mut decode: impl FnMut(&[u8]) -> usize) -> [f64; 2] {
     let mut frames = 0;
     let seconds = median(ROUNDS, || {

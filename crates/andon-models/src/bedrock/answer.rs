@@ -1,4 +1,4 @@
-//! An answer of Bedrock's as it comes.
+//! An answer from Bedrock as it arrives.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::http::size;
 
 type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
 
-/// The next event and the rest of the stream; nothing if it is over.
+/// The next event and the rest of the stream; `None` if it has ended.
 type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, Failed>>;
 
 /// Why there is no next event.
@@ -30,11 +30,11 @@ struct Failed {
 }
 
 /// An answer that is being read.
-pub(super) struct Open {
+pub(super) struct BedrockAnswer {
     model: Arc<str>,
-    /// What is waited for; nothing once the answer is over.
+    /// The wait for the next event; `None` once the answer is over.
     next: Option<Next>,
-    /// Whether the answer has begun to come.
+    /// Whether the answer has begun to arrive.
     has_begun: bool,
     /// Whether the provider may have begun to work, and to charge.
     is_asked: bool,
@@ -43,12 +43,12 @@ pub(super) struct Open {
     pieces: VecDeque<Piece>,
     /// How many calls were given out.
     calls: usize,
-    /// How many bytes of words and arguments have come.
+    /// How many bytes of text and arguments have arrived.
     received: usize,
     caps: Drain,
 }
 
-impl Open {
+impl BedrockAnswer {
     pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String, caps: Drain) -> Self {
         let next = open(access, Arc::clone(&model), body);
         Self {
@@ -94,7 +94,7 @@ impl Open {
     }
 }
 
-impl Drained for Open {
+impl Drained for BedrockAnswer {
     fn reported(&self) -> Usage {
         self.decoder.usage()
     }
@@ -108,7 +108,7 @@ impl Drained for Open {
     }
 }
 
-impl Answer for Open {
+impl Answer for BedrockAnswer {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
         if let Err(error) = ready!(self.poll_read(cx)) {
             return Poll::Ready(Some(Err(error)));
@@ -128,12 +128,12 @@ impl Answer for Open {
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {
-        // A request that may not have left must not be sent after the pull: only what has begun to come is drained.
+        // A request that may not have left must not be sent after the pull: only an answer that has begun to arrive is drained.
         if !self.has_begun || self.next.is_none() {
             return None;
         }
         let caps = self.caps;
-        // Without a place for it, it is dropped here, and the connection with it.
+        // Without a permit it is dropped here, and its connection with it.
         drain::begin(self, caps).ok()
     }
 }
@@ -143,7 +143,7 @@ fn open(access: Arc<Access>, model: Arc<str>, body: String) -> Next {
     Box::pin(async move {
         let client = access.client().await;
         let call = client.converse_stream().model_id(&*model).customize().mutate_request(move |request| {
-            // Before it is signed: see invariant 1 of the module above.
+            // Before it is signed: see the parent module's invariant 1.
             request.headers_mut().insert("content-length", body.len().to_string());
             *request.body_mut() = SdkBody::from(body.clone());
         });

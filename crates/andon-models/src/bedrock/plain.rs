@@ -1,4 +1,4 @@
-//! The SDK's values as plain ones.
+//! The SDK's types as ours.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ use aws_sdk_bedrockruntime::types::{
 
 use crate::decode::bedrock::{Delta, Event, Tokens, error};
 
-/// The event, if it is one that is looked at.
+/// The event, if it matters here.
 pub(super) fn event(event: ConverseStreamOutput) -> Option<Event> {
     match event {
         ConverseStreamOutput::ContentBlockStart(start) => match start.start? {
@@ -26,7 +26,7 @@ pub(super) fn event(event: ConverseStreamOutput) -> Option<Event> {
         ConverseStreamOutput::ContentBlockStop(stop) => Some(Event::BlockStop { block: stop.content_block_index }),
         ConverseStreamOutput::MessageStop(stop) => Some(Event::Stop(stop.stop_reason.as_str().to_owned())),
         ConverseStreamOutput::Metadata(metadata) => metadata.usage.as_ref().map(tokens).map(Event::Used),
-        // The start says nothing, and the rest is not known yet.
+        // The start says nothing, and other events are unknown.
         _ => None,
     }
 }
@@ -48,7 +48,7 @@ fn delta(delta: ContentBlockDelta) -> Option<Delta> {
 }
 
 fn tokens(usage: &TokenUsage) -> Tokens {
-    // What is no number of tokens is none.
+    // A negative number means no tokens.
     let number = |value: i32| u64::try_from(value).unwrap_or(0);
     Tokens {
         input: number(usage.input_tokens),
@@ -58,7 +58,7 @@ fn tokens(usage: &TokenUsage) -> Tokens {
     }
 }
 
-/// What went wrong, without anything that the SDK may have put into its own words.
+/// What went wrong, without the SDK's own words.
 pub(super) fn problem<E: ProvideErrorMetadata, R>(problem: &SdkError<E, R>) -> ModelError {
     match problem {
         SdkError::ServiceError(_) => error(problem.code().unwrap_or_default(), problem.message().unwrap_or_default()),
@@ -75,7 +75,7 @@ pub(super) fn problem<E: ProvideErrorMetadata, R>(problem: &SdkError<E, R>) -> M
     }
 }
 
-/// Whether a request that failed was surely never worked on.
+/// Whether the service certainly did not work on a request that failed.
 pub(super) fn never_begun<E>(problem: &SdkError<E, HttpResponse>) -> bool {
     match problem {
         SdkError::ConstructionFailure(_) => true,
@@ -83,13 +83,13 @@ pub(super) fn never_begun<E>(problem: &SdkError<E, HttpResponse>) -> bool {
             Some(error) => error.is_connect(),
             None => failure.is_user() || is_before_sending(problem),
         },
-        // Who refuses a request has not worked on it.
+        // A service that refuses a request has not worked on it.
         SdkError::ServiceError(refused) => (300..500).contains(&refused.raw().status().as_u16()),
         _ => false,
     }
 }
 
-/// Whether it failed before the SDK's HTTP client had it: there it looks for credentials.
+/// Whether it failed before it reached the SDK's HTTP client, which is where the SDK looks for credentials.
 fn is_before_sending<E, R>(problem: &SdkError<E, R>) -> bool {
     let SdkError::DispatchFailure(failure) = problem else { return false };
     !(failure.is_io() || failure.is_timeout()) && sent(problem).is_none()
@@ -98,12 +98,6 @@ fn is_before_sending<E, R>(problem: &SdkError<E, R>) -> bool {
 /// The error of the SDK's HTTP client, if it is one.
 fn sent<E, R>(problem: &SdkError<E, R>) -> Option<&hyper_util::client::legacy::Error> {
     let SdkError::DispatchFailure(failure) = problem else { return None };
-    let mut next = failure.as_connector_error().and_then(Error::source);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref() {
-            return Some(error);
-        }
-        next = error.source();
-    }
-    None
+    let first = failure.as_connector_error().and_then(Error::source);
+    std::iter::successors(first, |&error| error.source()).find_map(|error| error.downcast_ref())
 }

@@ -25,8 +25,8 @@ pub(crate) enum Count {
     Gemini,
 }
 
-/// Counts a request that was sent. How much of it came from a cache is not said, so that stays unknown. One whose answer
-/// had not begun may never have been taken up: it costs nothing, or so much.
+/// Counts a request that was sent. The endpoint does not say how much of it came from a cache, so that stays unknown. If the
+/// answer had not begun, the provider may never have started: then the cost is anything from nothing to this count.
 pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count, has_begun: bool) -> Learned {
     let (url, body) = count.request(&inner, &request);
     let Some(tokens) = ask(inner.post(url, &body)).await.ok().and_then(|answer| count.tokens(&answer)) else {
@@ -77,7 +77,7 @@ impl Count {
     }
 }
 
-/// The fields that the endpoint knows. It refuses others.
+/// Only the fields that the endpoint knows: it refuses others.
 fn only(body: Value, known: &[&str]) -> Value {
     let Value::Object(fields) = body else { return body };
     let fields: Map<String, Value> = fields.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect();

@@ -11,23 +11,23 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Drain;
 
-/// How much longer the work may take than the stream: it must be able to say what it has.
+/// How much longer the work may take than the stream, so that it can report what it has.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// How many are drained in this process.
+/// How many answers are being drained in this process.
 static DRAINED: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the places for an answer that is drained.
-struct Place;
+/// A permit to drain one answer.
+struct DrainPermit;
 
-impl Place {
+impl DrainPermit {
     fn take(max_at_once: usize) -> Option<Self> {
         let more = |now: usize| (now < max_at_once).then_some(now + 1);
         DRAINED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Self)
     }
 }
 
-impl Drop for Place {
+impl Drop for DrainPermit {
     fn drop(&mut self) {
         DRAINED.fetch_sub(1, Ordering::SeqCst);
     }
@@ -41,16 +41,16 @@ pub(crate) trait Drained: Answer {
     /// How many calls were handed out.
     fn calls(&self) -> usize;
 
-    /// How many bytes of the answer have come.
+    /// How many bytes of the answer have arrived.
     fn received(&self) -> usize;
 }
 
-/// Begins to drain, if there is a place for it.
+/// Begins to drain, if one more answer may be drained.
 pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterwards, Box<A>> {
-    let Some(place) = Place::take(caps.max_at_once) else { return Err(answer) };
+    let Some(permit) = DrainPermit::take(caps.max_at_once) else { return Err(answer) };
     let work = async move {
         let learned = drain(answer, caps).await;
-        drop(place);
+        drop(permit);
         learned
     };
     Ok(Afterwards { what: Pending::Draining, within: caps.max_time.saturating_add(SLACK), work: Box::pin(work) })
@@ -60,7 +60,7 @@ async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
     let until = Instant::now() + caps.max_time;
     let received = answer.received();
     let mut rest = Rest::new(answer.calls());
-    // Whatever ends it, an error, the clock or a cap: what is known by then is what is learnt.
+    // Whatever ends it (an error, the clock or a cap), what is known by then is what is learned.
     while let Ok(Some(Ok(piece))) = timeout_at(until, poll_fn(|cx| answer.poll_piece(cx))).await {
         rest.add(piece);
         let written = answer.reported().output.at_least();
@@ -74,10 +74,10 @@ async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
     rest.learned(usage)
 }
 
-/// What came behind the cut.
+/// What came after the cut.
 struct Rest {
     span: Span,
-    /// How many calls had begun before the cut: the rest of those is no call by itself.
+    /// How many calls had begun before the cut: the rest of one of those is not a call.
     before: usize,
     heads: Vec<Arc<CallHead>>,
     stop: Option<ModelStop>,

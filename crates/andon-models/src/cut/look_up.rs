@@ -1,4 +1,4 @@
-//! Looking an answer up after it was cut, as OpenRouter lets one.
+//! Looking up an answer after it was cut, as OpenRouter allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
     url.query_pairs_mut().append_pair("id", &id);
     for pause in PAUSES {
         sleep(pause).await;
-        // An error is most often "not yet"; the last one leaves the figures as they are.
+        // An error usually means "not yet"; after the last one the figures stay as they are.
         if let Ok(answer) = ask(inner.get(url.clone())).await
             && let Some(learned) = read(&answer)
         {

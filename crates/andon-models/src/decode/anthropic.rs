@@ -1,10 +1,10 @@
 //! Anthropic's Messages API, as it streams.
 //!
-//! An answer is blocks, each with an index of its own: begun, filled by deltas, and ended. Blocks of kinds that are not
-//! ours (the provider's own tools and their results) keep their index and give nothing.
+//! An answer is blocks, each with an index of its own: begun, filled by deltas, and ended. Blocks of other kinds (the provider's
+//! own tools and their results) keep their index and are ignored.
 //!
-//! The first event has the input's figures. Its figure for the output is a few tokens that say nothing and is not used;
-//! the one that counts comes in `message_delta`, which may correct the input too.
+//! The first event has the input's figures. Its figure for the output is meaningless and not used; the real one comes in
+//! `message_delta`, which may also correct the input.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::event::{DONE, Json, Kind, broke_off, one_more, told};
 use super::loose::{Count, Text, arguments};
-use super::seen::{Seen, take};
+use super::reported::{Reported, take};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::anthropic::{NAME, REDACTED};
@@ -28,7 +28,7 @@ pub struct Anthropic {
     blocks: BTreeMap<u64, Block>,
     /// How many calls have begun.
     calls: usize,
-    seen: Seen,
+    reported: Reported,
     stop: Option<ModelStop>,
     is_over: bool,
     has_failed: bool,
@@ -51,18 +51,15 @@ enum Block {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageStart<'a> {
-    #[serde(borrow)]
     message: Option<Start<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Start<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     model: Text<'a>,
     usage: Option<Tokens>,
 }
@@ -77,52 +74,41 @@ struct Tokens {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct BlockStart<'a> {
     #[serde(default)]
     index: Count,
-    #[serde(borrow)]
     content_block: NewBlock<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct NewBlock<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     data: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct BlockDelta<'a> {
     #[serde(default)]
     index: Count,
-    #[serde(borrow)]
     delta: Delta<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     partial_json: Option<&'a RawValue>,
 }
 
@@ -133,17 +119,15 @@ struct BlockStop {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageDelta<'a> {
-    #[serde(borrow)]
     delta: Option<MessageEnd<'a>>,
     usage: Option<Tokens>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageEnd<'a> {
-    #[serde(borrow)]
     stop_reason: Text<'a>,
 }
 
@@ -170,7 +154,7 @@ impl Decode for Anthropic {
     }
 
     fn usage(&self) -> Usage {
-        self.seen.usage(self.is_over)
+        self.reported.usage(self.is_over)
     }
 
     fn model(&self) -> Option<&str> {
@@ -192,7 +176,7 @@ impl Anthropic {
             "content_block_stop" => self.end_block(json.read::<BlockStop>()?.index.0.unwrap_or(0), pieces),
             "message_delta" => self.correct(json.read()?, pieces),
             "message_stop" => self.end(pieces),
-            // Proxies have errors of their own, under other names or none.
+            // Proxies send their own errors, under other names or none.
             name if name == "error" || kind.has_error() => {
                 let said = json.error();
                 let kind = said.kinds.first().map(String::as_str).unwrap_or_default();
@@ -201,7 +185,7 @@ impl Anthropic {
                     _ => error(kind, &said.message),
                 });
             }
-            // `ping`, and whatever will be invented.
+            // `ping`, and whatever comes in future.
             _ => {}
         }
         Ok(())
@@ -287,19 +271,19 @@ impl Anthropic {
 
     fn report(&mut self, tokens: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(tokens) = tokens else { return };
-        let before = self.seen;
-        take(&mut self.seen.input, tokens.input_tokens.0);
-        take(&mut self.seen.cache_read, tokens.cache_read_input_tokens.0);
-        take(&mut self.seen.cache_write, tokens.cache_creation_input_tokens.0);
-        take(&mut self.seen.output, tokens.output_tokens.0);
-        if self.seen != before {
+        let before = self.reported;
+        take(&mut self.reported.input, tokens.input_tokens.0);
+        take(&mut self.reported.cache_read, tokens.cache_read_input_tokens.0);
+        take(&mut self.reported.cache_write, tokens.cache_creation_input_tokens.0);
+        take(&mut self.reported.output, tokens.output_tokens.0);
+        if self.reported != before {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
 
     fn end(&mut self, pieces: &mut VecDeque<Piece>) {
         self.is_over = true;
-        if self.seen != Seen::default() {
+        if self.reported != Reported::default() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         let unsaid = if self.calls > 0 { ModelStop::ToolUse } else { ModelStop::EndTurn };
@@ -314,11 +298,11 @@ fn say(words: Text<'_>, piece: impl FnOnce(String) -> Piece, pieces: &mut VecDeq
 fn stop(reason: &str) -> ModelStop {
     match reason {
         "tool_use" => ModelStop::ToolUse,
-        // The context is full: the answer ends where it ran out, as with a limit of its own.
+        // The context is full: the answer ends there, as it does at its own limit.
         "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
         "stop_sequence" => ModelStop::StopSequence,
         "refusal" => ModelStop::Refused,
-        // `pause_turn` is the provider's own tools taking a rest: all that there is has come.
+        // With `pause_turn` the provider's own tools pause: nothing more is coming.
         _ => ModelStop::EndTurn,
     }
 }
@@ -327,7 +311,7 @@ fn stop(reason: &str) -> ModelStop {
 pub fn error(kind: &str, message: &str) -> ModelError {
     let told = told("Anthropic", kind, message);
     match kind {
-        // Their messages may speak of lengths, too.
+        // Their messages may mention lengths, too.
         "rate_limit_error" | "overloaded_error" => ModelError::retryable(told),
         _ if is_overflow(message) => ModelError::context_overflow(told),
         "invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "billing_error" => {

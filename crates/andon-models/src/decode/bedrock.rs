@@ -1,7 +1,7 @@
-//! Amazon Bedrock's ConverseStream, as it streams: events in plain values, so that it can be tested without the SDK.
+//! Amazon Bedrock's ConverseStream, as it streams: events are plain values, so that it can be tested without the SDK.
 //!
-//! A block of text or of thought is not announced: its first delta begins it. The figures come in one event behind the
-//! model's stop, so the answer ends there, or with the stream if they never come.
+//! A block of text or of thought is not announced: its first delta begins it. The figures come in one event after the model's
+//! stop, so the answer ends there, or with the stream if they never come.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,11 +10,11 @@ use andon_runtime::core::message::Signature;
 use andon_runtime::{ModelError, ModelStop, Piece};
 
 use super::event::{broke_off, one_more, told};
-use super::seen::Seen;
+use super::reported::Reported;
 use crate::refusal::is_overflow;
 use crate::render::bedrock::{NAME, REDACTED};
 
-/// One event of the stream: what is looked at.
+/// One event of the stream, with the fields that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A call begins as this block.
@@ -30,7 +30,7 @@ pub enum Event {
     Delta {
         /// The block's index.
         block: i32,
-        /// What.
+        /// The new part.
         delta: Delta,
     },
     /// A block is whole.
@@ -47,19 +47,19 @@ pub enum Event {
 /// More of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Words of a thought.
+    /// Text of a thought.
     Thinking(String),
     /// A part of a thought's seal.
     Signature(String),
-    /// A thought of which nothing is shown, as base64.
+    /// A hidden thought, as base64.
     Redacted(String),
     /// A part of a call's arguments.
     Input(String),
 }
 
-/// What was used, as Bedrock counts: the cached tokens are not among the others.
+/// What was used, as Bedrock counts: cached tokens are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// Tokens read.
@@ -78,7 +78,7 @@ pub struct Bedrock {
     /// The open blocks by their index.
     blocks: BTreeMap<i32, Block>,
     calls: usize,
-    seen: Seen,
+    reported: Reported,
     stop: Option<Stop>,
     is_over: bool,
     has_failed: bool,
@@ -93,12 +93,12 @@ enum Block {
 #[derive(Debug)]
 enum Stop {
     Model(ModelStop),
-    /// The model wrote what cannot be used.
+    /// The model wrote something that cannot be used.
     Malformed(String),
 }
 
 impl Bedrock {
-    /// Takes the next event. Events behind the end, or behind an error, are ignored.
+    /// Takes the next event. Events after the end or after an error are ignored.
     pub fn event(&mut self, event: Event, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         if self.is_over || self.has_failed {
             return Ok(());
@@ -119,7 +119,7 @@ impl Bedrock {
             Event::BlockStop { block } => self.end_block(block, pieces),
             Event::Stop(reason) => self.stop = Some(stop(reason)),
             Event::Used(tokens) => {
-                self.seen = Seen {
+                self.reported = Reported {
                     input: Some(tokens.input),
                     output: Some(tokens.output),
                     cache_read: tokens.cache_read.or(Some(0)),
@@ -132,7 +132,7 @@ impl Bedrock {
         Ok(())
     }
 
-    /// The stream is over. An error if the answer is not: it broke off.
+    /// The stream has ended. An error if the answer has not: it broke off.
     pub fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         if self.is_over {
             return Ok(());
@@ -140,26 +140,26 @@ impl Bedrock {
         let stop = match self.stop.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Amazon Bedrock")),
             Some(Stop::Malformed(reason)) => {
-                return Err(ModelError::retryable(told("Amazon Bedrock", &reason, "the answer was given up")));
+                return Err(ModelError::retryable(told("Amazon Bedrock", &reason, "the model gave up the answer")));
             }
             Some(Stop::Model(stop)) => stop,
         };
         self.is_over = true;
-        if self.seen != Seen::default() {
+        if self.reported != Reported::default() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         pieces.push_back(Piece::End(stop));
         Ok(())
     }
 
-    /// Whether the answer came to its end.
+    /// Whether the answer is over.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// What has been reported so far.
     pub fn usage(&self) -> Usage {
-        self.seen.usage(self.is_over)
+        self.reported.usage(self.is_over)
     }
 
     fn delta(&mut self, index: i32, delta: Delta, pieces: &mut VecDeque<Piece>) {
@@ -174,7 +174,7 @@ impl Bedrock {
                     seal.push_str(&more);
                 }
             }
-            // It comes in one piece.
+            // It arrives in one piece.
             Delta::Redacted(base64) => {
                 if let Some(seal) = self.thought(index) {
                     *seal = format!("{REDACTED}{base64}");
@@ -189,7 +189,7 @@ impl Bedrock {
         }
     }
 
-    /// The seal of the thought that this block is, begun now if it was not; nothing if the block is something else.
+    /// The seal of this block's thought, which begins now if it had not; `None` if the block is something else.
     fn thought(&mut self, index: i32) -> Option<&mut String> {
         match self.blocks.entry(index).or_insert_with(|| Block::Thinking { seal: String::new() }) {
             Block::Thinking { seal } => Some(seal),
@@ -232,7 +232,7 @@ pub fn error(code: &str, message: &str) -> ModelError {
         | "InvalidSignatureException"
         | "ExpiredTokenException"
         | "MissingAuthenticationTokenException" => ModelError::fatal(told),
-        // Throttling, a model that is not ready, a stream that broke, and what is not known yet.
+        // Throttling, a model that is not ready, a broken stream, and unknown errors.
         _ => ModelError::retryable(told),
     }
 }

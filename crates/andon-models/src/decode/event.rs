@@ -1,4 +1,4 @@
-//! The reading of one frame's JSON, and what is said when it cannot be.
+//! Reading a frame's JSON, and the errors if it cannot be read.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -10,24 +10,22 @@ use serde_json::Value;
 
 use super::loose::{TOO_MANY, Text};
 use super::mend;
-use crate::refusal::Said;
+use crate::refusal::{ProviderError, shorten};
 
-use crate::refusal::shorten;
-
-/// What closes a stream at many servers that speak like OpenAI.
+/// What ends a stream at many servers that speak OpenAI's API.
 pub(crate) const DONE: &str = "[DONE]";
 
-/// How many calls an answer may have: more than any model makes, and few enough to be gone through at once.
+/// How many calls an answer may have: more than any model makes, and few enough to loop over.
 pub(super) const MAX_CALLS: usize = 1024;
 
-/// The longest frame that is read as a tree, which takes a hundred times its size: an error, or one to be mended.
+/// The longest frame that is read as a tree, which takes a hundred times its size. Only errors and frames to repair are.
 const TREE: usize = 64 * 1024;
 
-/// What kind of event this is. It stands in the data too, and proxies lose the event's name.
+/// What kind of event this is. The data says it too, and proxies lose the event's name.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Kind<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Text<'a>,
     error: Option<IgnoredAny>,
 }
@@ -38,13 +36,13 @@ impl Kind<'_> {
         self.kind.as_str()
     }
 
-    /// Whether there is an error in it, whatever it is called.
+    /// Whether it has an error, whatever its name is.
     pub(super) fn has_error(&self) -> bool {
         self.error.is_some()
     }
 }
 
-/// A frame's JSON. A slip of the writer's is mended before anything is said to be broken.
+/// A frame's JSON. A small mistake in it is repaired before the frame is called broken.
 pub(super) struct Json<'a> {
     data: Cow<'a, str>,
     mended: OnceCell<Option<String>>,
@@ -55,13 +53,13 @@ impl<'a> Json<'a> {
         Self { data: mend::surrogates(data), mended: OnceCell::new() }
     }
 
-    /// Reads it in a form that is known.
+    /// Reads it as a known type.
     pub(super) fn read<'b, T: Deserialize<'b>>(&'b self) -> Result<T, ModelError> {
         let error = match serde_json::from_str(&self.data) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        // A key that comes twice: the last counts.
+        // A duplicate key: the last one counts.
         let mend = || tree(&self.data).filter(|_| error.is_data()).map(|tree| tree.to_string());
         match self.mended.get_or_init(mend) {
             Some(mended) => serde_json::from_str(mended).map_err(|error| unread(&error)),
@@ -69,9 +67,9 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The error that this frame is, in the provider's words.
-    pub(super) fn error(&self) -> Said {
-        tree(&mend::as_words(&*self.data)).and_then(|tree| Said::read(&tree)).unwrap_or_default()
+    /// The error in this frame, in the provider's words.
+    pub(super) fn error(&self) -> ProviderError {
+        tree(&mend::as_words(&*self.data)).and_then(|tree| ProviderError::read(&tree)).unwrap_or_default()
     }
 }
 
@@ -82,7 +80,7 @@ fn tree(data: &str) -> Option<Value> {
     serde_json::from_str(data).ok()
 }
 
-/// Whether a frame is whole, as far as it can be known from its text.
+/// Whether a frame looks whole.
 pub(crate) fn is_whole(data: &str) -> bool {
     data.trim() == DONE || serde_json::from_str::<IgnoredAny>(data).is_ok()
 }
@@ -92,30 +90,30 @@ fn unread(error: &serde_json::Error) -> ModelError {
     if said.starts_with(TOO_MANY) {
         let most = said.split(" at ").next().unwrap_or_default();
         return ModelError::fatal(format!(
-            "one message of the stream has a list (of choices, parts or calls) with {most}, the most that are taken"
+            "one message of the stream has a list (of choices, parts or calls) with {most}, the maximum"
         ));
     }
-    // The data itself is not told on: it may be anything.
+    // The data itself is not repeated: it may be anything.
     let (line, column) = (error.line(), error.column());
     ModelError::retryable(format!(
         "the provider's stream has a frame that cannot be read (line {line}, column {column})"
     ))
 }
 
-/// Counts one call more; its place among them.
+/// Counts one more call, and returns its index.
 pub(super) fn one_more(calls: &mut usize) -> Result<usize, ModelError> {
     if *calls == MAX_CALLS {
-        return Err(ModelError::fatal(format!("the answer has more than {MAX_CALLS} calls, the most that are taken")));
+        return Err(ModelError::fatal(format!("the answer has more than {MAX_CALLS} calls, the maximum")));
     }
     *calls += 1;
     Ok(*calls - 1)
 }
 
-/// A provider's own words about what went wrong.
+/// An error message with a provider's own words.
 pub(super) fn told(who: &str, kind: &str, message: &str) -> String {
     let (kind, clipped) = (shorten(kind), shorten(message));
     match (kind.is_empty(), clipped.is_empty()) {
-        (true, true) => format!("{who} reported an error and did not say which"),
+        (true, true) => format!("{who} reported an error without a message"),
         (true, false) => format!("{who}: {clipped}"),
         (false, true) => format!("{who}: {kind}"),
         (false, false) => format!("{who}: {clipped} ({kind})"),

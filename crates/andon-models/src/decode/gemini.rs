@@ -1,9 +1,9 @@
-//! Google's Gemini API, as it streams: each frame is a response, with the parts that are new in it.
+//! Google's Gemini API, as it streams: each frame is a response with the new parts.
 //!
-//! A thought is text that says so. Its seal comes on the part behind it; a call comes whole, mostly without an id, and
-//! several may come at once. Usage comes with every frame, cumulative, and may be corrected downwards; Vertex sends it
-//! empty until the end. The end is the end of the stream: older models give a reason to finish in every frame, so that of
-//! an answer whose connection was lost it is not known whether it was whole.
+//! A thought is text that is marked as one. Its seal comes on the part after it. A call comes whole, mostly without an id, and
+//! several may come at once. Usage comes with every frame, cumulative, and may be corrected downwards; Vertex sends it empty
+//! until the end. The answer ends when the stream ends: older models give a finish reason in every frame, so after a lost
+//! connection nobody knows whether the answer was whole.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::event::{DONE, Json, MAX_CALLS, broke_off, one_more, told};
 use super::loose::{Count, Few, Text, arguments};
-use super::seen::{Seen, take};
+use super::reported::{Reported, take};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::gemini::NAME;
@@ -24,12 +24,12 @@ use crate::render::gemini::NAME;
 /// Reads one answer.
 #[derive(Debug, Default)]
 pub struct Gemini {
-    /// Whether a thought waits for its end.
+    /// Whether a thought is open.
     is_thinking: bool,
     calls: usize,
     tokens: Tokens,
     finish: Option<Finish>,
-    /// Whether a frame has come that gave no reason: then one that gives it is the last.
+    /// Whether a frame without a finish reason has come: then the frame that gives one is the last.
     finishes_once: bool,
     is_over: bool,
     has_failed: bool,
@@ -37,13 +37,13 @@ pub struct Gemini {
     id: Option<String>,
 }
 
-/// What the provider said about the end.
+/// Why the provider says that the answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Finish {
     Stopped,
     Limit,
     Refused,
-    /// It gave the answer up, for this reason.
+    /// It gave up the answer, for this reason.
     Failed(String),
 }
 
@@ -58,68 +58,54 @@ struct Tokens {
     thoughts_token_count: Count,
 }
 
-/// One answer is asked for.
+/// We ask for one answer; a server may send more.
 const CANDIDATES: usize = 16;
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(borrow)]
     candidates: Few<Candidate<'a>, CANDIDATES>,
-    #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
     usage_metadata: Option<Tokens>,
-    #[serde(borrow)]
     model_version: Text<'a>,
-    #[serde(borrow)]
     response_id: Text<'a>,
     error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
     index: Count,
-    #[serde(borrow)]
     content: Option<Content<'a>>,
-    #[serde(borrow)]
     finish_reason: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    #[serde(borrow)]
     parts: Few<Part<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
     thought: Option<bool>,
-    #[serde(borrow)]
     thought_signature: Text<'a>,
-    #[serde(borrow)]
     function_call: Option<Call<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {
-    #[serde(borrow)]
     block_reason: Text<'a>,
 }
 
@@ -140,7 +126,7 @@ impl Decode for Gemini {
         let stop = match self.finish.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Gemini")),
             Some(Finish::Failed(reason)) => {
-                return Err(ModelError::retryable(told("Gemini", &reason, "the answer was given up")));
+                return Err(ModelError::retryable(told("Gemini", &reason, "the model gave up the answer")));
             }
             Some(Finish::Stopped) if self.calls > 0 => ModelStop::ToolUse,
             Some(Finish::Stopped) => ModelStop::EndTurn,
@@ -161,7 +147,7 @@ impl Decode for Gemini {
     }
 
     fn usage(&self) -> Usage {
-        self.tokens.seen().usage(self.is_over)
+        self.tokens.reported().usage(self.is_over)
     }
 
     fn model(&self) -> Option<&str> {
@@ -183,7 +169,7 @@ impl Gemini {
         }
         self.model = chunk.model_version.some().or(self.model.take());
         self.id = chunk.response_id.some().or(self.id.take());
-        // Only one answer was asked for.
+        // We asked for one answer.
         let first = chunk.candidates.0.into_iter().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
         if let Some(candidate) = first {
             for part in candidate.content.unwrap_or_default().parts.0 {
@@ -194,7 +180,7 @@ impl Gemini {
             self.finish = reason.map(finish).or(self.finish.take());
         }
         if chunk.prompt_feedback.is_some_and(|feedback| !feedback.block_reason.is_empty()) {
-            // Nothing comes behind it.
+            // Nothing follows it.
             (self.finish, self.finishes_once) = (Some(Finish::Refused), true);
         }
         self.report(chunk.usage_metadata, pieces);
@@ -222,7 +208,7 @@ impl Gemini {
         }
     }
 
-    /// Ends the thought with its seal; a seal without a thought is one of which nothing is shown.
+    /// Ends the thought with its seal; a seal without a thought is a hidden thought.
     fn end_thought(&mut self, seal: Option<String>, pieces: &mut VecDeque<Piece>) {
         let signature = seal.map(|seal| Signature::new(NAME, seal));
         if self.is_thinking || signature.is_some() {
@@ -257,8 +243,8 @@ impl Gemini {
 }
 
 impl Tokens {
-    /// In common terms. This provider leaves a count out when it is zero, so what is missing beside its sibling is zero.
-    fn seen(&self) -> Seen {
+    /// In our terms. This provider leaves out a count that is zero, so a count that is missing next to its sibling is zero.
+    fn reported(&self) -> Reported {
         let cached = self.prompt_token_count.0.map(|_| self.cached_content_token_count.0.unwrap_or(0));
         let prompt = self.prompt_token_count.0.map(|prompt| {
             let own = prompt.saturating_sub(cached.unwrap_or(0));
@@ -266,10 +252,10 @@ impl Tokens {
         });
         let wrote = self.candidates_token_count.0.is_some() || self.thoughts_token_count.0.is_some();
         let thoughts = self.thoughts_token_count.0.unwrap_or(0);
-        Seen {
+        Reported {
             input: prompt,
             cache_read: cached,
-            // What is cached without being asked for costs nothing to write.
+            // Implicit caching costs nothing to write.
             cache_write: self.prompt_token_count.0.map(|_| 0),
             output: wrote.then(|| self.candidates_token_count.0.unwrap_or(0).saturating_add(thoughts)),
             reasoning: wrote.then_some(thoughts),
@@ -301,7 +287,7 @@ fn finish(reason: String) -> Finish {
 pub fn error(status: &str, code: Option<u16>, message: &str) -> ModelError {
     let told = told("Gemini", status, message);
     match status {
-        // Its message may speak of lengths, too.
+        // Its message may mention lengths, too.
         "RESOURCE_EXHAUSTED" => ModelError::retryable(told),
         _ if is_overflow(message) => ModelError::context_overflow(told),
         "" if code.is_some_and(|code| code >= 400 && !is_retryable(code)) => ModelError::fatal(told),
@@ -312,7 +298,7 @@ pub fn error(status: &str, code: Option<u16>, message: &str) -> ModelError {
         | "NOT_FOUND"
         | "OUT_OF_RANGE"
         | "UNIMPLEMENTED" => ModelError::fatal(told),
-        // `UNAVAILABLE`, `INTERNAL`, `DEADLINE_EXCEEDED`, and what is not known yet.
+        // `UNAVAILABLE`, `INTERNAL`, `DEADLINE_EXCEEDED`, and unknown errors.
         _ => ModelError::retryable(told),
     }
 }

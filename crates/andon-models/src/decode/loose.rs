@@ -1,4 +1,4 @@
-//! Fields as servers send them: one that is odd is unknown, and takes nothing else with it.
+//! Fields as servers send them: an odd value counts as unknown, and does not spoil the rest of the frame.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde_json::value::RawValue;
 
 use super::mend::{as_arguments, as_words};
 
-/// How the error begins that says that a list is too long.
+/// The beginning of the error for a list that is too long.
 pub(super) const TOO_MANY: &str = "more than";
 
-/// A number of tokens, or a place. Whatever is none is unknown.
+/// A number of tokens, or an index. Anything else is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Count(pub(super) Option<u64>);
 
-/// A text, lent where it has no escapes. A number is its digits; whatever is neither is missing.
+/// A text, borrowed if it has no escapes. A number becomes its digits; anything else counts as missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Text<'a>(Option<Cow<'a, str>>);
 
-/// A list that has at most `N` entries. One that has more is refused before it takes memory.
+/// A list with at most `N` entries. A longer one is refused before it takes memory.
 #[derive(Debug)]
 pub(super) struct Few<T, const N: usize>(pub(super) Vec<T>);
 
@@ -37,7 +37,7 @@ impl Text<'_> {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The text if there is one with anything in it.
+    /// The text, unless it is missing or empty.
     pub(super) fn some(self) -> Option<String> {
         self.0.filter(|text| !text.is_empty()).map(Cow::into_owned)
     }
@@ -52,7 +52,7 @@ impl Text<'_> {
     }
 }
 
-/// A call's arguments: JSON, or the next bytes of it in a text. No character in them is replaced by another.
+/// A call's arguments: JSON, or the next part of it as a text. No character is replaced by another.
 pub(super) fn arguments(sent: Option<&RawValue>) -> String {
     let sent = sent.map(RawValue::get).unwrap_or_default();
     match sent.as_bytes().first() {
@@ -62,8 +62,8 @@ pub(super) fn arguments(sent: Option<&RawValue>) -> String {
     }
 }
 
-/// What is none of the things that are looked for is read over.
-macro_rules! read_over {
+/// Any other type is skipped.
+macro_rules! skip_other_types {
     ($value:ty) => {
         fn visit_unit<E: Error>(self) -> Result<$value, E> {
             Ok(<$value>::default())
@@ -85,9 +85,9 @@ macro_rules! read_over {
     };
 }
 
-struct Counts;
+struct CountVisitor;
 
-impl<'de> Visitor<'de> for Counts {
+impl<'de> Visitor<'de> for CountVisitor {
     type Value = Count;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for Counts {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Count, E> {
-        // Up to here a floating number is exact. No answer has as many tokens.
+        // A float is exact up to here, and no answer has this many tokens.
         let is_count = (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
         Ok(Count(is_count.then_some(number as u64)))
@@ -113,18 +113,18 @@ impl<'de> Visitor<'de> for Counts {
         Ok(Count(text.parse().ok()))
     }
 
-    read_over!(Count);
+    skip_other_types!(Count);
 }
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Counts)
+        deserializer.deserialize_any(CountVisitor)
     }
 }
 
-struct Texts;
+struct TextVisitor;
 
-impl<'de> Visitor<'de> for Texts {
+impl<'de> Visitor<'de> for TextVisitor {
     type Value = Text<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,18 +151,18 @@ impl<'de> Visitor<'de> for Texts {
         Ok(Text(Some(Cow::Owned(number.to_string()))))
     }
 
-    read_over!(Text<'de>);
+    skip_other_types!(Text<'de>);
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Texts)
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
-struct Entries<T, const N: usize>(PhantomData<T>);
+struct FewVisitor<T, const N: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for FewVisitor<T, N> {
     type Value = Few<T, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +187,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Few<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Entries(PhantomData))
+        deserializer.deserialize_any(FewVisitor(PhantomData))
     }
 }
 

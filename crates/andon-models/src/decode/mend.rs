@@ -1,29 +1,29 @@
-//! Half a character in a frame, and bytes that are no text.
+//! Half characters and bytes that are not UTF-8 in a frame.
 //!
-//! JSON writes a character beyond the first 65,536 as two escapes. A server that cuts its text between them sends one
-//! alone, which is no text. The character is lost; the rest of the answer need not be.
+//! JSON writes a character beyond the first 65,536 as two escapes. A server that cuts its text between them sends only one, which
+//! is not valid text. The character is lost; the rest of the answer need not be.
 //!
 //! # Invariants
 //!
-//! 1. What is lost is marked until it is known what it stood in.
-//! 2. In words it becomes the sign for a character that is lost.
-//! 3. In the arguments of a call it is written as the half that came. So they are no JSON, and no tool is called with others
-//!    than the model wrote; unless the other half comes next, with which they are what the model wrote.
+//! 1. What is lost is marked until it is known where it belongs.
+//! 2. In text it becomes the replacement character.
+//! 3. In the arguments of a call it is written as the half that came. So the arguments are not JSON, and no tool is called with
+//!    arguments that the model did not write; unless the other half comes next, which makes them what the model wrote.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use memchr::{memchr, memmem};
 
-/// Marks what is lost: a code point that no text has. What it was is said by the one behind it.
+/// Marks what is lost: a code point that no text has. The one after it says what was lost.
 const LOST: char = '\u{10fffe}';
 
-/// What stands behind the mark for bytes that are no text, and for the first of the 2,048 halves of a character.
+/// What follows the mark: for bytes that are not UTF-8, and for the first of the 2,048 halves of a character.
 const BYTES: char = '\u{fffd}';
 const FIRST_HALF: u32 = 0x0010_f800;
 const HALVES: std::ops::RangeInclusive<u32> = 0xd800..=0xdfff;
 
-/// How an escape of four digits begins, and how long it is.
+/// The beginning of an escape with four digits, and its length.
 const ESCAPE: &[u8] = b"\\u";
 const LENGTH: usize = 6;
 
@@ -46,7 +46,7 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
                 copied = at + LENGTH;
                 LENGTH
             }
-            // Another escape: what it escapes begins none.
+            // Another escape: what it escapes does not begin one.
             _ => 2,
         };
     }
@@ -57,7 +57,7 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
     Cow::Owned(mended)
 }
 
-/// Adds bytes to a text, those that are none as a mark.
+/// Adds bytes to a text, with a mark in place of those that are not UTF-8.
 pub(crate) fn add_bytes(text: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -67,26 +67,26 @@ pub(crate) fn add_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Words, with the sign for a lost character where one is (invariant 2).
+/// The text with replacement characters in place of the marks (invariant 2).
 pub(crate) fn as_words<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     rewritten(text.into(), |out, _| out.push('\u{fffd}'))
 }
 
-/// Arguments, with the halves that came (invariant 3).
+/// Arguments with the halves that came in place of the marks (invariant 3).
 pub(super) fn as_arguments<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     rewritten(text.into(), |out, half| {
         let _ = match half {
             // Writing into a text does not fail.
             Some(half) => write!(out, "\\u{half:04x}"),
-            // Bytes that are no text were no half. A first half that stands before them makes one of these whole, and not both.
+            // Bytes that are not UTF-8 were not half a character. A first half before them completes one of these, not both.
             None => write!(out, "\\udfff\\udfff"),
         };
     })
 }
 
-/// The text with something else in the place of each mark. It is told which half of a character was there, if it was one.
+/// The text with each mark replaced. `put` is told which half of a character was there, if it was one.
 fn rewritten(text: Cow<'_, str>, put: impl Fn(&mut String, Option<u32>)) -> Cow<'_, str> {
-    // Next to no text has a character of the last plane at all.
+    // Hardly any text has a character of the last plane.
     if memchr(0xf4, text.as_bytes()).is_none() || !text.contains(LOST) {
         return text;
     }

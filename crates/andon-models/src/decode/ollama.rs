@@ -1,6 +1,6 @@
-//! Ollama's chat: one JSON object a line; the last says `"done": true` and has the counts.
+//! Ollama's chat: one JSON object per line; the last one says `"done": true` and has the counts.
 //!
-//! Calls come whole. There is no cache that is billed, and thinking is counted as output without being told apart.
+//! Calls come whole. No cache is billed, and thinking is counted as output, not separately.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::event::{Json, MAX_CALLS, broke_off, one_more};
 use super::loose::{Count, Few, Text, arguments};
-use super::seen::{Seen, take};
+use super::reported::{Reported, take};
 use super::{Decode, Frame};
 
 /// Reads one answer.
@@ -21,21 +21,18 @@ pub struct Ollama {
     calls: usize,
     is_thinking: bool,
     has_thought: bool,
-    seen: Seen,
+    reported: Reported,
     model: Option<String>,
     is_over: bool,
     has_failed: bool,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Line<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
-    #[serde(borrow)]
     message: Option<Words<'a>>,
     done: Option<bool>,
-    #[serde(borrow)]
     done_reason: Text<'a>,
     prompt_eval_count: Count,
     eval_count: Count,
@@ -43,31 +40,24 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Words<'a> {
-    #[serde(borrow)]
     content: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     tool_calls: Few<Call<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Function<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 
@@ -83,14 +73,14 @@ impl Ollama {
         if let Some(words) = line.message {
             self.words(words, pieces)?;
         }
-        let before = self.seen;
+        let before = self.reported;
         self.count(line.prompt_eval_count, line.eval_count);
         let done = line.done == Some(true);
         if done {
             self.is_over = true;
             self.end_thought(pieces);
         }
-        if self.seen != Seen::default() && (done || before == Seen::default()) {
+        if self.reported != Reported::default() && (done || before == Reported::default()) {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         if done {
@@ -128,14 +118,14 @@ impl Ollama {
         }
     }
 
-    /// What the counts say. Without a thought in it no output was thinking; with one, nobody says how much.
+    /// Takes the counts. Without a thought, none of the output was thinking; with one, nobody says how much was.
     fn count(&mut self, read: Count, written: Count) {
-        take(&mut self.seen.input, read.0);
-        take(&mut self.seen.output, written.0);
-        if self.seen.input.is_some() {
-            (self.seen.cache_read, self.seen.cache_write) = (Some(0), Some(0));
+        take(&mut self.reported.input, read.0);
+        take(&mut self.reported.output, written.0);
+        if self.reported.input.is_some() {
+            (self.reported.cache_read, self.reported.cache_write) = (Some(0), Some(0));
         }
-        self.seen.reasoning = self.seen.output.filter(|_| !self.has_thought).map(|_| 0);
+        self.reported.reasoning = self.reported.output.filter(|_| !self.has_thought).map(|_| 0);
     }
 
     fn stop(&self, reason: &str) -> ModelStop {
@@ -162,7 +152,7 @@ impl Decode for Ollama {
     }
 
     fn usage(&self) -> Usage {
-        self.seen.usage(self.is_over)
+        self.reported.usage(self.is_over)
     }
 
     fn model(&self) -> Option<&str> {

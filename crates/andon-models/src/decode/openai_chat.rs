@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! 1. A figure that is null, or missing, overwrites nothing.
+//! 1. A null or missing figure overwrites nothing.
 //! 2. The answer is over when a `finish_reason` and `[DONE]` have come, in either order, or one of them and then the end of
 //!    the stream: between them the usage may still come.
-//! 3. A call is told of once its name is known, and is ended when its arguments are whole: a second call has begun and they
-//!    are an object that closes, or the answer is over. Behind its end it gets nothing.
+//! 3. A call is announced once its name is known. It ends when its arguments are whole, which is when they are a closed object
+//!    and a second call has begun, or when the answer is over. After its end it gets nothing.
 
 mod calls;
 mod chunk;
@@ -60,7 +60,7 @@ impl OpenAiChat {
     fn chunk(&mut self, chunk: Chunk<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         keep_first(&mut self.id, chunk.id);
         keep_first(&mut self.model, chunk.model);
-        // Nobody asked for a second answer.
+        // We asked for one answer.
         for choice in chunk.choices.0.into_iter().filter(|choice| choice.index.0.unwrap_or(0) == 0) {
             self.choice(choice, pieces)?;
         }
@@ -76,12 +76,12 @@ impl OpenAiChat {
     fn choice(&mut self, choice: Choice<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let delta = choice.delta.filter(|delta| !delta.is_empty());
         self.has_delta |= delta.is_some();
-        // Where there are deltas, a message is all of them once more.
+        // After deltas, a message repeats all of them.
         if let Some(delta) = delta.or(choice.message.filter(|_| !self.has_delta)) {
             self.delta(delta, pieces)?;
         }
         self.finish = self.finish.take().or(choice.finish_reason.some());
-        // Moonshot has it here.
+        // Moonshot puts it here.
         self.tally.report(choice.usage.as_ref());
         Ok(())
     }
@@ -96,7 +96,7 @@ impl OpenAiChat {
             self.refused = true;
             self.say(refusal, pieces);
         }
-        // A server may tell of a call in both ways.
+        // A server may send a call in both ways.
         let legacy = delta.function_call.filter(|_| delta.tool_calls.0.is_empty());
         let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
         for call in delta.tool_calls.0.into_iter().chain(legacy) {
@@ -167,12 +167,11 @@ impl OpenAiChat {
             "content_filter" => Ok(ModelStop::Refused),
             "stop_sequence" => Ok(ModelStop::StopSequence),
             reason @ ("error" | "abort" | "insufficient_system_resource") => {
-                let message = format!("the provider broke the answer off and says only \"{reason}\"");
+                let message = format!("the provider broke off the answer and says only \"{reason}\"");
                 Err(ModelError::retryable(message))
             }
             reason @ ("tool_calls" | "function_call") if self.calls.is_empty() => {
-                let message =
-                    format!("the provider ended the answer with \"{reason}\" and sent no call that can be used");
+                let message = format!("the provider ended the answer with \"{reason}\" but sent no usable call");
                 Err(ModelError::retryable(message))
             }
             _ if self.refused => Ok(ModelStop::Refused),

@@ -1,24 +1,23 @@
 //! OpenAI's Responses API, as it streams.
 //!
-//! An answer is items, each with a place of its own: reasoning, messages and calls. What an item's deltas have not said
-//! is taken from its end, and what no item has said from the end of the answer, because some servers send only that. Items
-//! of other kinds (the provider's own tools) give nothing. Usage comes with the last event and no sooner.
+//! An answer is a list of items: reasoning, messages and calls. What an item's deltas did not say is taken from its end, and what
+//! no item said from the end of the answer, because some servers send only that. Items of other kinds (the provider's own tools)
+//! are ignored. Usage comes only with the last event.
 
-mod form;
+mod events;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use andon_core::usage::Usage;
 use andon_runtime::{ModelError, ModelStop, Piece};
 
-use form::{
-    ArgumentsDelta, ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response,
-    ResponseEvent, item,
+use events::{
+    ArgumentsEvent, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response, ResponseEvent, item,
 };
 
 use super::event::{DONE, Json, Kind, broke_off, one_more, told};
 use super::loose::{Text, arguments};
-use super::seen::{Seen, take};
+use super::reported::{Reported, take};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::openai_responses::seal;
@@ -27,7 +26,7 @@ use crate::render::openai_responses::seal;
 #[derive(Debug, Default)]
 pub struct OpenAiResponses {
     /// The open items by their place.
-    items: BTreeMap<u64, Open>,
+    items: BTreeMap<u64, OpenItem>,
     calls: usize,
     /// The ids of the calls that have begun.
     ids: HashSet<String>,
@@ -35,8 +34,8 @@ pub struct OpenAiResponses {
     has_text: bool,
     has_thought: bool,
     refused: bool,
-    seen: Seen,
-    /// All that was read, with what was found in the cache.
+    reported: Reported,
+    /// All input tokens, including those from the cache.
     input: Option<u64>,
     is_over: bool,
     has_failed: bool,
@@ -46,14 +45,14 @@ pub struct OpenAiResponses {
 
 /// An item that has begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Open {
-    what: What,
+struct OpenItem {
+    what: ItemKind,
     /// Whether its deltas have said anything.
     has_words: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum ItemKind {
     Message,
     Reasoning,
     Call(usize),
@@ -74,7 +73,7 @@ impl Decode for OpenAiResponses {
     }
 
     fn usage(&self) -> Usage {
-        self.seen.usage(self.is_over || self.has_failed)
+        self.reported.usage(self.is_over || self.has_failed)
     }
 
     fn model(&self) -> Option<&str> {
@@ -90,21 +89,21 @@ impl OpenAiResponses {
     fn event(&mut self, json: &Json<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let kind: Kind<'_> = json.read()?;
         match kind.name() {
-            "response.output_text.delta" => self.delta(json.read()?, What::Message, Piece::Text, pieces),
+            "response.output_text.delta" => self.delta(json.read()?, ItemKind::Message, Piece::Text, pieces),
             "response.refusal.delta" => {
                 self.refused = true;
-                self.delta(json.read()?, What::Message, Piece::Text, pieces);
+                self.delta(json.read()?, ItemKind::Message, Piece::Text, pieces);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(json.read()?, What::Reasoning, Piece::Thinking, pieces);
+                self.delta(json.read()?, ItemKind::Reasoning, Piece::Thinking, pieces);
             }
             "response.reasoning_summary_part.added" => self.next_summary(&json.read()?, pieces),
             "response.function_call_arguments.delta" => {
-                let event: ArgumentsDelta<'_> = json.read()?;
-                self.arguments(event.output_index.0.unwrap_or(0), arguments(event.delta), pieces);
+                let event: ArgumentsEvent<'_> = json.read()?;
+                self.arguments(event.output_index.0.unwrap_or(0), arguments(event.arguments), pieces);
             }
             "response.function_call_arguments.done" => {
-                let event: ArgumentsDone<'_> = json.read()?;
+                let event: ArgumentsEvent<'_> = json.read()?;
                 self.rest_of_arguments(event.output_index.0.unwrap_or(0), arguments(event.arguments), pieces);
             }
             "response.output_item.added" => {
@@ -137,21 +136,21 @@ impl OpenAiResponses {
         Ok(())
     }
 
-    fn begin(&mut self, place: u64, what: What) {
-        self.items.insert(place, Open { what, has_words: false });
+    fn begin(&mut self, place: u64, what: ItemKind) {
+        self.items.insert(place, OpenItem { what, has_words: false });
     }
 
     fn begin_item(&mut self, place: u64, item: &Item, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let what = match item.kind.as_str() {
-            "reasoning" => What::Reasoning,
+            "reasoning" => ItemKind::Reasoning,
             "function_call" => {
                 let index = one_more(&mut self.calls)?;
                 let id = item.answered_by().to_owned();
                 self.ids.insert(id.clone());
                 pieces.push_back(Piece::Call { id, name: item.name.clone() });
-                What::Call(index)
+                ItemKind::Call(index)
             }
-            _ => What::Message,
+            _ => ItemKind::Message,
         };
         self.begin(place, what);
         Ok(())
@@ -160,21 +159,21 @@ impl OpenAiResponses {
     fn delta(
         &mut self,
         event: DeltaEvent<'_>,
-        what: What,
+        what: ItemKind,
         piece: impl FnOnce(String) -> Piece,
         pieces: &mut VecDeque<Piece>,
     ) {
         let (place, Some(words)) = (event.output_index.0.unwrap_or(0), event.delta.some()) else { return };
-        // Where its beginning was not announced its words are no less said.
-        let open = self.items.entry(place).or_insert(Open { what, has_words: false });
+        // An item whose beginning was not announced counts all the same.
+        let open = self.items.entry(place).or_insert(OpenItem { what, has_words: false });
         if open.what == what {
             open.has_words = true;
-            self.has_text |= what == What::Message;
+            self.has_text |= what == ItemKind::Message;
             pieces.push_back(piece(words));
         }
     }
 
-    /// A summary may have several paragraphs, told apart only here.
+    /// A summary may have several paragraphs, which are separated only here.
     fn next_summary(&mut self, event: &PartEvent, pieces: &mut VecDeque<Piece>) {
         let open = self.items.get(&event.output_index.0.unwrap_or(0));
         if event.summary_index.0.unwrap_or(0) > 0 && open.is_some_and(|open| open.has_words) {
@@ -183,7 +182,7 @@ impl OpenAiResponses {
     }
 
     fn arguments(&mut self, place: u64, json: String, pieces: &mut VecDeque<Piece>) {
-        if let Some(Open { what: What::Call(index), has_words }) = self.items.get_mut(&place)
+        if let Some(OpenItem { what: ItemKind::Call(index), has_words }) = self.items.get_mut(&place)
             && !json.is_empty()
         {
             *has_words = true;
@@ -191,7 +190,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// The arguments as a whole, if nothing of them has come yet.
+    /// The whole arguments, unless a part of them has come already.
     fn rest_of_arguments(&mut self, place: u64, whole: String, pieces: &mut VecDeque<Piece>) {
         if self.items.get(&place).is_some_and(|open| !open.has_words) {
             self.arguments(place, whole, pieces);
@@ -204,13 +203,13 @@ impl OpenAiResponses {
         }
         let Some(open) = self.items.get(&place).copied() else { return Ok(()) };
         match open.what {
-            What::Message if !open.has_words && !item.text.is_empty() => {
+            ItemKind::Message if !open.has_words && !item.text.is_empty() => {
                 self.has_text = true;
                 self.refused |= item.is_refusal;
                 pieces.push_back(Piece::Text(item.text));
             }
-            What::Message => {}
-            What::Reasoning => {
+            ItemKind::Message => {}
+            ItemKind::Reasoning => {
                 if !open.has_words && !item.summary.is_empty() {
                     pieces.push_back(Piece::Thinking(item.summary));
                 }
@@ -218,7 +217,7 @@ impl OpenAiResponses {
                 let signature = item.sealed.map(|sealed| seal(&item.id, &sealed));
                 pieces.push_back(Piece::ThinkingEnd { signature });
             }
-            What::Call(index) => {
+            ItemKind::Call(index) => {
                 self.rest_of_arguments(place, item.arguments, pieces);
                 pieces.push_back(Piece::CallEnd { index });
             }
@@ -227,7 +226,7 @@ impl OpenAiResponses {
         Ok(())
     }
 
-    /// The answer is whole: so are its open items, and what was only told at the end is told now.
+    /// The answer is whole, and so are its open items. What only the end says is added now.
     fn complete(&mut self, response: &Response<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let mut whole = BTreeMap::new();
         for (place, sent) in (0_u64..).zip(&response.output.0) {
@@ -254,16 +253,16 @@ impl OpenAiResponses {
         self.id = response.id.clone().some().or(self.id.take());
         self.model = response.model.clone().some().or(self.model.take());
         let Some(tokens) = &response.usage else { return };
-        let before = self.seen;
+        let before = self.reported;
         take(&mut self.input, tokens.input_tokens.0);
-        take(&mut self.seen.cache_read, tokens.input_tokens_details.as_ref().and_then(|it| it.cached_tokens.0));
-        // The cached tokens are among the others here.
-        self.seen.input = self.input.map(|all| all.saturating_sub(self.seen.cache_read.unwrap_or(0)));
-        // What is cached without being asked for costs nothing to write.
-        self.seen.cache_write = self.input.map(|_| 0);
-        take(&mut self.seen.output, tokens.output_tokens.0);
-        take(&mut self.seen.reasoning, tokens.output_tokens_details.as_ref().and_then(|it| it.reasoning_tokens.0));
-        if self.seen != before {
+        take(&mut self.reported.cache_read, tokens.input_tokens_details.as_ref().and_then(|it| it.cached_tokens.0));
+        // Here the cached tokens are included in the input.
+        self.reported.input = self.input.map(|all| all.saturating_sub(self.reported.cache_read.unwrap_or(0)));
+        // Implicit caching costs nothing to write.
+        self.reported.cache_write = self.input.map(|_| 0);
+        take(&mut self.reported.output, tokens.output_tokens.0);
+        take(&mut self.reported.reasoning, tokens.output_tokens_details.as_ref().and_then(|it| it.reasoning_tokens.0));
+        if self.reported != before {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
@@ -274,7 +273,7 @@ impl OpenAiResponses {
         let reason = response.incomplete_details.as_ref().map(|details| details.reason.as_str());
         let stop = match reason.unwrap_or_default() {
             "content_filter" => ModelStop::Refused,
-            // `max_output_tokens`, and what is not known yet.
+            // `max_output_tokens`, and unknown reasons.
             reason if is_cut || !reason.is_empty() => ModelStop::MaxTokens,
             _ if self.refused => ModelStop::Refused,
             _ if self.calls > 0 => ModelStop::ToolUse,
@@ -284,13 +283,13 @@ impl OpenAiResponses {
     }
 
     fn fail(&mut self, response: &Response<'_>) -> ModelError {
-        // The figures are kept; nobody reads pieces behind an error.
+        // The figures are kept; nobody reads pieces after an error.
         self.take(response, &mut VecDeque::new());
         response.error.as_ref().map_or_else(|| Problem::default().as_error(), Problem::as_error)
     }
 }
 
-impl What {
+impl ItemKind {
     /// Whether an item is of this kind.
     fn is(self, item: &Item) -> bool {
         match self {
@@ -305,7 +304,7 @@ impl What {
 pub fn error(code: &str, message: &str) -> ModelError {
     let told = told("OpenAI", code, message);
     match code {
-        // Its message may speak of lengths, too.
+        // Its message may mention lengths, too.
         "rate_limit_exceeded" => ModelError::retryable(told),
         _ if is_overflow(message) => ModelError::context_overflow(told),
         "context_length_exceeded" => ModelError::context_overflow(told),
@@ -319,7 +318,7 @@ pub fn error(code: &str, message: &str) -> ModelError {
         code if code.starts_with("invalid_") || code.contains("image") => ModelError::fatal(told),
         // A proxy may name a status.
         code if code.parse().is_ok_and(|status: u16| status >= 400 && !is_retryable(status)) => ModelError::fatal(told),
-        // `server_error`, and what is not known yet.
+        // `server_error`, and unknown errors.
         _ => ModelError::retryable(told),
     }
 }

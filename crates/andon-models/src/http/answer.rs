@@ -12,31 +12,31 @@ use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
 use super::Target;
-use super::failure::{self, When};
+use super::failure::{self, FailedWhile};
 use super::send::{Answered, Body, Sending};
 use super::size::Size;
 use super::status::{self, Framing};
-use crate::cut::After;
+use crate::cut::AfterCut;
 use crate::cut::drain::Drained;
 use crate::decode::event::is_whole;
 use crate::decode::{Decode, Frame};
 use crate::lines::Lines;
 use crate::sse::{FrameTooLong, Sse};
 
-/// How many frames without a piece are taken in one poll: a server that only pings must not keep the thread.
+/// How many frames without a piece are read in one poll: a server that only pings must not hog the thread.
 const FRAMES_A_POLL: usize = 256;
 
-/// How long the end of an answer's body may take behind its last piece.
+/// How long the end of an answer's body may take after its last piece.
 const ENDS_WITHIN: Duration = Duration::from_millis(20);
 
-/// An answer as it comes over HTTP. Nothing is sent before it is polled.
+/// An answer as it arrives over HTTP. Nothing is sent before it is polled.
 pub(crate) struct HttpAnswer {
     phase: Phase,
     frames: Frames,
     framing: Framing,
     decoder: Box<dyn Decode>,
     pieces: VecDeque<Piece>,
-    /// What ended it, to be told once every piece before it was.
+    /// The error that ended it, returned after all pieces before it.
     failed: Option<ModelError>,
     size: Size,
     /// Calls that were handed out.
@@ -46,7 +46,7 @@ pub(crate) struct HttpAnswer {
     /// Whether the provider may have begun to work, and to charge.
     begun: bool,
     target: Target,
-    after: After,
+    after: AfterCut,
 }
 
 /// How far the call has come.
@@ -101,7 +101,13 @@ impl Frames {
 
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
-    pub(crate) fn new(phase: Phase, framing: Framing, decoder: Box<dyn Decode>, target: Target, after: After) -> Self {
+    pub(crate) fn new(
+        phase: Phase,
+        framing: Framing,
+        decoder: Box<dyn Decode>,
+        target: Target,
+        after: AfterCut,
+    ) -> Self {
         let frames = match framing {
             Framing::Sse => Frames::Sse(Sse::default()),
             Framing::Lines => Frames::Lines(Lines::default()),
@@ -128,12 +134,12 @@ impl HttpAnswer {
         self.decoder.id().or(self.id.as_deref())
     }
 
-    /// Whether the answer has begun to come.
+    /// Whether the answer has begun to arrive.
     pub(crate) fn is_reading(&self) -> bool {
         matches!(self.phase, Phase::Reading(_))
     }
 
-    /// Goes on as far as it can without a piece to give. Ready when there is one, or an error.
+    /// Takes the next step of the call. Ready once it is taken, or has failed.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         match &mut self.phase {
             Phase::Writing(writing) => {
@@ -165,7 +171,7 @@ impl HttpAnswer {
             Ok(answered) => answered,
             Err(error) => {
                 self.begun = !failure::never_reached(&error);
-                return Err(failure::in_words(&error, When::Asking));
+                return Err(failure::in_words(&error, FailedWhile::Asking));
             }
         };
         let response = &answered.response;
@@ -174,7 +180,7 @@ impl HttpAnswer {
             self.phase = Phase::Reading(answered.body());
             return Ok(());
         }
-        // Who refuses a request has not worked on it.
+        // A provider that refuses a request has not worked on it.
         self.begun = !(300..500).contains(&response.status().as_u16());
         let target = self.target.clone();
         self.phase = Phase::Refused(Box::pin(async move { status::refusal(answered, &target).await }));
@@ -184,19 +190,19 @@ impl HttpAnswer {
     fn read(&mut self, more: Option<reqwest::Result<Bytes>>) -> Result<(), ModelError> {
         match more {
             Some(Ok(bytes)) => {
-                self.size.came(bytes.len())?;
+                self.size.arrived(bytes.len())?;
                 self.frames.push(&bytes);
                 Ok(())
             }
-            Some(Err(error)) => self.finish(Some(failure::in_words(&error, When::Reading))),
+            Some(Err(error)) => self.finish(Some(failure::in_words(&error, FailedWhile::Reading))),
             None => self.finish(None),
         }
     }
 
-    /// The stream is over. If the answer is not, it broke off: why is said by the connection's error, if there is one.
+    /// The stream has ended. If the answer has not, it broke off, and the connection's error says why, if there is one.
     fn finish(&mut self, lost: Option<ModelError>) -> Result<(), ModelError> {
         self.phase = Phase::Over;
-        // Half a frame cannot be read; that the answer broke off is the better thing to say.
+        // Half a frame cannot be read; "it broke off" is a better error than that.
         if let Some(rest) = self.frames.rest().filter(|rest| is_whole(rest.data)) {
             self.decoder.frame(rest, &mut self.pieces)?;
         }
@@ -206,7 +212,7 @@ impl HttpAnswer {
         }
     }
 
-    /// Decodes the next frame that has come whole. Whether there was one.
+    /// Decodes the next whole frame. Returns whether there was one.
     fn decode(&mut self) -> Result<bool, ModelError> {
         let frame = self.frames.next().map_err(|error| ModelError::fatal(error.to_string()))?;
         let Some(frame) = frame else { return Ok(false) };
@@ -216,7 +222,7 @@ impl HttpAnswer {
         Ok(true)
     }
 
-    /// The answer is whole: a body that ends, too, leaves its connection for the next call. It gets a moment for that.
+    /// The answer is whole. If its body ends as well, the next call can use its connection, so it gets a moment for that.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Phase::Reading(_) = &self.phase
             && let Phase::Reading(body) = std::mem::replace(&mut self.phase, Phase::Over)
@@ -227,7 +233,7 @@ impl HttpAnswer {
             loop {
                 match body.poll_next(cx) {
                     Poll::Pending => ready!(timer.as_mut().poll(cx)),
-                    // What still comes is nothing that was asked for.
+                    // What still arrives was not asked for.
                     Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,
                     Poll::Ready(_) => {}
                 }

@@ -11,11 +11,11 @@ use super::{MAX_PAGE, Sending};
 /// How long one question may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// Why there is no answer. Nobody is told: a figure that cannot be learnt stays as it is.
+/// There is no answer. The reason is dropped: a figure that cannot be learned stays as it is.
 #[derive(Debug)]
 pub(crate) struct NotAnswered;
 
-/// Asks. Dropping it closes the connection.
+/// Sends the question. Dropping it closes the connection.
 pub(crate) async fn ask(request: Result<Sending, ModelError>) -> Result<Value, NotAnswered> {
     let request = request.map_err(|_| NotAnswered)?;
     timeout(WITHIN, read(request)).await.map_err(|_| NotAnswered)?

@@ -1,4 +1,4 @@
-//! The two forms of time in HTTP headers: an HTTP date and RFC 3339, both as seconds since 1970.
+//! The two time formats in HTTP headers, an HTTP date and RFC 3339, as seconds since 1970.
 
 use std::time::UNIX_EPOCH;
 
@@ -37,7 +37,7 @@ fn moment(year: i64, month: i64, day: i64, time: &str) -> Option<f64> {
     (is_date && is_time).then(|| days(year, month, day) as f64 * 86_400.0 + hours * 3_600.0 + minutes * 60.0 + seconds)
 }
 
-/// Days since 1970-01-01, with years that begin in March so that the leap day is a year's last.
+/// Days since 1970-01-01. Years begin in March here, so that the leap day is a year's last day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month = (month + 9) % 12;

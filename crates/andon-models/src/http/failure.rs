@@ -10,20 +10,20 @@ use super::proxy;
 
 /// When it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum FailedWhile {
     /// Before the answer began.
     Asking,
     /// In the middle of the answer.
     Reading,
 }
 
-/// Whether the provider was surely never reached.
+/// Whether the provider was certainly never reached.
 pub(super) fn never_reached(error: &reqwest::Error) -> bool {
     error.is_connect() || error.is_builder()
 }
 
-/// The error in words. All of these may pass.
-pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
+/// The error in words. All of these errors may pass.
+pub(super) fn in_words(error: &reqwest::Error, when: FailedWhile) -> ModelError {
     let chain = chain(error);
     let has =
         |words: &[&str]| chain.iter().any(|line| words.iter().any(|word| line.to_ascii_lowercase().contains(word)));
@@ -41,7 +41,7 @@ pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
         } else {
             format!("no connection ({cause})")
         };
-        // Which of the two failed cannot be told in every case; who is named can be looked at.
+        // It is not always known which of the two failed; an error that names both can be followed up.
         match error.url().and_then(proxy::of) {
             Some(proxy) => format!("through the proxy {proxy}: {what}"),
             None => what,
@@ -54,35 +54,26 @@ pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
     ModelError::retryable(message)
 }
 
-fn lost(when: When, kind: Option<io::ErrorKind>, cause: &str) -> String {
+fn lost(when: FailedWhile, kind: Option<io::ErrorKind>, cause: &str) -> String {
     let what = match kind {
         Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "was reset".to_owned(),
         _ => format!("was lost ({cause})"),
     };
     match when {
-        When::Asking => format!("the connection {what} before an answer came"),
-        When::Reading => format!("the connection {what} in the middle of the answer"),
+        FailedWhile::Asking => format!("the connection {what} before an answer came"),
+        FailedWhile::Reading => format!("the connection {what} in the middle of the answer"),
     }
 }
 
-/// What each error beneath says, the innermost last. Addresses are left out: they may hold a secret.
+/// What each underlying error says, innermost last. Addresses are left out: they may hold a secret.
 pub(super) fn chain(error: &reqwest::Error) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut next = error.source();
-    while let Some(error) = next {
-        lines.push(error.to_string());
-        next = error.source();
-    }
-    lines
+    sources(error).map(ToString::to_string).collect()
 }
 
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut next = error.source();
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return Some(error.kind());
-        }
-        next = error.source();
-    }
-    None
+    sources(error).find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind)
+}
+
+fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&error| error.source())
 }

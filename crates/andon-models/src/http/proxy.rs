@@ -1,4 +1,4 @@
-//! Proxies: who is reached past them, and which one a request goes through.
+//! Proxies: which one a request goes through, and what is reached without one.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use hyper_util::client::proxy::matcher::Matcher;
 use url::{Host, Url};
 
-/// What the environment and the system say, read once, as the clients do.
+/// What the environment and the system say, read once, as the clients read it.
 static SYSTEM: LazyLock<Matcher> = LazyLock::new(Matcher::from_system);
 
 /// Host and port of the proxy that a request to this address goes through. Never its password.

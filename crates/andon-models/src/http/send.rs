@@ -8,41 +8,41 @@ use bytes::Bytes;
 use futures_core::Stream;
 use reqwest::{Request, Response};
 
-use super::client::{Place, Protocol, place};
+use super::client::{self, OpenAnswer, Protocol};
 use super::proxy;
 
-/// A request that has not been sent. Which client sends it is known on the runtime that does.
+/// A request that has not been sent. The runtime that sends it determines the client.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) protocol: Protocol,
     pub(crate) request: Request,
 }
 
-/// The beginning of an answer, and its place on a client.
+/// The beginning of an answer, counted as open at its client.
 pub(crate) struct Answered {
     pub(super) response: Response,
-    pub(super) place: Place,
+    pub(super) open: OpenAnswer,
 }
 
 impl Sending {
-    /// Sends it as it is polled, which is done on the runtime on which this was called.
+    /// Sends it when it is polled, which must happen on the runtime that called this.
     pub(super) fn send(self) -> Result<BoxFuture<reqwest::Result<Answered>>, ModelError> {
-        let (client, place) = place(self.protocol, proxy::is_here(self.request.url()))?;
-        Ok(Box::pin(async move { Ok(Answered { response: client.execute(self.request).await?, place }) }))
+        let (client, open) = client::take(self.protocol, proxy::is_here(self.request.url()))?;
+        Ok(Box::pin(async move { Ok(Answered { response: client.execute(self.request).await?, open }) }))
     }
 }
 
 impl Answered {
     /// The answer's bytes.
     pub(super) fn body(self) -> Body {
-        Body { bytes: Box::pin(self.response.bytes_stream()), _place: self.place }
+        Body { bytes: Box::pin(self.response.bytes_stream()), _open: self.open }
     }
 }
 
-/// The bytes of an answer as they come.
+/// The bytes of an answer as they arrive.
 pub(crate) struct Body {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
-    _place: Place,
+    _open: OpenAnswer,
 }
 
 impl Body {

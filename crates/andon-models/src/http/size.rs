@@ -1,16 +1,16 @@
 //! How long an answer may be.
 //!
-//! What counts is what it says. On the wire every few letters come in a frame of their own, with names and figures around
-//! them that are often a hundred times as long.
+//! What counts is what it says. On the wire every few letters come in a frame of their own, often wrapped in a hundred times as
+//! many bytes of names and figures.
 
 use andon_runtime::{ModelError, Piece};
 
 const MIB: usize = 1024 * 1024;
 
-/// How many bytes of words and arguments an answer may have.
+/// How many bytes of text and arguments an answer may have.
 const MAX_SAID: usize = 64 * MIB;
 
-/// How many bytes may come for it.
+/// How many bytes may arrive for it.
 const MAX_WIRE: usize = 512 * MIB;
 
 /// How long an answer is so far.
@@ -21,19 +21,19 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Bytes have come.
-    pub(super) fn came(&mut self, bytes: usize) -> Result<(), ModelError> {
+    /// Counts bytes that arrived.
+    pub(super) fn arrived(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.wire = self.wire.saturating_add(bytes);
         within(self.wire, MAX_WIRE, "what was sent for the answer")
     }
 
-    /// Pieces were read out of them.
+    /// Counts pieces that were read from them.
     pub(super) fn read<'a>(&mut self, pieces: impl Iterator<Item = &'a Piece>) -> Result<(), ModelError> {
         self.said = pieces.map(of).fold(self.said, usize::saturating_add);
         within(self.said, MAX_SAID, "the answer")
     }
 
-    /// How many bytes have come.
+    /// How many bytes have arrived.
     pub(super) fn wire(&self) -> usize {
         self.wire
     }
@@ -43,10 +43,10 @@ fn within(size: usize, most: usize, what: &str) -> Result<(), ModelError> {
     if size <= most {
         return Ok(());
     }
-    Err(ModelError::fatal(format!("{what} is longer than {} MiB, the most that is taken", most / MIB)))
+    Err(ModelError::fatal(format!("{what} is longer than {} MiB, the maximum", most / MIB)))
 }
 
-/// How many bytes of words, arguments, names and seals a piece has.
+/// How many bytes of text, arguments, names and seals a piece has.
 pub(crate) fn of(piece: &Piece) -> usize {
     match piece {
         Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
@@ -64,9 +64,9 @@ mod tests {
     fn what_is_said_and_what_is_sent_have_limits_of_their_own() {
         let mut size = Size::default();
         for _ in 0..512 {
-            size.came(MIB).unwrap();
+            size.arrived(MIB).unwrap();
         }
-        assert!(size.came(1).unwrap_err().message.contains("512 MiB"));
+        assert!(size.arrived(1).unwrap_err().message.contains("512 MiB"));
         let text = || Piece::Text("x".repeat(16 * MIB));
         let input = || Piece::CallInput { index: 0, json: "x".repeat(16 * MIB) };
         size.read([text(), input(), text()].iter()).unwrap();

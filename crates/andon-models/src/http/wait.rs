@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::dates::{http_date, rfc_3339};
 
-/// The wait that the headers of a refusal, or its body, ask for. The most exact one wins; of several rate limits that are
-/// used up, the one that lasts longest.
+/// The wait that a refusal's headers or body ask for. The most exact one wins; among several exhausted rate limits, the longest.
 pub(super) fn asked(headers: &HeaderMap, body: Option<&Value>, now: SystemTime) -> Option<Duration> {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
@@ -24,13 +23,13 @@ fn retry_after(text: &str, now: f64) -> Option<f64> {
     text.parse().ok().or_else(|| http_date(text).map(|date| date - now))
 }
 
-/// Google's, in the details of its error.
+/// Google's wait, in the details of its error.
 fn retry_delay(body: &Value) -> Option<f64> {
     let details = body.get(0).unwrap_or(body).pointer("/error/details")?.as_array()?;
     details.iter().find_map(|detail| duration(detail.get("retryDelay")?.as_str()?))
 }
 
-/// The rate limits that are used up: `anthropic-ratelimit-requests-reset`, `x-ratelimit-reset-tokens` and the like.
+/// The exhausted rate limits: `anthropic-ratelimit-requests-reset`, `x-ratelimit-reset-tokens` and the like.
 fn reset(headers: &HeaderMap, now: f64) -> Option<f64> {
     let resets = headers.iter().filter_map(|(name, value)| {
         let (name, value) = (name.as_str(), value.to_str().ok()?);

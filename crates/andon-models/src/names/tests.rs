@@ -71,7 +71,7 @@ fn a_missing_key_names_the_variable_to_set() {
         let blank = build(name, &[("AZURE_OPENAI_ENDPOINT", "https://x.example"), (variable, "  ")]).unwrap_err();
         assert_eq!(blank, error, "a blank key is none");
     }
-    // A server of the user's own may want none.
+    // A user's own server may need none.
     assert!(build("openai/m", &[("OPENAI_BASE_URL", "http://localhost:1/v1")]).is_ok());
 }
 
@@ -84,7 +84,7 @@ fn an_unknown_provider_lists_the_known_ones_and_the_nearest() {
     let error = build("claude-sonnet-5", &[]).unwrap_err().to_string();
     assert!(error.contains("provider/model"), "{error}");
     let error = build("openai/ ", &[]).unwrap_err().to_string();
-    assert!(error.contains("no model is named"), "{error}");
+    assert!(error.contains("model's name is missing"), "{error}");
 }
 
 #[test]

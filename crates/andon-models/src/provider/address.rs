@@ -18,7 +18,7 @@ pub(super) fn base(facts: &Facts, set: Option<String>) -> Result<Url, SetupError
     let text = facts.dialect.spelt_out(text.trim());
     parse(&text).map(|url| facts.dialect.base(url)).map_err(|wrong| SetupError::BadAddress {
         provider: facts.name,
-        // What stands before an @ may be a password, and what stands behind a ? a key.
+        // The part before an @ may be a password, and the part after a ? a key.
         address: Some(text).filter(|text| !text.contains(['@', '?']) && text.len() <= 200),
         wrong,
     })
@@ -39,7 +39,7 @@ fn parse(text: &str) -> Result<Url, String> {
         return Err("it has no host".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("it has a #, behind which nothing is sent".to_owned());
+        return Err("it has a #, and nothing after that is sent".to_owned());
     }
     Ok(url)
 }

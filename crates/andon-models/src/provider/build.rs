@@ -1,4 +1,4 @@
-//! Setting a model up.
+//! Setting up a model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Builder {
     meter: Option<Arc<dyn Meter>>,
 }
 
-/// Where settings are looked for that were not made.
+/// Looks up an environment variable.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Builder {
@@ -53,7 +53,7 @@ impl Builder {
         }
     }
 
-    /// The address below which the API is. A user and a password in it are sent as Basic authorization.
+    /// The API's base address. A user and a password in it are sent as Basic authorization.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -65,7 +65,7 @@ impl Builder {
         self
     }
 
-    /// One more header for every request. Its value is kept as a secret.
+    /// One more header for every request. Its value is treated as a secret.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -83,7 +83,7 @@ impl Builder {
         self
     }
 
-    /// How much chance there is in an answer.
+    /// How random an answer is.
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.settings.temperature = Some(temperature);
         self
@@ -101,13 +101,13 @@ impl Builder {
         self
     }
 
-    /// Asks the provider to cache what does not change, where that must be asked for.
+    /// Asks the provider to cache what does not change, where it must be asked.
     pub fn cache(mut self) -> Self {
         self.settings.cache = true;
         self
     }
 
-    /// One more field for the request's body, as the provider names it. It wins over all others; `null` takes one away.
+    /// One more field for the request's body, as the provider names it. It overrides all others; `null` removes one.
     pub fn extra(mut self, field: impl Into<String>, value: impl Into<Value>) -> Self {
         self.settings.extra.insert(field.into(), value.into());
         self
@@ -125,20 +125,20 @@ impl Builder {
         self
     }
 
-    /// Lets a call that was cut be counted or looked up also at an address that is not the provider's own. To be counted, the
+    /// Allows a call that was cut to be counted or looked up at an address that is not the provider's own. To count it, the
     /// request is sent there once more.
     pub fn ask_anywhere(mut self) -> Self {
         self.ask_anywhere = true;
         self
     }
 
-    /// Speaks HTTP/2 from the first byte, also without TLS, for servers that are known to.
+    /// Speaks HTTP/2 from the first byte, even without TLS, for servers that are known to speak it.
     pub fn http2_prior_knowledge(mut self) -> Self {
         self.protocol = Protocol::Http2;
         self
     }
 
-    /// What makes the figures of its calls as good as they can be, in place of what comes with the model.
+    /// The meter for its calls, instead of the one that comes with the model.
     pub fn meter(mut self, meter: Arc<dyn Meter>) -> Self {
         self.meter = Some(meter);
         self
@@ -193,7 +193,7 @@ impl Builder {
         Ok(HttpModel { inner: Arc::new(inner), meter })
     }
 
-    /// The key, and the variable that it is in or belongs into.
+    /// The key, and the variable that holds it or should hold it.
     fn find_key(&self, look: &dyn Fn(&&str) -> Option<String>) -> (Option<Secret>, &'static str) {
         let first = self.facts.key_variables.first().copied().unwrap_or_default();
         if let Some(key) = &self.key {
@@ -229,7 +229,7 @@ impl Builder {
         if let Some(value) = login.and_then(|login| secret_value(login.expose()))
             && headers.insert(AUTHORIZATION, value).is_some()
         {
-            let wrong = "it has a user or a password, and there is a key, too: only one of them can be sent".to_owned();
+            let wrong = "it has a user or a password, and there is also a key: only one of them can be sent".to_owned();
             return Err(SetupError::BadAddress { provider: self.facts.name, address: None, wrong });
         }
         Ok(headers)
@@ -243,13 +243,13 @@ fn secret_value(text: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Host and port, and nothing else of an address.
+/// Host and port of an address, and nothing else.
 fn host(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The settings, with what makes this provider report usage. What the user has set there stays.
+/// The settings, with what makes this provider report usage. The user's own fields stay.
 fn with_usage(mut settings: Settings, facts: &Facts) -> Settings {
     if !matches!(facts.dialect, Dialect::OpenAiChat | Dialect::Azure) {
         return settings;

@@ -18,7 +18,7 @@ use crate::render::{self, Ask};
 pub(crate) enum Dialect {
     /// OpenAI's Chat Completions.
     OpenAiChat,
-    /// The same, where Azure has it.
+    /// The same, at Azure's addresses.
     Azure,
     /// OpenAI's Responses.
     OpenAiResponses,
@@ -31,7 +31,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Where answers come from. `version` is Azure's.
+    /// The endpoint for answers. `version` is Azure's.
     pub(crate) fn url(self, base: &Url, model: &str, version: Option<&str>) -> Url {
         match (self, version) {
             (Self::OpenAiChat, _) => join(base, ["chat", "completions"]),
@@ -52,7 +52,7 @@ impl Dialect {
         }
     }
 
-    /// The model's name as it stands in requests.
+    /// The model's name, as requests carry it.
     pub(crate) fn model(self, name: &str) -> &str {
         match self {
             Self::Gemini => name.strip_prefix("models/").unwrap_or(name),
@@ -68,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// An address as its users write it, with what they leave out.
+    /// An address as users write it, completed with what they leave out.
     pub(crate) fn spelt_out(self, address: &str) -> String {
         match self {
             // OLLAMA_HOST is also what its server listens on: a bare port, no scheme, any address.
@@ -86,7 +86,7 @@ impl Dialect {
         }
     }
 
-    /// The address below which its paths are: some write the version into it, some do not.
+    /// The address that its paths are joined to: some users include the version in it, some do not.
     pub(crate) fn base(self, mut address: Url) -> Url {
         let path = address.path().trim_end_matches('/').to_owned();
         match self {
@@ -101,7 +101,7 @@ impl Dialect {
         address
     }
 
-    /// The name of the form of its bodies.
+    /// The name of its body format.
     pub(crate) fn form(self) -> &'static str {
         match self {
             Self::OpenAiChat | Self::Azure => "openai_chat",

@@ -1,7 +1,7 @@
-//! What an address holds besides where to go: a user and a password, and keys in its query.
+//! The secrets in an address: a user and a password, and keys in its query.
 //!
-//! A password in an address is sent as Basic authorization. HTTP/1.1 would leave it out without a word, and HTTP/2 would send
-//! it as part of the server's name.
+//! A password in an address is sent as Basic authorization. HTTP/1.1 would silently drop it, and HTTP/2 would send it as part of
+//! the server's name.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::secret::Secret;
 
-/// Takes user and password out of an address: the value of the header that says them instead.
+/// Removes the user and the password from an address, and returns the header value that carries them instead.
 pub(super) fn take(address: &mut Url) -> Option<Secret> {
     let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
     let (user, password) = (address.username(), address.password());
@@ -18,12 +18,12 @@ pub(super) fn take(address: &mut Url) -> Option<Secret> {
         return None;
     }
     let login = [decoded(user).as_slice(), b":", decoded(password.unwrap_or_default()).as_slice()].concat();
-    // They fail only for an address without a host, and that was refused.
+    // These fail only for an address without a host, which was refused before.
     let _ = (address.set_username(""), address.set_password(None));
     Some(Secret::from(format!("Basic {}", STANDARD.encode(login))))
 }
 
-/// All in an address that nobody may see, as it is written and as it is meant.
+/// All secrets in an address, both as written and decoded.
 pub(super) fn secrets(address: &Url) -> Vec<Secret> {
     let login = [Some(address.username()).filter(|_| address.password().is_none()), address.password()];
     let query = address.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -33,7 +33,7 @@ pub(super) fn secrets(address: &Url) -> Vec<Secret> {
     written.iter().map(|text| (*text).to_owned()).chain(meant).map(Secret::from).collect()
 }
 
-/// Whether a field of a query is a secret, by its name. Others, such as a version, may be shown.
+/// Whether a query field is a secret, judged by its name. Others, such as a version, may be shown.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == "code" || ["key", "token", "secret", "pass", "auth", "sig", "cred"].iter().any(|word| name.contains(word))

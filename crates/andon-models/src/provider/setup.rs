@@ -11,7 +11,7 @@ pub enum SetupError {
         /// What was asked for.
         name: String,
     },
-    /// A provider that nobody knows here.
+    /// An unknown provider.
     #[error("there is no provider {name:?}{}{}", did_you_mean(name), list())]
     UnknownProvider {
         /// What was asked for.
@@ -27,8 +27,8 @@ pub enum SetupError {
         /// What turns it on.
         feature: &'static str,
     },
-    /// No model is named.
-    #[error("no model is named: write {provider}/MODEL")]
+    /// The model's name is missing.
+    #[error("the model's name is missing: write {provider}/MODEL")]
     NoModel {
         /// The provider.
         provider: &'static str,
@@ -42,7 +42,7 @@ pub enum SetupError {
         variable: &'static str,
     },
     /// A key that cannot be sent.
-    #[error("the key in {variable} has characters that no key has; was more than the key copied?")]
+    #[error("the key in {variable} has characters that a key cannot have; was something copied along with it?")]
     BadKey {
         /// Where the key is kept.
         variable: &'static str,
@@ -66,7 +66,7 @@ pub enum SetupError {
         wrong: String,
     },
     /// A header that cannot be sent.
-    #[error("the header {name:?} cannot be sent: its name or its value has characters that no header has")]
+    #[error("the header {name:?} cannot be sent: its name or its value has characters that a header cannot have")]
     BadHeader {
         /// Its name.
         name: String,

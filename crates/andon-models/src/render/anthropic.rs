@@ -1,8 +1,8 @@
 //! Anthropic's Messages API.
 //!
-//! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal
-//! that begins with `redacted:`. An answer with thoughts goes back in the order in which it came: they may stand between words and
-//! calls, and the server refuses an answer whose thoughts were moved.
+//! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal that
+//! begins with `redacted:`. An answer with thoughts goes back in its original order: thoughts may come between text and calls,
+//! and the server refuses an answer whose thoughts were moved.
 
 use andon_runtime::core::message::{Content, Image, Part, Role};
 use serde_json::{Value, json};
@@ -15,12 +15,11 @@ use super::{Ask, Body, claude};
 /// Who seals these thoughts.
 pub const NAME: &str = "anthropic";
 
-/// Begins the seal of a thought of which nothing is shown. A signature is base64 and has no colon.
+/// The beginning of a hidden thought's seal. A signature is base64 and has no colon.
 pub const REDACTED: &str = "redacted:";
 
-/// How long an answer may be if nobody has said: a request must say something. It is the most that every model of the
-/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short. The third takes less,
-/// and gets less.
+/// The default limit of an answer, because a request must have one. It is the most that every model of the fourth generation and
+/// later takes; a smaller number would cut answers short for no reason. The third generation takes less, and gets less.
 pub const DEFAULT_MAX_OUTPUT: u32 = 32_000;
 
 const MAX_ID: usize = 64;
@@ -64,8 +63,8 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
-/// Whether results that stand last belong to an answer that opens with a thought. Where it does not, because the thoughts are
-/// somebody else's or were never written, a model with a budget is asked without thinking.
+/// Whether the results at the end belong to an answer that opens with a thought. If it does not, because the thoughts are another
+/// provider's or were never written, a model with a budget is asked not to think.
 fn opens_with_thought(messages: &[Value]) -> bool {
     let kind = |message: &Value| -> Option<String> {
         Some(message.get("content")?.as_array()?.first()?.get("type")?.as_str()?.to_owned())
@@ -82,7 +81,7 @@ fn spec(tool: &andon_runtime::ToolSpec) -> Value {
 fn block(part: &Part, role: Role) -> Value {
     match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
-        // Only a person's message can carry one.
+        // Only a user's message can carry an image.
         Part::Image(image) if role == Role::Assistant => json!({"type": "text", "text": in_words(image)}),
         Part::Image(image) => image_block(image),
         Part::Thinking { text, signature } => {

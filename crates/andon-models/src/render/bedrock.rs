@@ -1,6 +1,6 @@
 //! Amazon Bedrock's Converse API.
 //!
-//! Several makers' models speak through it. A thought goes back as it came: a text with its signature, or redacted
+//! It serves several makers' models. A thought goes back as it came: a text with its signature, or redacted
 //! content, whose base64 is kept as a seal that begins with `redacted:`.
 
 use std::collections::BTreeSet;
@@ -16,12 +16,12 @@ use super::{Ask, Body, claude};
 /// Who seals these thoughts.
 pub const NAME: &str = "bedrock";
 
-/// Begins the seal of a thought of which nothing is shown.
+/// The beginning of a hidden thought's seal.
 pub const REDACTED: &str = "redacted:";
 
 const MAX_ID: usize = 64;
 
-/// How long an answer may be if nobody has said. Claude has a limit in every request; the others are left to their own.
+/// The default limit of an answer. A request to Claude always has one; the other models use their own.
 pub fn default_max_output(model: &str) -> Option<u32> {
     model.contains("claude").then(|| claude::max_output(model))
 }
@@ -35,7 +35,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let thinking = claude::thinking(ask.model, ask.settings, max_output)
         .filter(|fields| is_claude && (!fields.wants_thoughts() || opens_with_thought(&messages)));
     let mut config = Body::new();
-    // Other makers' models may answer with less; they are left to their own limits.
+    // Other makers' models may allow less, so their own limits apply.
     config.set_some("maxTokens", ask.settings.max_output.or(is_claude.then_some(max_output)));
     config.set_some(
         "temperature",
@@ -78,7 +78,8 @@ fn mark(blocks: &mut Vec<Value>) {
     }
 }
 
-/// As with Anthropic: an answer whose results are given opens with a thought, or a model with a budget is asked without.
+/// As with Anthropic: unless the answer that the results belong to opens with a thought, a model with a budget is asked not to
+/// think.
 fn opens_with_thought(messages: &[Value]) -> bool {
     let first = |message: &Value, kind: &str| {
         message.get("content").and_then(|content| content.as_array()?.first()?.get(kind)).is_some()
@@ -87,13 +88,13 @@ fn opens_with_thought(messages: &[Value]) -> bool {
     !first(last, "toolResult") || first(answer, "reasoningContent")
 }
 
-/// The tools, or stand-ins for those that the conversation used: Converse takes no call where no tool is configured.
+/// The tools, or stand-ins for those that the conversation used: Converse refuses calls in a history if no tool is configured.
 fn tool_specs(ask: &Ask<'_>) -> Vec<Value> {
     if !ask.tools.is_empty() {
         return ask.tools.iter().map(|tool| spec(&tool.name, &tool.description, &tool.schema)).collect();
     }
     let used: BTreeSet<String> = ask.prompt.iter().flat_map(Message::calls).map(|call| wire_name(&call.name)).collect();
-    used.iter().map(|name| spec(name, "No longer there.", &json!({"type": "object"}))).collect()
+    used.iter().map(|name| spec(name, "No longer available.", &json!({"type": "object"}))).collect()
 }
 
 fn spec(name: &str, description: &str, schema: &Value) -> Value {
@@ -104,7 +105,7 @@ fn spec(name: &str, description: &str, schema: &Value) -> Value {
 fn block(part: &Part, role: Role) -> Value {
     match part {
         Part::Text { text } => json!({"text": text}),
-        // Only a person's message can carry one.
+        // Only a user's message can carry an image.
         Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
         Part::Image(image) => image_block(image),
         Part::Thinking { text, signature } => {

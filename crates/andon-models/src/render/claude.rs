@@ -1,13 +1,13 @@
-//! What a Claude model can be told about its thinking, at Anthropic and at Bedrock.
+//! The settings for a Claude model's thinking, at Anthropic and at Bedrock.
 
 use serde_json::{Value, json};
 
 use crate::settings::{Settings, Thinking};
 
-/// The least budget that is taken.
+/// The smallest budget that is accepted.
 const LEAST: u32 = 1_024;
 
-/// A model's generation. A name that has no number in it is a newer one.
+/// A model's generation. A name without a number belongs to a newer one.
 fn version(model: &str) -> (u32, u32) {
     // A date has eight digits.
     let mut numbers = model.split(['-', '.']).filter(|word| word.len() <= 2).filter_map(|word| word.parse().ok());
@@ -17,7 +17,7 @@ fn version(model: &str) -> (u32, u32) {
     }
 }
 
-/// Whether the model decides itself how long it thinks. Older ones have a budget.
+/// Whether the model itself decides how long to think. Older ones have a budget.
 fn is_adaptive(model: &str) -> bool {
     version(model) >= (4, 6)
 }
@@ -30,17 +30,17 @@ fn is_only_adaptive(model: &str) -> bool {
 /// How a model is told not to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Off {
-    /// By saying nothing: it thinks only if it is asked to.
+    /// By saying nothing: it thinks only when asked.
     Unsaid,
-    /// It thinks unless it is told not to.
+    /// By `disabled`: it thinks unless told not to.
     Disabled,
-    /// At most this can be had: no thought before the answer, but some between calls.
+    /// The closest setting: no thought before the answer, but some between calls.
     BetweenTools,
-    /// It always thinks. It can be asked for little.
+    /// It always thinks, but can be asked to think little.
     Never,
 }
 
-/// What is known of a name goes by the name; a newer one is taken to be as the strictest.
+/// Known names by what is known; a newer one is assumed to be like the strictest.
 fn off(model: &str) -> Off {
     let is = |family: &str| model.contains(family);
     match version(model) {
@@ -52,7 +52,7 @@ fn off(model: &str) -> Off {
     }
 }
 
-/// How long an answer may be if nobody has said.
+/// The default limit of an answer.
 pub(super) fn max_output(model: &str) -> u32 {
     match version(model) {
         (..=2, _) | (3, ..=4) => 4_096,
@@ -68,8 +68,8 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Whether the server checks that the answer whose results it is given opens with a thought. It does for a budget; a model
-    /// that decides itself may have called without a thought.
+    /// Whether the server checks that an answer with results opens with a thought. It does for a budget; a model that decides by
+    /// itself may have made calls without a thought.
     pub(super) fn wants_thoughts(&self) -> bool {
         self.thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some())
     }
@@ -84,7 +84,7 @@ impl Fields {
     }
 }
 
-/// What to say to a model that is not to think.
+/// The fields for a model that should not think.
 fn silence(model: &str) -> Option<Fields> {
     match off(model) {
         Off::Unsaid => None,
@@ -94,7 +94,7 @@ fn silence(model: &str) -> Option<Fields> {
     }
 }
 
-/// What to say about thinking, if anything. `max_output` holds thoughts and answer.
+/// The fields for thinking, if any. `max_output` limits thoughts and answer together.
 pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Option<Fields> {
     if version(model) < (3, 7) {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
     if has_effort || is_only_adaptive(model) {
         let output_config = effort.map(|effort| json!({"effort": effort}));
         let thinking = match is_only_adaptive(model) {
-            // These show nothing of their thoughts unless they are asked to.
+            // These show their thoughts only when asked.
             true => json!({"type": "adaptive", "display": "summarized"}),
             false => json!({"type": "adaptive"}),
         };
@@ -123,13 +123,13 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
         Thinking::High => 24_576,
         Thinking::Tokens(tokens) => tokens,
     };
-    // The budget is a part of the whole, and the answer needs some of it.
+    // The budget is part of the limit, and the answer needs some of it.
     let budget = wanted.max(LEAST).min(max_output.saturating_sub(LEAST));
     let thinking = json!({"type": "enabled", "budget_tokens": budget});
     (budget >= LEAST).then(|| Fields::told(thinking))
 }
 
-/// The temperature, where the model takes one: beside thoughts none does.
+/// The temperature, if the model takes one: none does while it thinks.
 pub(super) fn temperature(model: &str, settings: &Settings, thinks: bool) -> Option<Value> {
     let temperature = settings.temperature.filter(|_| !thinks && !is_only_adaptive(model))?;
     super::number(temperature)

@@ -1,7 +1,7 @@
 //! Google's Gemini API, `streamGenerateContent`.
 //!
-//! A thought's words stay here; its seal travels on the part that follows it. The third generation refuses a call of
-//! the present turn that has none: for calls that somebody else made there is a word that the server takes instead.
+//! A thought's words are not sent; its seal travels on the part that follows it. The third generation refuses a call of the
+//! current turn without a seal; for another model's calls the server accepts a fixed word instead.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::settings::Thinking;
 /// Who seals these thoughts.
 pub const NAME: &str = "gemini";
 
-/// Stands where the seal of a call would stand that was made by another model.
+/// Takes the place of the seal on another model's call.
 pub const NO_SEAL: &str = "skip_thought_signature_validator";
 
 /// The body of a request to `POST /models/MODEL:streamGenerateContent`. The model is in the address.
@@ -38,16 +38,16 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.finish(ask.settings)
 }
 
-/// The third generation has levels, 2.5 a budget, and those before do not think: they refuse to be told of it.
+/// The third generation has levels, 2.5 has a budget, and earlier ones do not think and refuse this field.
 fn thinking_config(model: &str, thinking: Thinking) -> Option<Value> {
     let number = generation(model).filter(|number| *number >= (2, 5))?;
-    // What makes pictures or speech has the number of another, and not its thoughts.
+    // Models for images or speech share another model's number, but do not think.
     if ["-image", "-tts", "-audio"].iter().any(|kind| model.contains(kind)) {
         return None;
     }
     let level = |level: &str| Some(json!({"includeThoughts": true, "thinkingLevel": level}));
     match thinking {
-        // It cannot be told to one that has only levels.
+        // Levels have no "off".
         Thinking::Off if number >= (3, 0) => None,
         Thinking::Low if number >= (3, 0) => level("low"),
         Thinking::Medium if number >= (3, 0) => level("medium"),
@@ -60,7 +60,7 @@ fn thinking_config(model: &str, thinking: Thinking) -> Option<Value> {
     }
 }
 
-/// A budget within what the model takes. Pro cannot be told not to think, only to think little.
+/// A budget within what the model takes. Pro cannot be told not to think, only to think less.
 fn budget(model: &str, tokens: u32) -> Value {
     let tokens = match tokens {
         tokens if model.contains("2.5-pro") => tokens.clamp(128, 32_768),
@@ -71,7 +71,7 @@ fn budget(model: &str, tokens: u32) -> Value {
     json!({"includeThoughts": true, "thinkingBudget": tokens})
 }
 
-/// A model's generation, if it is one of Gemini's. `gemini-flash-latest` and its kind are the newest there are.
+/// A model's generation, if it is one of Gemini's. `gemini-flash-latest` and the like count as the newest.
 fn generation(model: &str) -> Option<(u32, u32)> {
     let name = model.rsplit('/').next().unwrap_or(model).strip_prefix("gemini-")?;
     let mut numbers = name.split('-').next().unwrap_or(name).split('.').map(|number| number.parse::<u32>().ok());
@@ -81,7 +81,7 @@ fn generation(model: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether the model is of the third generation or later: it wants its seals back.
+/// Whether the model is of the third generation or later, which wants its seals back.
 fn is_third(model: &str) -> bool {
     generation(model).is_some_and(|number| number >= (3, 0))
 }
@@ -89,7 +89,7 @@ fn is_third(model: &str) -> bool {
 fn contents(ask: &Ask<'_>) -> Vec<Value> {
     let third = is_third(ask.model);
     let mut contents = Vec::new();
-    // A response carries its function's name: there need not be an id.
+    // A response carries its function's name, because calls need not have ids.
     let mut names: HashMap<String, String> = HashMap::new();
     for message in prepare(ask.prompt, Thoughts::Bound(NAME)) {
         names.extend(message.calls().map(|call| (call.id.to_string(), gemini_name(&call.name))));
@@ -106,7 +106,7 @@ fn contents(ask: &Ask<'_>) -> Vec<Value> {
     contents
 }
 
-/// The first call of a step bears a seal, whoever made it.
+/// The first call of a step must have a seal, whoever made it.
 fn seal_first_call(parts: &mut [Value]) {
     let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
     if let Some(call) = first.and_then(Value::as_object_mut) {
@@ -119,7 +119,7 @@ fn declaration(tool: &andon_runtime::ToolSpec) -> Value {
     json!({"name": name, "description": tool.description, "parametersJsonSchema": tool.schema})
 }
 
-/// A function's name begins with a letter or `_` here.
+/// Here a function's name must begin with a letter or `_`.
 fn gemini_name(name: &str) -> String {
     let name = wire_name(name);
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -176,11 +176,10 @@ fn inline(image: &Image) -> Option<Value> {
 }
 
 fn image_part(image: &Image) -> Value {
-    match source(image) {
-        Source::Inline(base64) => json!({"inlineData": {"mimeType": image.media_type, "data": base64}}),
+    inline(image).unwrap_or_else(|| match source(image) {
         Source::Address(url) => json!({"fileData": {"mimeType": image.media_type, "fileUri": url}}),
-        Source::Elsewhere => json!({"text": in_words(image)}),
-    }
+        Source::Inline(_) | Source::Elsewhere => json!({"text": in_words(image)}),
+    })
 }
 
 #[cfg(test)]

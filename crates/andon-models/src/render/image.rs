@@ -8,7 +8,7 @@ pub(super) enum Source<'a> {
     Inline(&'a str),
     /// At an address that the provider can fetch.
     Address(&'a str),
-    /// Somewhere that only an adapter with access to it could resolve.
+    /// In a place that the provider cannot reach.
     Elsewhere,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn source(image: &Image) -> Source<'_> {
     }
 }
 
-/// What stands for an image where a request can carry none.
+/// The text that replaces an image where a request cannot carry one.
 pub(super) fn in_words(image: &Image) -> String {
     format!("[image of type {}]", image.media_type)
 }

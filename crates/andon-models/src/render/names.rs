@@ -1,9 +1,9 @@
-//! Call ids and tool names as every provider takes them.
+//! Call ids and tool names that every provider accepts.
 //!
 //! A model writes whatever name it likes, and an id may come from another provider. Both are mapped by their text
 //! alone, so a call and its result always agree, and the same history gives the same bytes each time.
 
-/// The longest tool name that every provider takes.
+/// The longest tool name that every provider accepts.
 const MAX_NAME: usize = 64;
 
 /// Whether a text has only letters, digits, `_` and `-`, at least one of them and at most `max`.
@@ -12,12 +12,12 @@ fn is_plain(text: &str, max: usize) -> bool {
     !text.is_empty() && text.len() <= max && text.chars().all(plain)
 }
 
-/// The id as a provider takes it: itself where that is allowed, else a name made from all of its bytes.
+/// The id as a provider accepts it: unchanged if it is allowed, else a digest of all its bytes.
 pub(super) fn wire_id(id: &str, max: usize) -> String {
     if is_plain(id, max) { id.to_owned() } else { format!("id_{:032x}", digest(id)) }
 }
 
-/// The id as Mistral takes it: nine letters and digits, neither more nor less.
+/// The id as Mistral accepts it: exactly nine letters and digits.
 pub(super) fn nine(id: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -27,14 +27,14 @@ pub(super) fn nine(id: &str) -> String {
     rests.filter_map(|rest| DIGITS.get(usize::try_from(rest % 62).ok()?)).map(|digit| char::from(*digit)).collect()
 }
 
-/// The name as a provider takes it: what is not allowed in it becomes `_`.
+/// The name as a provider accepts it: characters that are not allowed become `_`.
 pub(super) fn wire_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().map(plain).take(MAX_NAME).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// FNV-1a with 128 bits: two ids of one conversation do not meet, and a shortened id stays the same in every request.
+/// FNV-1a with 128 bits: two ids of one conversation do not collide, and a shortened id stays the same in every request.
 fn digest(text: &str) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

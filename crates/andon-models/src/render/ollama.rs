@@ -1,6 +1,6 @@
 //! Ollama's own API, `/api/chat`.
 //!
-//! Arguments are an object here, not a text; an image is base64 beside the words; thoughts stay here.
+//! Arguments are an object here, not a text; an image is base64 next to the text; thoughts are not sent.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::wire_name;
+use super::openai_chat::{spec, words};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body};
 use crate::settings::Thinking;
@@ -29,7 +30,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.finish(ask.settings)
 }
 
-/// Most models know only whether; some know how much.
+/// Most models know only on and off; some know levels.
 fn think(thinking: Thinking) -> Value {
     match thinking {
         Thinking::Off => json!(false),
@@ -43,7 +44,7 @@ fn think(thinking: Thinking) -> Value {
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
-    // A result carries its tool's name: a call has no id of its own here.
+    // A result carries its tool's name: calls have no ids here.
     let mut names: HashMap<String, String> = HashMap::new();
     for message in prepare(ask.prompt, Thoughts::Dropped) {
         names.extend(message.calls().map(|call| (call.id.to_string(), wire_name(&call.name))));
@@ -56,13 +57,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
-fn spec(tool: &andon_runtime::ToolSpec) -> Value {
-    let name = wire_name(&tool.name);
-    let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
-    json!({"type": "function", "function": function})
-}
-
-/// A message with its images beside the words.
+/// A message with its images next to the text.
 fn said(role: &str, words: &[String], images: Vec<&str>) -> Map<String, Value> {
     let mut message = Map::new();
     message.insert("role".to_owned(), json!(role));
@@ -73,7 +68,7 @@ fn said(role: &str, words: &[String], images: Vec<&str>) -> Map<String, Value> {
     message
 }
 
-/// The bytes, if they are in the reference: the server fetches nothing.
+/// The image's bytes, if they are in the reference: the server fetches nothing.
 fn bytes(image: &Image) -> Option<&str> {
     match source(image) {
         Source::Inline(base64) => Some(base64),
@@ -97,7 +92,7 @@ fn user(message: &Message) -> Value {
 }
 
 fn assistant(message: &Message) -> Value {
-    let words = super::openai_chat::words(message, "");
+    let words = words(message, "");
     let mut said = said("assistant", &[words], Vec::new());
     let call = |call: &ToolCall| {
         let arguments = call.input().unwrap_or_default();

@@ -1,15 +1,15 @@
-//! What OpenAI's models take, by their names: what one of them wants another refuses.
+//! What OpenAI's models accept, by their names: what one of them wants, another refuses.
 //!
-//! What is said of a model is what every server takes that has it. A name that is not OpenAI's is told what was set.
+//! A model is sent only what every server that has it accepts. A model that is not OpenAI's is sent the settings as they are.
 
 use crate::settings::Thinking;
 
 /// A model's family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
-    /// `gpt-4.1`, `gpt-4o`, `chatgpt-4o-latest` and what was before: they do not reason.
+    /// `gpt-4.1`, `gpt-4o`, `chatgpt-4o-latest` and earlier: they do not reason.
     Speaks,
-    /// `gpt-5-chat-latest` and its kind: whether they reason is theirs to say, and they take no word about it.
+    /// `gpt-5-chat-latest` and the like: they decide whether to reason, and accept no setting for it.
     Chats,
     /// `o3`, `o4-mini`.
     O,
@@ -17,13 +17,13 @@ enum Family {
     Gpt(u32, u32),
     /// A `gpt-5` or later that cannot be told not to reason: `-pro`, `-codex`.
     AlwaysReasons,
-    /// `gpt-oss-120b`, which anybody may serve.
+    /// `gpt-oss-120b`, which anyone may serve.
     Oss,
-    /// Somebody else's.
+    /// Another maker's.
     Other,
 }
 
-/// The name without who serves it and without what it was tuned to.
+/// The name without its server and its fine-tuning.
 fn bare(model: &str) -> &str {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.strip_prefix("ft:").map_or(name, |tuned| tuned.split(':').next().unwrap_or(tuned))
@@ -54,28 +54,28 @@ fn family(model: &str) -> Family {
     }
 }
 
-/// Whether the model is OpenAI's own, which refuse the old name of an answer's limit. Whoever serves the open ones may
-/// know no other.
+/// Whether the model is one of OpenAI's own, which refuse the old name of an answer's limit. Servers of the open models may know
+/// only the old one.
 pub(super) fn is_own(model: &str) -> bool {
     !matches!(family(model), Family::Other | Family::Oss)
 }
 
-/// Whether the model reasons and can be asked for its reasoning, sealed. The others refuse the question.
+/// Whether the model reasons and can be asked for its sealed reasoning. The others refuse the question.
 pub(super) fn seals_reasoning(model: &str) -> bool {
     matches!(family(model), Family::O | Family::Gpt(..) | Family::AlwaysReasons | Family::Oss)
 }
 
-/// Whether the model takes a temperature. Some that reason take one while they are told not to; it is left out there, too.
+/// Whether the model takes a temperature. Some reasoning models take one when told not to reason; it is left out there, too.
 pub(super) fn takes_temperature(model: &str) -> bool {
     matches!(family(model), Family::Speaks | Family::Oss | Family::Other)
 }
 
-/// Whether the model refuses tools in Chat Completions unless it is told not to reason, even where nothing was said of it.
+/// Whether the model refuses tools in Chat Completions unless it is explicitly told not to reason.
 pub(super) fn reasons_or_has_tools(model: &str) -> bool {
     matches!(family(model), Family::Gpt(major, minor) if (major, minor) >= (5, 2))
 }
 
-/// How long to think, in OpenAI's words. A number of tokens cannot be said there, and "not at all" only to some.
+/// How long to think, in OpenAI's words. There is none for a number of tokens, and "not at all" only for some models.
 pub(super) fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
     let family = family(model);
     if matches!(family, Family::Speaks | Family::Chats) {

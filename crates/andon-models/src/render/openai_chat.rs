@@ -1,6 +1,6 @@
 //! OpenAI's Chat Completions API, and the many servers that speak it.
 //!
-//! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in `Server`.
+//! It has no place for a thought, and a tool's result is a text. What some servers want besides is in `Server`.
 
 use std::borrow::Cow;
 
@@ -16,20 +16,20 @@ use crate::settings::Thinking;
 
 const MAX_ID: usize = 40;
 
-/// Stands between a tool's result and the user's next words where both may not be neighbours: the answer that was never
-/// begun. It says nothing, for it stands in the model's voice.
+/// Takes the place of an answer that never began, between a tool's result and the user's next message, where a server does not
+/// allow them to be neighbours. It says nothing, because it is in the model's voice.
 const NO_ANSWER: &str = "[…]";
 
 /// A server that is stricter than the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Server {
-    /// As OpenAI, or more lenient.
+    /// Like OpenAI, or more lenient.
     Plain,
-    /// No user message behind a tool's, and ids of its own form. Whoever serves its models uses its templates, which check
-    /// the same.
+    /// No user message directly after a tool's, and ids in its own format. Other servers of its models use its templates, which
+    /// check the same.
     Mistral,
-    /// It thinks, and wants back what it thought before a call. It seals nothing: the words go back in the clear, and a
-    /// call before which nothing was thought, or not by it, has an empty thought.
+    /// It wants back what it thought before a call. It seals nothing: the words go back in the clear, and a call without a
+    /// thought, or with another model's, gets an empty one.
     DeepSeek,
 }
 
@@ -38,7 +38,7 @@ impl Server {
         const FAMILY: [&str; 7] = ["mistral", "ministral", "mixtral", "codestral", "devstral", "magistral", "pixtral"];
         let model = ask.model.to_ascii_lowercase();
         let is_mistral = ask.provider == "mistral" || FAMILY.iter().any(|name| model.contains(name));
-        // `deepseek-chat` is the name under which it does not think.
+        // Under the name `deepseek-chat` it does not think.
         let thinks = ask.settings.thinking != Some(Thinking::Off) && model != "deepseek-chat";
         match ask.provider {
             _ if is_mistral => Self::Mistral,
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Which thoughts it takes back.
+    /// Which thoughts it accepts.
     fn thoughts(self) -> Thoughts {
         match self {
             Self::Plain | Self::Mistral => Thoughts::Dropped,
@@ -81,14 +81,14 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.finish(ask.settings)
 }
 
-/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other. At Azure a
-/// name says nothing, and the new one is taken by all.
+/// The field for an answer's limit: OpenAI's own models refuse the old name, other servers know only that. At Azure the model's
+/// name says nothing, and all models accept the new field.
 fn max_field(ask: &Ask<'_>) -> &'static str {
     if ask.provider == "azure" || openai::is_own(ask.model) { "max_completion_tokens" } else { "max_tokens" }
 }
 
-/// How long to think. The newest models of OpenAI's take tools here only if they are told not to: with tools they are better
-/// asked through Responses. OpenRouter does that itself.
+/// How long to think. OpenAI's newest models accept tools here only if told not to think: with tools they are better used through
+/// Responses. OpenRouter does that itself.
 fn effort(ask: &Ask<'_>) -> Option<&'static str> {
     if !ask.tools.is_empty() && ask.provider != "openrouter" && openai::reasons_or_has_tools(ask.model) {
         return Some("none");
@@ -112,7 +112,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
             Role::Assistant => {
                 let mut said = assistant(&message, server);
                 let thought = thoughts(&message);
-                // The answer behind the last result belongs to the calls before it.
+                // The answer after the last result belongs to the calls before it.
                 let is_wanted = said.contains_key("tool_calls") || (before == Some(Role::Tool) && !thought.is_empty());
                 if server == Server::DeepSeek && is_wanted {
                     said.insert("reasoning_content".to_owned(), json!(thought));
@@ -129,13 +129,13 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
-fn spec(tool: &andon_runtime::ToolSpec) -> Value {
+pub(super) fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     let name = wire_name(&tool.name);
     let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
     json!({"type": "function", "function": function})
 }
 
-/// One text where that is enough: some servers take nothing else.
+/// One text where that is enough: some servers accept nothing else.
 fn user_content(message: &Message) -> Value {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     if message.parts.iter().all(is_text) {
@@ -169,7 +169,7 @@ fn assistant(message: &Message, server: Server) -> Map<String, Value> {
     said
 }
 
-/// What was thought, as one text.
+/// A message's thoughts as one text.
 fn thoughts(message: &Message) -> String {
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, .. } => Some(text.as_str()),

@@ -1,7 +1,7 @@
 //! OpenAI's Responses API, without state on the server: the whole conversation is in `input`.
 //!
-//! A thought is a `reasoning` item: a summary, and its content encrypted, which only OpenAI reads. Its seal holds the
-//! item's id and that content, with a colon between. It stands before the message or call that it led to.
+//! A thought is a `reasoning` item: a summary, and its encrypted content, which only OpenAI can read. Its seal holds the
+//! item's id and that content, with a colon between. It comes before the message or call that it led to.
 
 use andon_runtime::core::message::{Content, Image, Message, Part, Role, Signature, ToolResult};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set_some("max_output_tokens", ask.settings.max_output);
     body.set_some("temperature", ask.openai_temperature());
     if let Some(effort) = ask.settings.thinking.and_then(|thinking| openai::effort(ask.model, thinking)) {
-        // The summary is all that is ever shown of a thought, and only to who asks.
+        // The summary is all that is ever shown of a thought, and only on request.
         body.set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }
     body.set_some("instructions", ask.instructions());
@@ -58,7 +58,7 @@ fn input(prompt: &[Message]) -> Vec<Value> {
 
 fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     let name = wire_name(&tool.name);
-    // Strict is what the server takes for granted, and most schemas are not written for it.
+    // The server's default is strict, and most schemas are not written for that.
     json!({
         "type": "function",
         "name": name,

@@ -1,32 +1,32 @@
-//! What every translation does with a prompt before it translates.
+//! What every renderer does to a prompt first.
 //!
 //! # What holds afterwards
 //!
-//! 1. A thought is there only if the provider takes it back: sealed by itself, and in a place where it takes one.
-//! 2. An answer's calls stand behind its words: some servers take nothing between a call and its result. Where thoughts hold
-//!    their places, all of their answer does.
+//! 1. A thought is there only if the provider accepts it: sealed by that provider, and in a place where it accepts one.
+//! 2. An answer's calls come after its text: some servers accept nothing between a call and its result. Where thoughts keep their
+//!    places, the whole answer does.
 //!
-//! The rest is the prompt's own promise: whatever is taken from an answer here, its last part stays.
+//! The prompt promises the rest: whatever is removed from an answer here, its last part stays.
 
 use std::borrow::Cow;
 
 use andon_runtime::core::message::{Content, Message, Part, Role, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// Which thoughts a provider takes back.
+/// Which thoughts a provider accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thoughts {
     /// None: there is no place for them in a request.
     Dropped,
-    /// Those that nobody sealed: they are words like others.
+    /// Those without a seal.
     Unsealed,
-    /// Those with its own seal, and then the whole answer exactly as it came: nothing in it may be moved.
+    /// Those with its own seal, and then nothing in the whole answer may be moved.
     InPlace(&'static str),
     /// Those with its own seal, each bound to the part that follows it.
     Bound(&'static str),
 }
 
-/// Makes the prompt ready for translation. See the module's promises.
+/// Prepares the prompt. The module's docs say what holds afterwards.
 pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> impl Iterator<Item = Cow<'_, Message>> {
     prompt.iter().map(move |message| match message.role {
         Role::Assistant if !is_text(message) => {
@@ -58,7 +58,7 @@ fn calls_last(parts: impl Iterator<Item = Part>) -> Vec<Part> {
     answer
 }
 
-/// Each thought goes where the part behind it goes.
+/// Each thought goes with the part after it.
 fn bound(parts: &[Part], by: &str) -> Vec<Part> {
     let (mut words, mut calls, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
@@ -89,7 +89,7 @@ fn is_unsealed(part: &Part) -> bool {
     matches!(part, Part::Thinking { signature: None, .. })
 }
 
-/// The turns of a form in which only two speak, user and assistant, each with its blocks in `content`.
+/// The turns of an API with only two roles, user and assistant, each with its blocks in `content`.
 pub(super) fn two_sided(
     prompt: &[Message],
     thoughts: Thoughts,
@@ -106,7 +106,7 @@ pub(super) fn two_sided(
     turns
 }
 
-/// Adds a turn in a form where only two speak: the tools' results and the user's next words are one turn.
+/// Adds a turn for an API with only two roles: the tools' results and the user's next message are one turn.
 pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks: impl Iterator<Item = Value>) {
     let last = turns.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
     if let Some(Value::Array(said)) = last.and_then(|last| last.get_mut(field)) {
@@ -117,7 +117,7 @@ pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks:
     turns.push(Value::Object(Map::from_iter(turn)));
 }
 
-/// What a tool returned, as one text for providers that take no more.
+/// What a tool returned, as one text for providers that accept nothing else.
 pub(super) fn contents_in_words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
         Content::Text { text } => Cow::Borrowed(text.as_str()),

@@ -1,4 +1,4 @@
-//! Bedrock by its SDK, against a server that speaks its framing.
+//! Bedrock through its SDK, against a server that speaks its framing.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 mod server;
@@ -15,7 +15,7 @@ use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, Credentials, Regi
 use serde_json::{Value, json};
 use server::{Script, Server};
 
-/// The places for draining are the process's: tests that need them take turns.
+/// Permits to drain are shared by the process: tests that need them take turns.
 static DRAINING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 const MODEL: &str = "anthropic.claude-sonnet-4-5-20250929-v1:0";
@@ -44,7 +44,7 @@ async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon_runtime::Mo
     std::future::poll_fn(|cx| answer.poll_piece(cx)).await
 }
 
-/// The error of a call that fails at once, and what it is said to have used.
+/// The error of a call that fails at once, and what it reports as used.
 async fn failure(model: &Bedrock) -> (andon_runtime::ModelError, Usage) {
     let mut answer = model.call(request());
     assert_eq!(answer.usage_so_far(), Usage::NONE, "nothing is asked before it is polled");
@@ -96,7 +96,7 @@ async fn an_answer_is_read_whole_and_what_is_sent_is_what_was_rendered() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_drained_and_its_bill_and_its_undelivered_words_are_told() {
+async fn a_cut_answer_is_drained_and_its_bill_and_its_undelivered_words_are_reported() {
     let _turn = DRAINING.lock().await;
     let call = [
         (
@@ -206,7 +206,7 @@ async fn an_error_in_the_stream_may_pass_and_a_refused_connection_too() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_before_headers_is_no_lack_of_credentials_and_may_have_begun_the_work() {
+async fn a_connection_that_is_lost_before_headers_is_not_taken_for_missing_credentials_and_may_have_begun_the_work() {
     let server = Server::start(Script::HangUp).await;
     let (error, usage) = failure(&model(&server)).await;
     assert_eq!(error.kind, ModelErrorKind::Retryable { after: None }, "{error}");

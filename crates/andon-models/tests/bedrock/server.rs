@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 pub(crate) enum Script {
     /// Streams these events. Between two lists of them it waits for [`Server::go_on`].
     Stream(Vec<Vec<(&'static str, Value)>>),
-    /// Streams these words, and then an exception.
+    /// Streams this text, and then an exception.
     Break { words: &'static str, code: &'static str },
     /// Answers with an error.
     Refuse { status: u16, code: &'static str, message: &'static str },
@@ -125,7 +125,7 @@ async fn serve(mut stream: TcpStream, script: Script, seen: &Seen, gate: &Semaph
             let _ = stream.write_all(b"0\r\n\r\n").await;
         }
     }
-    // The other side closes; whatever it still says is not for us.
+    // The other side closes; whatever it still sends does not matter.
     let _ = stream.read_to_end(&mut Vec::new()).await;
 }
 

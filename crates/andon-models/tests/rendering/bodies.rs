@@ -1,4 +1,4 @@
-//! What the settings become, provider by provider.
+//! What the settings become for each provider.
 
 use std::sync::Arc;
 
@@ -11,14 +11,8 @@ use serde_json::{Value, json};
 
 fn body(provider: Provider, model: &str, prompt: &[Message], settings: &Settings) -> Value {
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: Some("Be brief."),
-        prompt,
-        tools: &tools,
-        settings,
-    });
+    let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(prompt, &tools, settings) };
+    let body = provider.render(&ask);
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }
@@ -190,7 +184,7 @@ fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_
 }
 
 #[test]
-fn images_in_a_result_go_where_they_are_taken() {
+fn images_in_a_result_go_where_they_are_accepted() {
     let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
     let prompt = looked(vec![], vec![Content::Text { text: "Seen:".into() }, Content::Image(image)]);
     let body = |provider: Provider| body(provider, provider.strictest_model(), &prompt, &Settings::default());

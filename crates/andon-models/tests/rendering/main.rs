@@ -1,4 +1,4 @@
-//! Whatever is stored, each provider takes what is made from it: the same bytes each time, and never others before.
+//! Whatever is stored, each provider accepts what is rendered from it: the same bytes each time, with an unchanged beginning.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod bodies;

@@ -1,4 +1,4 @@
-//! What holds of every history, every model and every setting.
+//! What holds for every history, every model and every setting.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Models of each provider, of every generation that is told things in another way.
+/// Models of each provider, one of every generation with different settings.
 fn models(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Anthropic => &[
@@ -28,7 +28,7 @@ fn models(provider: Provider) -> &'static [&'static str] {
         ],
         Provider::OpenAiChat => &["gpt-5.2", "o3", "gpt-4.1", "qwen3-32b"],
         Provider::OpenAiResponses => &["gpt-5.2", "gpt-4.1"],
-        // The one before the third generation needs no seals; its validator is asked elsewhere.
+        // The generation before the third needs no seals; its validator is used elsewhere.
         Provider::Gemini => &["gemini-3-pro-preview", "gemini-flash-latest"],
         Provider::Bedrock => {
             &["anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-5", "amazon.nova-pro-v1:0"]
@@ -80,7 +80,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in Provider::ALL {
             for model in models(provider) {
-                let ask = Ask { provider: provider.adapter(), model, instructions: Some("Be brief."), prompt: &prompt, tools: &tools, settings: &settings };
+                let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(&prompt, &tools, &settings) };
                 let body = provider.render(&ask);
                 prop_assert_eq!(provider.validate(&body), Ok(()), "{} of {:?}: {:#}", model, provider, &body);
                 prop_assert_eq!(body.to_string(), provider.render(&ask).to_string());
@@ -93,7 +93,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in [Provider::OpenAiChat, Provider::Ollama] {
             let settings = Settings::default();
-            let ask = Ask { provider: provider.adapter(), model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+            let ask = Ask { model: "m", ..provider.ask(&prompt, &[], &settings) };
             let body = provider.render(&ask);
             let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
             prop_assert!(roles.windows(2).all(|pair| pair != ["user", "user"]), "{:?}", roles);
@@ -119,7 +119,7 @@ proptest! {
         for provider in Provider::ALL {
             let settings = Settings::default();
             let model = provider.strictest_model();
-            let body = provider.render(&Ask { provider: provider.adapter(), model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
+            let body = provider.render(&Ask { model, ..provider.ask(&prompt, &[], &settings) });
             let own = format!("seal-of-{}", provider.name().replace('_', "-"));
             let others = body.to_string().replace(&own, "");
             prop_assert!(!others.contains("seal-of-"), "{:?}: {:#}", provider, body);
@@ -127,20 +127,12 @@ proptest! {
     }
 }
 
-/// What is said in a request, one thing after the other, each with who says it. Texts that a form joins are taken apart;
-/// images that a form keeps beside the words are left out.
+/// What a request says, item by item, each with its role. Texts that a format joins are separated; images that a format keeps
+/// apart from the text are left out.
 fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     let prompt = prompt(history);
     let settings = Settings::default();
-    let model = provider.strictest_model();
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        settings: &settings,
-    });
+    let body = provider.render(&provider.ask(&prompt, &[], &settings));
     let list = ["messages", "contents", "input"].iter().find_map(|field| body.get(field)).unwrap();
     let mut atoms = Vec::new();
     for message in list.as_array().unwrap() {
@@ -162,7 +154,7 @@ fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     atoms
 }
 
-/// A block that is only a text is the same as that text.
+/// A block that is only text counts as that text.
 fn plain(block: &Value) -> Value {
     match (block["type"].as_str(), block.get("text")) {
         (Some("text"), Some(text)) => text.clone(),

@@ -1,4 +1,4 @@
-//! What a provider streams comes back to it as it was.
+//! What a provider streams is sent back to it as it was.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,6 @@ use andon_models::decode::anthropic::Anthropic;
 use andon_models::decode::gemini::Gemini;
 use andon_models::decode::openai_responses::OpenAiResponses;
 use andon_models::decode::{Decode, Frame};
-use andon_models::render::Ask;
 use andon_models::settings::Settings;
 use andon_runtime::Piece;
 use andon_testkit::wire::Provider;
@@ -17,7 +16,7 @@ use serde_json::{Map, Value, json};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 
-/// An answer as a provider thinks of it: a thought with its seal, words, and calls, any of them missing.
+/// An answer of any provider: a thought with its seal, text and calls, any of which may be missing.
 #[derive(Debug, Clone)]
 struct Answer {
     thought: Option<(String, String)>,
@@ -130,7 +129,7 @@ impl Answer {
         sent
     }
 
-    /// What is stored of it if its thoughts are sealed by `by`.
+    /// What is stored if its thoughts are sealed by `by`.
     fn stored(&self, by: &str, seal: impl Fn(&str) -> String) -> Vec<Part> {
         let thought = self.thought.iter().map(|(text, sealed)| Part::Thinking {
             text: text.clone(),
@@ -184,16 +183,8 @@ fn rendered(provider: Provider, parts: &[Part]) -> Value {
     }
     prompt.push(Message::user("Go on."));
     let settings = Settings::default();
-    let model = provider.strictest_model();
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        settings: &settings,
-    });
-    // Bedrock alone wants its tools told again; the others take calls to tools that are gone.
+    let body = provider.render(&provider.ask(&prompt, &[], &settings));
+    // Only Bedrock wants its tools repeated; the others accept calls to tools that are gone.
     assert_eq!(provider.validate(&body), Ok(()), "{body:#}");
     body
 }

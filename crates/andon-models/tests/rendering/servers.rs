@@ -1,4 +1,4 @@
-//! Servers that speak one form, each with its own rules: what each is sent that is known by its name.
+//! Servers that speak the same API, each with its own rules: what each known server is sent.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use andon_testkit::provider::{BadProvider, Protocol, Script};
 use serde_json::{Value, json};
 
 /// A history in which a tool was used, as a thinking model leaves it. The run was stopped before the model spoke again.
-fn stopped_behind_a_result() -> Vec<Arc<Message>> {
+fn stopped_after_a_result() -> Vec<Arc<Message>> {
     let id = CallId::new("toolu_01A9").unwrap();
     let thought = Part::Thinking { text: "I need the weather.".into(), signature: None };
     let asked = Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{}".into() });
@@ -70,7 +70,7 @@ fn told(id: &str) -> Part {
 #[tokio::test]
 async fn an_answer_of_claude_goes_back_in_the_order_in_which_it_came() {
     let message = |role, parts| Arc::new(Message { role, parts, cut: None });
-    // As the fifth generation thinks: between its calls, or behind its first words.
+    // As the fifth generation thinks: between its calls, or after its first words.
     for (parts, came) in [
         (vec![sealed("a"), asked("1"), sealed("b"), asked("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
         (
@@ -96,20 +96,20 @@ const MISTRALS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn mistral_gets_no_user_message_right_behind_a_tool_message() {
+async fn mistral_gets_no_user_message_right_after_a_tool_message() {
     for model in MISTRALS {
-        let body = body(model, stopped_behind_a_result()).await;
+        let body = body(model, stopped_after_a_result()).await;
         let roles: Vec<&str> = messages(&body).iter().map(|message| message["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"], "{model}");
     }
-    let others = body("groq/llama-3.3-70b", stopped_behind_a_result()).await;
+    let others = body("groq/llama-3.3-70b", stopped_after_a_result()).await;
     assert_eq!(messages(&others).len(), 4);
 }
 
 #[tokio::test]
 async fn mistral_gets_call_ids_of_nine_letters_and_digits() {
     for model in MISTRALS {
-        let body = body(model, stopped_behind_a_result()).await;
+        let body = body(model, stopped_after_a_result()).await;
         let id = messages(&body)[1]["tool_calls"][0]["id"].as_str().unwrap();
         assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{model}: {id}");
         assert_eq!(messages(&body)[2]["tool_call_id"], id, "{model}");
@@ -118,7 +118,7 @@ async fn mistral_gets_call_ids_of_nine_letters_and_digits() {
 
 #[tokio::test]
 async fn deepseek_gets_the_thought_back_that_led_to_a_call() {
-    let mut history = stopped_behind_a_result();
+    let mut history = stopped_after_a_result();
     history.extend([Arc::new(Message::assistant("Sun.")), Arc::new(Message::user("Thanks."))]);
     let body = body("deepseek/deepseek-reasoner", history).await;
     assert_eq!(messages(&body)[1]["reasoning_content"], "I need the weather.");
@@ -127,7 +127,7 @@ async fn deepseek_gets_the_thought_back_that_led_to_a_call() {
 
 #[tokio::test]
 async fn deepseek_gets_an_empty_thought_with_a_call_that_somebody_else_made() {
-    let mut history = stopped_behind_a_result();
+    let mut history = stopped_after_a_result();
     let parts = history[1].parts[1..].to_vec();
     history[1] = Arc::new(Message { parts, ..(*history[1]).clone() });
     let body = body("deepseek/deepseek-reasoner", history).await;
@@ -137,7 +137,7 @@ async fn deepseek_gets_an_empty_thought_with_a_call_that_somebody_else_made() {
 #[tokio::test]
 async fn nobody_but_deepseek_gets_a_thought_in_the_clear() {
     for model in ["groq/qwen3-32b", "openrouter/deepseek/deepseek-v4-pro", "mistral/magistral-medium-latest"] {
-        let body = body(model, stopped_behind_a_result()).await;
+        let body = body(model, stopped_after_a_result()).await;
         assert!(!body.to_string().contains("I need the weather."), "{model}");
     }
 }
@@ -145,7 +145,7 @@ async fn nobody_but_deepseek_gets_a_thought_in_the_clear() {
 #[tokio::test]
 async fn deepseek_is_told_not_to_think_and_then_gets_no_thoughts() {
     let off = |builder: Builder| builder.thinking(Thinking::Off);
-    let body = sent("deepseek/deepseek-v4-pro", stopped_behind_a_result(), &[], off).await;
+    let body = sent("deepseek/deepseek-v4-pro", stopped_after_a_result(), &[], off).await;
     assert_eq!(body["thinking"], json!({"type": "disabled"}));
     assert_eq!(body.get("reasoning_effort"), None);
     assert_eq!(messages(&body)[1].get("reasoning_content"), None);
@@ -166,7 +166,7 @@ async fn a_model_that_does_not_reason_is_asked_for_no_encrypted_reasoning() {
 }
 
 #[tokio::test]
-async fn the_newest_models_of_openai_are_told_not_to_reason_where_they_would_refuse_their_tools() {
+async fn openais_newest_models_are_told_not_to_reason_where_they_would_refuse_tools() {
     let high = |builder: Builder| builder.thinking(Thinking::High);
     for model in ["openai/gpt-5.2", "openai/gpt-5.6-terra", "azure/gpt-5.4"] {
         assert_eq!(sent(model, hello(), &["look"], high).await["reasoning_effort"], "none", "{model}");
@@ -179,7 +179,7 @@ async fn the_newest_models_of_openai_are_told_not_to_reason_where_they_would_ref
 }
 
 #[tokio::test]
-async fn what_a_model_of_openai_refuses_is_not_sent_to_it() {
+async fn what_an_openai_model_refuses_is_not_sent_to_it() {
     let set = |builder: Builder| builder.thinking(Thinking::High).temperature(0.5).max_output(100);
     let older = sent("openai/gpt-4o", hello(), &[], set).await;
     assert_eq!((older.get("reasoning_effort"), &older["temperature"]), (None, &json!(0.5)));
@@ -202,7 +202,7 @@ async fn the_limit_has_the_name_that_the_models_server_knows() {
 }
 
 #[tokio::test]
-async fn claude_is_told_not_to_think_where_it_thinks_unless_told() {
+async fn claude_is_told_not_to_think_where_it_thinks_by_default() {
     let off = |builder: Builder| builder.thinking(Thinking::Off);
     for model in ["anthropic/claude-sonnet-5", "anthropic/claude-opus-5"] {
         assert_eq!(sent(model, hello(), &[], off).await["thinking"], json!({"type": "disabled"}), "{model}");
@@ -213,7 +213,7 @@ async fn claude_is_told_not_to_think_where_it_thinks_unless_told() {
 }
 
 #[tokio::test]
-async fn thoughts_are_asked_for_in_words_where_they_are_left_out_by_default() {
+async fn thoughts_are_requested_where_they_are_left_out_by_default() {
     let high = |builder: Builder| builder.thinking(Thinking::High);
     let newer = sent("anthropic/claude-opus-5", hello(), &[], high).await;
     assert_eq!(newer["thinking"], json!({"type": "adaptive", "display": "summarized"}));

@@ -13,7 +13,7 @@ fn story() -> Reply {
     Reply::text(WORDS).model(MODEL).usage(Tokens::new(40, 21))
 }
 
-/// A script that stalls behind the second piece of text.
+/// A script that stalls after the second piece of text.
 fn stalls(dialect: Dialect, reply: &Reply) -> Script {
     let frames = dialect.frames(reply);
     let last = frames.iter().position(|frame| frame.said().contains("home")).unwrap();
@@ -21,7 +21,7 @@ fn stalls(dialect: Dialect, reply: &Reply) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_cut_call_has_figures_with_their_provenance_and_never_nothing() {
+async fn every_cut_call_has_figures_with_their_provenance_and_never_none() {
     everywhere(async |dialect, protocol| {
         let world = World::new(dialect, protocol).await;
         let (_, outcome) = world.stop_at(stalls(dialect, &story()), "stall", "home ").await;
@@ -55,7 +55,7 @@ async fn running_usage_is_believed_to_the_last_byte() {
         let (_, outcome) = world.stop_at(stalls(dialect, &reply), "stall", "home ").await;
         let usage = outcome.usage.delivered;
         assert_eq!(usage.input.provenance, Provenance::ReportedRunning, "{dialect:?}: {usage:?}");
-        // Responses and Ollama have no place for it but one that no real server uses.
+        // Responses and Ollama have only a place for it that no real server uses.
         if !matches!(dialect, Dialect::Ollama) {
             assert_eq!(usage.input.value, Some(40), "{dialect:?}");
         }

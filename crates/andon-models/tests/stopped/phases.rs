@@ -6,7 +6,7 @@ use andon_testkit::provider::{Dialect, Refusal, Reply, Script};
 
 use crate::world::{MODEL, World, everywhere, soon};
 
-/// The frames of an answer up to and with the one that says `word`.
+/// The frames of an answer up to and including the one that says `word`.
 fn until_word(dialect: Dialect, reply: &Reply, word: &str) -> Vec<andon_testkit::provider::Frame> {
     let frames = dialect.frames(reply);
     let last = frames.iter().position(|frame| frame.said().contains(word)).expect("some frame says it");
@@ -136,7 +136,7 @@ async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
         })
         .await;
         run.cancel(Cancel::graceful());
-        // Sooner than the wait that was asked for by far.
+        // Much sooner than the requested wait.
         let outcome = soon(run.outcome()).await;
         assert!(outcome.is_cancelled());
         assert_eq!(outcome.receipt.cut_in, Some(Phase::Backoff));

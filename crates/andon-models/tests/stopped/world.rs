@@ -38,7 +38,7 @@ impl World {
         Self { provider, runtime, agent, dialect }
     }
 
-    /// Plays a script and pulls when it has reached a step; gives the run as it has settled.
+    /// Plays a script, pulls when it has reached a step, and returns the settled run.
     pub(crate) async fn stop_at(&self, script: Script, step: &str, shown: &str) -> (Run, Arc<Outcome>) {
         let number = self.provider.all_seen().len();
         self.provider.answer(script);
@@ -53,7 +53,7 @@ impl World {
         (run, outcome)
     }
 
-    /// Nothing was lost, and the next prompt's request is one that the provider takes and answers.
+    /// Nothing was lost, and the provider accepts and answers the next prompt's request.
     pub(crate) async fn goes_on(&self, run: &Run) {
         let history = self.agent.history().await.unwrap();
         assert_nothing_lost(run, &history).await;
@@ -80,7 +80,7 @@ fn look() -> FnTool {
     FnTool::new("look", "Looks.", schema, |call| async move { Ok(format!("seen: {}", call.input["where"]).into()) })
 }
 
-/// Waits, but not for ever.
+/// Waits, with a time limit.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(90), what).await.expect("it comes in time")
 }

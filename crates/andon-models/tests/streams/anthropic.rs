@@ -40,7 +40,7 @@ fn end(reason: &str, usage: serde_json::Value) -> Vec<Sent> {
     ]
 }
 
-/// Thought, hidden thought, words, a search of the provider's own, and two calls.
+/// A thought, a hidden thought, text, a search by the provider, and two calls.
 fn rich() -> Vec<Sent> {
     let mut sent = vec![
         begin(400),
@@ -106,7 +106,7 @@ fn usage_is_right_after_every_frame() {
     let last = said.len() - 1;
     for (frame, said) in said.iter().enumerate() {
         let expected = match frame {
-            // The first event's output of 3 tokens is no figure.
+            // The first event's output of 3 tokens does not count.
             frame if frame < last - 2 => [Some(400), Some(30), Some(7), None, None],
             _ => [Some(2_000), Some(30), Some(7), Some(89), None],
         };
@@ -128,7 +128,7 @@ fn null_overwrites_nothing_and_what_was_never_said_is_unknown() {
 }
 
 #[test]
-fn cut_anywhere_it_goes_on_with_every_provider() {
+fn cut_anywhere_the_session_goes_on_with_every_provider() {
     assert_goes_on_wherever_it_is_cut(Anthropic::default(), &rich());
 }
 

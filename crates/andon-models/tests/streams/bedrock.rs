@@ -14,7 +14,7 @@ fn delta(block: i32, delta: Delta) -> Event {
     Event::Delta { block, delta }
 }
 
-/// Thought, hidden thought, words and two calls. Only calls are announced.
+/// A thought, a hidden thought, text and two calls. Only calls are announced.
 fn rich() -> Vec<Event> {
     let stop = |block| Event::BlockStop { block };
     let call = |block, id: &str| Event::Call { block, id: id.into(), name: "look".into() };
@@ -86,7 +86,7 @@ fn the_figures_are_unknown_until_they_come_and_the_answer_ends_with_them() {
 }
 
 #[test]
-fn cut_anywhere_it_goes_on_with_every_provider() {
+fn cut_anywhere_the_session_goes_on_with_every_provider() {
     for events in 0..=rich().len() {
         let history = history(&pieces(&rich()[..events]));
         assert_eq!(check_history(&history), Vec::<String>::new(), "cut behind event {events}");

@@ -23,7 +23,7 @@ fn finished(mut sent: Sent, reason: &str) -> Sent {
     sent
 }
 
-/// Thoughts, words, and two calls at once of which the first is sealed.
+/// Thoughts, text, and two calls at once, of which the first is sealed.
 fn rich() -> Vec<Sent> {
     let calls = json!([
         {"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "c2VhbA=="},
@@ -94,14 +94,14 @@ fn usage_is_right_after_every_frame() {
 }
 
 #[test]
-fn an_empty_report_is_no_report() {
+fn an_empty_report_changes_nothing() {
     let (said, ..) = play(Gemini::default(), &[chunk(json!([{"text": "So"}]), json!({}))]);
     assert_eq!(numbers(said[0].usage), [None; 5]);
     assert_eq!(said[0].pieces, vec![Piece::Text("So".into())]);
 }
 
 #[test]
-fn cut_anywhere_it_goes_on_with_every_provider() {
+fn cut_anywhere_the_session_goes_on_with_every_provider() {
     assert_goes_on_wherever_it_is_cut(Gemini::default(), &rich());
 }
 
@@ -198,7 +198,7 @@ fn where_every_frame_has_a_reason_to_finish_a_lost_connection_leaves_no_whole_an
     let said = || chunk(json!([{"text": "One "}]), json!({}));
     assert!(lost(&[finished(said(), "STOP")]).is_err());
     assert!(lost(&[finished(said(), "STOP"), finished(said(), "STOP")]).is_err());
-    // Who gave none at first has said that this was the last.
+    // A model that gave none at first has marked this frame as the last.
     assert_eq!(lost(&[said(), finished(said(), "STOP")]), Ok(()));
     assert!(lost(&[said()]).is_err());
 }

@@ -1,4 +1,4 @@
-//! What is odd in a frame, what is too much, and what is wrong: in every decoder alike.
+//! Odd, oversized and wrong frames: every decoder treats them alike.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ fn decoder(name: &str) -> Box<dyn Decode> {
     decoders().into_iter().find(|(of, _)| *of == name).unwrap().1
 }
 
-/// All pieces of these frames, which are taken without an error.
+/// All pieces of these frames, which must decode without an error.
 fn taken(decoder: &mut dyn Decode, frames: &[&str]) -> Vec<Piece> {
     let mut pieces = VecDeque::new();
     for data in frames {
@@ -38,14 +38,14 @@ fn taken(decoder: &mut dyn Decode, frames: &[&str]) -> Vec<Piece> {
     pieces.into()
 }
 
-/// The error of a frame that is one.
+/// The error of a frame that must fail.
 fn error(name: &str, frame: &Value) -> andon_runtime::ModelError {
     let mut decoder = decoder(name);
     decoder.frame(Frame { event: "", data: &frame.to_string() }, &mut VecDeque::new()).unwrap_err()
 }
 
 #[test]
-fn an_odd_number_is_unknown_and_takes_nothing_with_it() {
+fn an_odd_number_is_unknown_and_does_not_spoil_the_rest() {
     let frames = [
         (
             "chat",
@@ -77,7 +77,7 @@ fn an_odd_number_is_unknown_and_takes_nothing_with_it() {
 }
 
 #[test]
-fn half_a_character_and_a_key_that_comes_twice_cost_no_answer() {
+fn half_a_character_and_a_duplicate_key_do_not_cost_the_answer() {
     let frames = [
         ("chat", r#"{"id":"a","id":"b","choices":[{"delta":{"content":"no","content":"so \ud83d"}}]}"#),
         ("responses", r#"{"type":"x","type":"response.output_text.delta","delta":"no","delta":"so \ud83d"}"#),
@@ -92,7 +92,7 @@ fn half_a_character_and_a_key_that_comes_twice_cost_no_answer() {
     assert_eq!(taken(&mut Anthropic::default(), &[begin, delta]), [Piece::Text("so \u{fffd}".into())]);
 }
 
-/// Frames of each kind with these arguments, which are written as they stand within a text, or as JSON.
+/// Frames of each kind with these arguments, written as they are inside a text, or as JSON.
 fn calls(text: &str, json: &str) -> Vec<(&'static str, Vec<String>)> {
     let begin_block =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"sh""#;
@@ -154,7 +154,7 @@ fn arguments_of(name: &str, frames: &[String]) -> String {
 }
 
 #[test]
-fn half_a_character_in_arguments_is_told_on_and_becomes_no_other_character() {
+fn half_a_character_in_arguments_is_passed_on_and_becomes_no_other_character() {
     let text = r#""{\"command\":\"rm a\ud800b\"}""#;
     let (json, halved) = (r#"{"command":"rm a\ud800b"}"#, r#"{"command":"rm a\ud800b"}"#);
     for (name, frames) in calls(text, json) {
@@ -162,7 +162,7 @@ fn half_a_character_in_arguments_is_told_on_and_becomes_no_other_character() {
         assert_eq!(arguments, halved, "{name}");
         assert!(serde_json::from_str::<Value>(&arguments).is_err(), "{name}: it would be run");
     }
-    // In words of the model's own, and in what it says about the call, it is what it was.
+    // A text that only spells such an escape stays as it is.
     let spoken = r#""{\"command\":\"echo \\\\ud800 \u00e9\"}""#;
     for (name, frames) in calls(spoken, r#"{"command":"echo \\ud800 \u00e9"}"#) {
         let arguments: Value = serde_json::from_str(&arguments_of(name, &frames)).unwrap();
@@ -225,7 +225,7 @@ fn an_answer_has_at_most_1024_calls() {
 }
 
 #[test]
-fn behind_an_error_there_is_no_good_end() {
+fn after_an_error_there_is_no_good_end() {
     let finished = [
         ("chat", json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]})),
         ("anthropic", json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})),

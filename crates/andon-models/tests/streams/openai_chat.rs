@@ -30,7 +30,7 @@ fn input(index: usize, json: &str) -> Piece {
 }
 
 #[test]
-fn two_calls_without_ids_under_one_number_are_two_calls() {
+fn two_calls_without_ids_and_with_the_same_index_are_two_calls() {
     let sent =
         [call(0, "", "a", "{\"x\":"), call(0, "", "a", "1}"), call(0, "", "b", "{\"y\":2}"), finish("tool_calls")];
     let expected = vec![
@@ -47,7 +47,7 @@ fn two_calls_without_ids_under_one_number_are_two_calls() {
 }
 
 #[test]
-fn a_part_that_names_its_call_by_id_goes_to_it_whatever_its_number() {
+fn a_part_that_names_its_call_by_id_goes_to_it_whatever_its_index() {
     let sent = [
         call(0, "a", "look", "{"),
         call(0, "b", "go", "{"),
@@ -63,7 +63,7 @@ fn a_part_that_names_its_call_by_id_goes_to_it_whatever_its_number() {
 }
 
 #[test]
-fn behind_its_end_a_call_gets_nothing() {
+fn after_its_end_a_call_gets_nothing() {
     let sent = [
         call(0, "", "a", "{}"),
         call(1, "", "b", "{}"),
@@ -76,7 +76,7 @@ fn behind_its_end_a_call_gets_nothing() {
     assert!(!all[end..].iter().any(|piece| matches!(piece, Piece::CallInput { index: 0, .. })), "{all:?}");
 }
 
-/// How long this thread has been at work: others on the machine do not count.
+/// The CPU time of this thread, so that other load on the machine does not count.
 fn worked() -> Duration {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(spent.tv_sec).unwrap(), u32::try_from(spent.tv_nsec).unwrap())
@@ -97,18 +97,18 @@ fn a_frame_with_many_calls_does_not_hold_the_thread() {
 }
 
 #[test]
-fn a_message_in_place_of_a_delta_is_read() {
+fn a_message_instead_of_a_delta_is_read() {
     let said = |text: &str| choice(json!({"message": {"role": "assistant", "content": text}}));
     let spoken = |sent: &[Sent]| words(&pieces(OpenAiChat::default(), sent));
     let expected = vec![Piece::Text("One ".into()), Piece::Text("two.".into()), Piece::End(ModelStop::EndTurn)];
     assert_eq!(spoken(&[said("One "), said("two."), finish("stop")]), expected);
-    // One that has all the deltas' words once more says nothing new.
+    // One that repeats the deltas' text adds nothing.
     let delta = |text: &str| choice(json!({"delta": {"content": text}}));
     assert_eq!(spoken(&[delta("One "), delta("two."), said("One two."), finish("stop")]), expected);
 }
 
 #[test]
-fn a_function_call_of_the_old_form_is_a_call() {
+fn a_function_call_in_the_old_format_is_a_call() {
     let part = |part: Value| choice(json!({"delta": {"function_call": part}}));
     let sent = [
         part(json!({"name": "look", "arguments": ""})),

@@ -45,7 +45,7 @@ fn usage() -> Value {
     })
 }
 
-/// A thought in two paragraphs, words, a search of the provider's own, and two calls.
+/// A thought in two paragraphs, text, a search by the provider, and two calls.
 fn rich() -> Vec<Sent> {
     let summary = json!([{"type": "summary_text", "text": "Where?"}, {"type": "summary_text", "text": "There."}]);
     vec![
@@ -114,7 +114,7 @@ fn usage_is_unknown_until_the_last_event() {
 }
 
 #[test]
-fn cut_anywhere_it_goes_on_with_every_provider() {
+fn cut_anywhere_the_session_goes_on_with_every_provider() {
     assert_goes_on_wherever_it_is_cut(OpenAiResponses::default(), &rich());
 }
 
@@ -212,7 +212,7 @@ fn what_only_the_last_event_says_is_said() {
     assert_eq!(all[..2], [Piece::Text("So.".into()), Piece::Call { id: "c".into(), name: "look".into() }]);
     assert_eq!(all.iter().filter(|piece| matches!(piece, Piece::CallEnd { .. })).count(), 3);
     assert_eq!(all.last(), Some(&Piece::End(ModelStop::ToolUse)));
-    // What was said is not said again, even by a server that gives no places.
+    // What was said is not repeated, even for a server that gives no indexes.
     let sent = [
         ("", json!({"type": "response.output_text.delta", "delta": "So."})),
         ("", json!({"type": "response.output_item.done", "item": message})),

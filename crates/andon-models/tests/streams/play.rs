@@ -1,11 +1,11 @@
-//! Plays a stream to a decoder, and puts together what comes out of it.
+//! Feeds a stream to a decoder, and assembles what comes out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_models::decode::{Decode, Frame};
-use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
+use andon_models::sse::Sse;
 use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::id::CallId;
@@ -19,29 +19,29 @@ use serde_json::{Value, json};
 /// One frame of a stream: its event and its data.
 pub(crate) type Sent = (&'static str, Value);
 
-/// What a decoder said to one frame.
+/// What a decoder made of one frame.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct Decoded {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) usage: Usage,
 }
 
 /// Feeds the frames one by one, and then the end.
-pub(crate) fn play<D: Decode>(mut decoder: D, sent: &[Sent]) -> (Vec<Said>, Result<(), ModelError>, D) {
+pub(crate) fn play<D: Decode>(mut decoder: D, sent: &[Sent]) -> (Vec<Decoded>, Result<(), ModelError>, D) {
     let (mut said, mut pieces) = (Vec::new(), VecDeque::new());
     for (event, data) in sent {
         let result = decoder.frame(Frame { event, data: &data.to_string() }, &mut pieces);
-        said.push(Said { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
+        said.push(Decoded { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
         if result.is_err() {
             return (said, result, decoder);
         }
     }
     let result = decoder.finish(&mut pieces);
-    said.push(Said { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
+    said.push(Decoded { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
     (said, result, decoder)
 }
 
-/// All pieces of a stream that comes to its end.
+/// All pieces of a stream that ends well.
 pub(crate) fn pieces<D: Decode>(decoder: D, sent: &[Sent]) -> Vec<Piece> {
     let (said, result, _) = play(decoder, sent);
     result.unwrap();
@@ -53,33 +53,24 @@ pub(crate) fn words(pieces: &[Piece]) -> Vec<Piece> {
     pieces.iter().filter(|piece| !matches!(piece, Piece::Usage(_))).cloned().collect()
 }
 
-/// The stream as it is on the wire, taken apart again from packets of one byte. The smallest reader that can do it.
+/// The stream as it is on the wire, in packets of one byte, gives the same pieces.
 pub(crate) fn assert_the_same_byte_by_byte<D: Decode + Default>(sent: &[Sent]) {
     let mut wire = String::new();
     for (event, data) in sent {
         wire.push_str(&format!("event: {event}\r\ndata: {data}\r\n\r\n"));
     }
-    let (mut decoder, mut pieces, mut lines, mut line) = (D::default(), VecDeque::new(), Vec::new(), Vec::new());
+    let (mut sse, mut decoder, mut pieces) = (Sse::default(), D::default(), VecDeque::new());
     for byte in wire.into_bytes() {
-        if byte != b'\n' {
-            line.push(byte);
-            continue;
+        sse.push(&[byte]);
+        while let Some(frame) = sse.frame().unwrap() {
+            decoder.frame(frame, &mut pieces).unwrap();
         }
-        let whole = String::from_utf8(std::mem::take(&mut line)).unwrap().trim_end().to_owned();
-        if !whole.is_empty() {
-            lines.push(whole);
-            continue;
-        }
-        let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned();
-        let (event, data) = (field("event: "), field("data: "));
-        decoder.frame(Frame { event: &event, data: &data }, &mut pieces).unwrap();
-        lines.clear();
     }
     decoder.finish(&mut pieces).unwrap();
     assert_eq!(Vec::from(pieces), self::pieces(D::default(), sent));
 }
 
-/// What is stored of these pieces, as the runtime does it.
+/// What is stored of these pieces, as the runtime stores it.
 pub(crate) fn parts(pieces: &[Piece]) -> Vec<Part> {
     let (mut span, mut heads, mut end) = (Span::new(0), Vec::<Arc<CallHead>>::new(), AnswerEnd::Cut);
     for piece in pieces {
@@ -118,33 +109,24 @@ pub(crate) fn history(pieces: &[Piece]) -> Vec<Message> {
     history
 }
 
-/// Cut behind each frame, what was stored goes on with every provider.
+/// Cut after each frame, what was stored can go on with every provider.
 pub(crate) fn assert_goes_on_wherever_it_is_cut<D: Decode>(decoder: D, sent: &[Sent]) {
     let (said, ..) = play(decoder, sent);
     for frames in 0..=said.len() {
         let pieces: Vec<Piece> = said.iter().take(frames).flat_map(|said| said.pieces.clone()).collect();
         let history = history(&pieces);
-        assert_eq!(check_history(&history), Vec::<String>::new(), "cut behind frame {frames}: {history:#?}");
+        assert_eq!(check_history(&history), Vec::<String>::new(), "cut after frame {frames}: {history:#?}");
     }
 }
 
-/// The body of the next request behind this answer.
+/// The body of the next request after this answer.
 pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
     let mut history = history(pieces);
     history.push(Message::user("Go on."));
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
     let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
     let prompt = prompt(&history);
-    let model = provider.strictest_model();
-    let ask = Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &tools,
-        settings: &settings,
-    };
-    let body = provider.render(&ask);
+    let body = provider.render(&provider.ask(&prompt, &tools, &settings));
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }

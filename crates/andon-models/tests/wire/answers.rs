@@ -34,7 +34,7 @@ async fn an_answer_comes_whole_over_both_protocols_and_its_connection_is_used_ag
 }
 
 #[tokio::test]
-async fn nothing_is_sent_before_the_answer_is_polled_and_nothing_is_said_to_be_used() {
+async fn nothing_is_sent_before_the_answer_is_polled_and_no_usage_is_reported() {
     over_both(async |protocol, provider| {
         let model = model_of(&provider, protocol, builder(Dialect::OpenAiChat));
         let answer = call(&model);

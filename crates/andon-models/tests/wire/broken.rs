@@ -59,7 +59,7 @@ async fn a_connection_that_is_lost_before_headers_may_have_begun_the_work() {
 }
 
 #[tokio::test]
-async fn errors_in_mid_stream_are_told_in_the_providers_words() {
+async fn errors_in_mid_stream_are_reported_in_the_providers_words() {
     over_both(async |protocol, provider| {
         for dialect in Dialect::ALL {
             let model = model_of(&provider, protocol, builder(dialect));
@@ -129,7 +129,7 @@ async fn a_server_that_only_pings_keeps_nobody_from_leaving() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_little_in_large_frames_is_taken_whole() {
+async fn an_answer_that_says_little_in_large_frames_is_read_whole() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let dialect = Dialect::OpenAiChat;
     let model = model_of(&provider, Protocol::Http1, builder(dialect));

@@ -9,10 +9,10 @@ use tokio::time::timeout;
 
 use crate::common::{builder, call, model_of, over_both};
 
-/// Sooner than whoever keeps connections lets go of an idle one.
+/// Sooner than a pool would close an idle connection.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Polls an answer until the provider has got as far as `reached`.
+/// Polls an answer until the provider has reached this step.
 async fn until(answer: &mut Box<dyn Answer>, provider: &BadProvider, number: usize, reached: &str) {
     let reading = async { while poll_fn(|cx| answer.poll_piece(cx)).await.is_some() {} };
     let reached = async {
@@ -58,7 +58,7 @@ async fn an_answer_that_is_dropped_is_closed_at_once_in_every_phase() {
 
 #[tokio::test]
 async fn a_connection_that_is_still_being_made_is_given_up_too() {
-    // It accepts and never says a word: TLS waits for ever.
+    // It accepts and never sends anything: TLS waits forever.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("https://{}", silent.local_addr().unwrap());
     let model = builder(Dialect::OpenAiChat).base_url(address).key("k").build().unwrap();

@@ -40,7 +40,7 @@ pub(crate) fn request() -> Request {
     }
 }
 
-/// The next piece, soon.
+/// The next piece, with a time limit.
 pub(crate) async fn next(answer: &mut Box<dyn Answer>) -> Option<Result<Piece, ModelError>> {
     timeout(Duration::from_secs(60), poll_fn(|cx| answer.poll_piece(cx))).await.expect("a piece comes in time")
 }

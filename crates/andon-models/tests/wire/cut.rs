@@ -31,7 +31,7 @@ fn stalled(dialect: Dialect) -> Script {
 }
 
 #[tokio::test]
-async fn what_was_sent_is_counted_where_the_provider_has_not_said_it() {
+async fn what_was_sent_is_counted_where_the_provider_has_not_reported_it() {
     over_both(async |protocol, provider| {
         for dialect in [Dialect::OpenAiChat, Dialect::OpenAiResponses] {
             provider.counts(dialect, 321);
@@ -54,7 +54,7 @@ async fn what_was_sent_is_counted_where_the_provider_has_not_said_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_counted_where_the_provider_has_said_it_or_at_another_address() {
+async fn nothing_is_counted_where_the_provider_has_reported_it_or_at_another_address() {
     over_both(async |protocol, provider| {
         provider.always(stalled(Dialect::Anthropic));
         let model = model_of(&provider, protocol, builder(Dialect::Anthropic).ask_anywhere());
@@ -84,7 +84,7 @@ async fn anthropic_and_gemini_count_what_was_cut_before_they_said_a_word() {
             let after = answer.cut().expect("it can be counted");
             let used = after.work.await.used;
             assert_eq!(used.delivered.input, Figure::exact(77, Provenance::Counted), "{dialect:?}");
-            // It may not have been taken up yet: then it costs nothing, or so much.
+            // The provider may not have started: then it costs anything up to this.
             assert_eq!(used.billed.input.high, Some(77), "{dialect:?}");
             let seen = provider.all_seen().pop().unwrap();
             let body = seen.json();
@@ -192,7 +192,7 @@ async fn draining_ends_at_its_caps_and_when_it_is_dropped() {
         assert_eq!(provider.open_streams(), 1);
         drop(after);
         provider.all_streams_closed().await;
-        // No place is left.
+        // No permit is left.
         provider.answer(stalled(Dialect::OpenAiChat));
         let model = model_of(&provider, protocol, draining(Drain { max_at_once: 0, ..Drain::default() }));
         assert!(begin(&model).await.cut().is_none());

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::common::{all, builder, call, model_of, over_both};
 
 #[tokio::test]
-async fn an_error_in_a_last_frame_that_no_empty_line_ends_is_told() {
+async fn an_error_in_a_last_frame_without_an_empty_line_is_reported() {
     let error = json!({"type": "invalid_request_error", "status": "INVALID_ARGUMENT", "code": "invalid_request_error", "message": "tools are not supported"});
     let data = &json!({"type": "error", "error": error}).to_string();
     over_both(async |protocol, provider| {
@@ -23,7 +23,7 @@ async fn an_error_in_a_last_frame_that_no_empty_line_ends_is_told() {
 }
 
 #[tokio::test]
-async fn a_gemini_stream_that_is_reset_is_no_whole_answer() {
+async fn a_gemini_stream_that_is_reset_is_not_a_whole_answer() {
     over_both(async |protocol, provider| {
         let model = model_of(&provider, protocol, builder(Dialect::Gemini));
         // Models that give a reason to finish in every frame.

@@ -88,7 +88,7 @@ async fn a_long_conversation_is_written_aside_and_sent_whole() {
     assert_eq!(messages[20_001]["content"], "question 20000");
 }
 
-/// Checks P1: whoever stops while it is written waits for nothing, and nothing is sent.
+/// Checks P1: a stop while it is being written waits for nothing, and nothing is sent.
 #[tokio::test(flavor = "current_thread")]
 async fn a_conversation_that_is_given_up_while_it_is_written_is_not_sent() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
@@ -122,9 +122,9 @@ fn few_large_messages_are_written_aside_too() {
     assert_eq!(threads_after(Request { history: history.into(), ..request() }), 1);
 }
 
-/// Checks P5: requests that are given up while they are written leave no heap of threads behind.
+/// Checks P5: requests that are given up while they are written do not leave many threads behind.
 #[test]
-fn requests_that_are_given_up_keep_their_places_until_they_are_written() {
+fn requests_that_are_given_up_keep_their_permits_until_they_are_written() {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     let count = || {
         THREADS.fetch_add(1, Ordering::Relaxed);
@@ -140,6 +140,6 @@ fn requests_that_are_given_up_keep_their_places_until_they_are_written() {
         }
     });
     let threads = THREADS.load(Ordering::Relaxed);
-    // A thread that has just given its place back is not there for the next one yet.
+    // A thread that has just returned its permit may not be idle yet for the next one.
     assert!((1..=8).contains(&threads), "{threads} threads");
 }

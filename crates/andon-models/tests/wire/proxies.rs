@@ -18,7 +18,7 @@ fn with_proxy(address: &str, test: &str) {
     with_variables(&[("HTTP_PROXY", proxy.as_str()), ("HTTPS_PROXY", proxy.as_str())], test);
 }
 
-/// Runs an ignored test of this binary with these variables, and with no other word on proxies.
+/// Runs an ignored test of this binary with these variables, and with no other proxy variables.
 #[track_caller]
 fn with_variables(variables: &[(&str, &str)], test: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -56,13 +56,13 @@ async fn asks_a_server_on_this_machine() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_told() {
-    with_variables(&[], "proxies::asks_for_a_name_that_nobody_knows");
+fn an_unknown_host_name_is_reported() {
+    with_variables(&[], "proxies::asks_for_an_unknown_host_name");
 }
 
 #[tokio::test]
 #[ignore = "run by another test, without a proxy in the environment"]
-async fn asks_for_a_name_that_nobody_knows() {
+async fn asks_for_an_unknown_host_name() {
     crate::refusals::never_reached("http://no-such-host.invalid/v1", "cannot be resolved").await;
 }
 

@@ -1,4 +1,4 @@
-//! Refusals: what is said, what can be done, and that nothing is said to be used.
+//! Refusals: the message, what can be done, and that no usage is reported.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::common::{all, builder, call, model_of, over_both};
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 
-/// The error of a call, and what it is said to have used.
+/// The error of a call, and what it reports as used.
 async fn refused(model: &HttpModel) -> (ModelError, Usage) {
     let mut answer = call(model);
     let (pieces, error) = all(&mut answer).await;
@@ -68,7 +68,7 @@ async fn a_wrong_key_names_its_variable_and_an_unknown_model_is_named() {
 }
 
 #[tokio::test]
-async fn money_that_is_spent_is_not_waited_for() {
+async fn a_spent_budget_is_not_retried() {
     let (provider, model) = chat().await;
     let quota = json!({"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}});
     provider.answer(Script::json(429, &quota));
@@ -78,7 +78,7 @@ async fn money_that_is_spent_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn the_wait_that_is_asked_for_is_told() {
+async fn the_requested_wait_is_reported() {
     let (provider, model) = chat().await;
     provider.answer(Script::json(503, &json!({"error": "busy"})).header("retry-after", "7"));
     let after = Some(Duration::from_secs(7));
@@ -101,13 +101,13 @@ async fn a_proxys_page_is_called_one_whatever_its_status() {
     let titled = "<html><head><title>Captive portal</title>";
     provider.answer(Script::new(200).content_type("text/html").bytes(titled).end());
     assert!(refused(&model).await.0.message.contains("\"Captive portal\""));
-    // A page that never ends is read only as far as it may be.
+    // A page that never ends is read only up to its limit.
     provider.answer(Script::new(403).content_type("text/html").bytes(titled.repeat(10_000)).stall());
     assert!(refused(&model).await.0.message.contains("\"Captive portal\""));
 }
 
 #[tokio::test]
-async fn a_redirect_is_told_and_not_followed() {
+async fn a_redirect_is_reported_and_not_followed() {
     let (provider, model) = chat().await;
     provider.answer(Script::new(307).header("location", "https://elsewhere.example/v1/chat/completions").end());
     let (error, usage) = refused(&model).await;
@@ -139,7 +139,7 @@ async fn a_refused_connection_and_a_wrong_scheme_are_told_apart() {
     }
 }
 
-/// Who was never reached has used nothing, and may be asked again.
+/// A provider that was never reached has used nothing, and may be asked again.
 pub(crate) async fn never_reached(address: &str, words: &str) {
     let model = builder(CHAT).base_url(address).key("k").build().unwrap();
     let (error, usage) = refused(&model).await;

@@ -75,7 +75,7 @@ async fn a_password_in_the_address_is_sent_as_authorization_and_shown_to_nobody(
         let seen = provider.seen(0).await;
         assert_eq!(seen.header("authorization"), Some("Basic dXNlcjpjYW5hcnkvcGFzcw=="));
         assert_eq!(seen.query.as_deref(), Some("token=canary-token"));
-        // A key would be said in the same header.
+        // A key would be sent in the same header.
         let error = builder.key(CANARY).build().unwrap_err();
         assert!(error.to_string().contains("only one of them can be sent"), "{error}");
         assert_clean("a setup error", &format!("{error} {error:?}"));

@@ -1,4 +1,4 @@
-//! What a model would be sent, as people are shown it, is what it is sent.
+//! The rendering that people are shown is what the model is sent.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn asked() -> Request {
 }
 
 #[tokio::test]
-async fn what_is_shown_is_what_is_sent_in_every_form_and_has_no_key_in_it() {
+async fn what_is_shown_is_what_is_sent_in_every_format_and_has_no_key_in_it() {
     let forms = ["anthropic", "openai_chat", "openai_responses", "gemini", "ollama"];
     for (dialect, form) in Dialect::ALL.into_iter().zip(forms) {
         let provider = BadProvider::start(Protocol::Http1).await;

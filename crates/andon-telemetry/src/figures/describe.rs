@@ -1,4 +1,4 @@
-//! What each figure says.
+//! What each figure means.
 
 use metrics::Recorder as _;
 
@@ -6,24 +6,24 @@ use super::recorder::Recorder;
 
 const COUNTERS: [(&str, &str); 15] = [
     ("andon_runs_started_total", "Runs that were accepted."),
-    ("andon_runs_settled_total", "Runs that have come to rest, by outcome."),
-    ("andon_runs_broken_off_total", "Runs that were given up without their end on record, because the journal failed."),
+    ("andon_runs_settled_total", "Runs that have settled, by outcome."),
+    (
+        "andon_runs_broken_off_total",
+        "Runs that were given up before their end was on record, because the journal failed.",
+    ),
     ("andon_cancels_total", "Requests to stop a run that changed something, by reason and force."),
     ("andon_tokens_total", "Tokens of model calls as first accounted, by how they are known."),
-    (
-        "andon_tokens_corrected_total",
-        "Differences to andon_tokens_total that were learnt later: add `more`, subtract `less`.",
-    ),
+    ("andon_tokens_corrected_total", "Corrections of andon_tokens_total that came later: add `more`, subtract `less`."),
     (
         "andon_usage_unknown_total",
-        "Figures of model calls that were not known when the call ended. They are in no sum of tokens.",
+        "Figures of model calls that were unknown when the call ended. They are in no sum of tokens.",
     ),
-    ("andon_model_calls_total", "Model calls that have ended, every attempt, by how."),
+    ("andon_model_calls_total", "Model calls that have ended, including retries, by how they ended."),
     ("andon_tool_calls_total", "Tool calls that were closed, by what became of them."),
-    ("andon_leaked_work_total", "Tools, hooks and processes that went on after they were stopped."),
+    ("andon_leaked_work_total", "Tools, hooks and processes that kept running after they were stopped."),
     ("andon_observer_panics_total", "Panics in telemetry that were caught."),
-    ("andon_spans_sent_total", "Spans that the collector has taken."),
-    ("andon_spans_dropped_total", "Spans that were thrown away, because the collector was slow or not there."),
+    ("andon_spans_sent_total", "Spans that the collector has accepted."),
+    ("andon_spans_dropped_total", "Spans that were dropped, because the collector was slow or could not be reached."),
     ("andon_http_requests_total", "Requests that were answered, by method, route and class of status."),
     ("andon_cancels_asked_total", "Cancels that were asked for over HTTP."),
 ];
@@ -31,7 +31,7 @@ const COUNTERS: [(&str, &str); 15] = [
 const GAUGES: [(&str, &str); 8] = [
     ("andon_runs_in_progress", "Runs that have not settled."),
     ("andon_runs", "Runs in progress, by state."),
-    ("andon_runs_stalled", "Runs in progress whose work is over and whose end the journal does not take."),
+    ("andon_runs_stalled", "Runs in progress whose work is over, but whose end cannot be written to the journal."),
     (
         "andon_journal_failing",
         "1 while nothing can be recorded: the disk is full, or another program has the database.",

@@ -1,18 +1,18 @@
-//! Names as labels: as many as an operator can look at, and no more.
+//! Names as labels: no more than an operator can look at.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// How many names a label has before the rest is `other`.
+/// How many names a label has before the others become `other`.
 const MOST: usize = 100;
 /// How many bytes a name may have.
 const LONGEST: usize = 100;
-/// What all further names are called.
+/// What all other names become.
 const OTHER: &str = "other";
 
-/// The names that a label has had.
+/// The names that a label has used.
 #[derive(Debug, Default)]
 pub(super) struct Names(RwLock<HashSet<Arc<str>>>);
 
@@ -31,7 +31,7 @@ impl Names {
         name
     }
 
-    /// The name, if the label has had it.
+    /// The name, if the label has used it, or `other`.
     pub(super) fn if_known(&self, name: &str) -> Arc<str> {
         self.0.read().get(name).map_or_else(|| OTHER.into(), Arc::clone)
     }

@@ -1,17 +1,17 @@
-//! Where figures are kept: a recorder of our own, and none for the whole process.
+//! Where figures are kept: a recorder of our own instead of a global one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-/// Upper limits of times, in seconds: from what a stop takes to what a run takes.
+/// Upper bounds of the buckets for times, in seconds: from what a stop takes to what a run takes.
 const SECONDS: [f64; 21] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0, 30.0, 60.0, 300.0, 1800.0,
 ];
 
-/// How many facts are seen before what they left is folded into buckets, if nobody looks.
+/// After how many facts their times are folded into buckets, if nobody scrapes.
 const TIDY_AFTER: u32 = 4_096;
 
 pub(super) struct Recorder {
@@ -47,7 +47,7 @@ impl Recorder {
         &self.inner
     }
 
-    /// Times are kept one by one until somebody looks; where nobody does, this bounds them.
+    /// Times are kept one by one until somebody scrapes. If nobody does, this bounds their number.
     pub(super) fn tidy(&self) {
         if self.untidy.fetch_add(1, Ordering::Relaxed) == TIDY_AFTER {
             self.untidy.store(0, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Figures;
 
-/// How a server is at this moment.
+/// A server's current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// Feeds that are being read.
@@ -13,12 +13,12 @@ pub struct Now {
     pub connections: u32,
     /// Whether the line is held for all.
     pub is_held: bool,
-    /// Cancels that were asked for since it began.
+    /// Cancels that were asked for since it started.
     pub cancels_asked: u64,
 }
 
 impl Figures {
-    /// Says how the server is: before it is looked at.
+    /// Sets the server's current state, before a scrape.
     pub fn set_server(&self, now: Now) {
         let recorder = &self.recorder;
         recorder.gauge("andon_feeds_open", &[]).set(f64::from(now.feeds));
@@ -27,7 +27,7 @@ impl Figures {
         recorder.counter("andon_cancels_asked_total", &[]).absolute(now.cancels_asked);
     }
 
-    /// A request was answered. The route is a template, never a path.
+    /// Counts a request that was answered. The route is a template, never a path.
     pub fn request(&self, method: &str, route: &str, status: u16, took: Duration) {
         let class = match status {
             100..200 => "1xx",
@@ -46,13 +46,13 @@ impl Figures {
         self.recorder.tidy();
     }
 
-    /// A fact was handed to a reader's connection this long after it was written.
+    /// Counts a fact that was handed to a reader's connection this long after it was written.
     pub fn feed_lag(&self, lag: Duration) {
         self.feed_lag.record(lag.as_secs_f64());
         self.recorder.tidy();
     }
 
-    /// Spans were taken by the collector, or thrown away.
+    /// Counts spans that the collector accepted, and spans that were dropped.
     #[cfg(feature = "otlp")]
     pub(crate) fn spans(&self, sent: u64, dropped: u64) {
         self.recorder.counter("andon_spans_sent_total", &[]).increment(sent);

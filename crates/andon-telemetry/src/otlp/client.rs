@@ -1,5 +1,5 @@
-//! The HTTP client of the thread that sends spans. It has a small runtime of its own: a server that is busy, or ending, does not
-//! keep spans from being sent, and sending them takes nothing from it.
+//! The HTTP client of the thread that sends spans. It has a small runtime of its own: a busy or ending server does not keep spans
+//! from being sent, and sending them does not slow the server down.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -14,12 +14,13 @@ const MAX_ANSWER: usize = 64 << 10;
 
 pub(super) struct Client {
     http: reqwest::Client,
-    /// Nothing once it is being dropped.
+    /// `None` once it is being dropped.
     runtime: Mutex<Option<Runtime>>,
 }
 
 impl Client {
-    /// A client of the collector on a host. One on this machine is not asked through a proxy, which would look for it on its own.
+    /// A client of the collector on a host. A collector on this machine is reached without a proxy, which would look for it on
+    /// its own machine.
     pub(super) fn new(host: &str, patience: Duration) -> Result<Self, HttpError> {
         let http = reqwest::Client::builder().timeout(patience).redirect(reqwest::redirect::Policy::none());
         let http = if is_here(host) { http.no_proxy() } else { http };
@@ -30,9 +31,9 @@ impl Client {
 
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let runtime = self.runtime.lock();
-        let Some(runtime) = runtime.as_ref() else { return Err("it is being dropped".into()) };
+        let Some(runtime) = runtime.as_ref() else { return Err("the client is being dropped".into()) };
         runtime.block_on(async {
-            // The address is not repeated in what went wrong: there may be a key in it.
+            // Errors do not repeat the address: there may be a key in it.
             let mut answer = self.http.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
             let mut response = Response::builder().status(answer.status());
             if let Some(headers) = response.headers_mut() {
@@ -72,7 +73,7 @@ impl HttpClient for Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.get_mut().take() {
-            // Whoever drops it may be in another runtime.
+            // It may be dropped inside another runtime.
             runtime.shutdown_background();
         }
     }

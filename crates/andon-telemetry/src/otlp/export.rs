@@ -1,4 +1,4 @@
-//! Counting what becomes of spans, around the exporter.
+//! Counts what becomes of spans, around the exporter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,9 +41,9 @@ impl SpanExporter for Counting {
             Err(_) => self.figures.spans(0, spans as u64),
         }
         match (&sent, was_failing) {
-            (Ok(()), true) => tracing::info!(collector = self.shown, "spans are sent again"),
+            (Ok(()), true) => tracing::info!(collector = self.shown, "spans are being sent again"),
             (Err(error), false) => {
-                tracing::warn!(collector = self.shown, %error, "spans cannot be sent, and are thrown away until they can");
+                tracing::warn!(collector = self.shown, %error, "spans cannot be sent, and are dropped until they can be");
             }
             _ => {}
         }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Effect, Event, ModelEnd, Record, Refusal, ToolEnd};
+use andon_runtime::core::event::{Event, ModelEnd, Record, Refusal, ToolEnd};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::ResultStatus;
+use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::usage::{Figure, Used};
 
 use super::{Attributes, Kind, Span, Status, Value, between, run_id};
 use crate::names;
-use crate::words;
+use crate::past;
 
-/// How many bytes are told of a tool's name that the model made up.
+/// How many bytes of a made-up tool name are kept.
 const LONGEST_MADE_UP: usize = 64;
 
 pub(super) fn model(
@@ -32,27 +33,27 @@ pub(super) fn model(
     attributes.set_known(names::PROVIDER, provider);
     attributes.set(names::MODEL, model);
     attributes.set(names::MODEL_CALL, u64::from(call));
-    attributes.set(names::MODEL_END, words::model_end(how));
+    attributes.set(names::MODEL_END, how.as_str());
     if let ModelEnd::Answered { stop } = how {
         attributes.0.push((names::FINISH_REASONS, Value::Texts(vec![stop.as_str().to_owned()])));
     }
-    // A span's microseconds are exact in a fraction for centuries.
+    // A float holds microseconds exactly for centuries.
     #[expect(clippy::cast_precision_loss, reason = "no call takes longer than that")]
     let seconds = first_piece_us.map(|us| Value::Float(us as f64 / 1e6));
     attributes.set_known(names::FIRST_PIECE, seconds);
-    if let Some(used) = words::usage_of(past, call) {
+    if let Some(used) = past::usage_of(past, call) {
         set_usage(attributes, used);
     }
     span.status = match how {
         ModelEnd::Answered { .. } | ModelEnd::Cut => Status::Unset,
-        ModelEnd::Failed { failure } => Status::Error { what: words::failure(failure.error) },
+        ModelEnd::Failed { failure } => Status::Error { what: failure.error.as_str() },
         ModelEnd::Lost => Status::Error { what: "lost" },
     };
     set_error(&mut span);
     Some(span)
 }
 
-/// What reached us. What is not known is left out, and never 0.
+/// Sets what was delivered. What is unknown is left out, never 0.
 fn set_usage(attributes: &mut Attributes, used: &Used) {
     let delivered = &used.delivered;
     let value = |figure: Figure| figure.value;
@@ -63,7 +64,7 @@ fn set_usage(attributes: &mut Attributes, used: &Used) {
     attributes.set_known(names::CACHE_WRITE_TOKENS, delivered.cache_write.value.filter(|tokens| *tokens > 0));
     attributes.set_known(names::OUTPUT_TOKENS, delivered.output.value);
     attributes.set_known(names::REASONING_TOKENS, delivered.reasoning.value.filter(|tokens| *tokens > 0));
-    attributes.set(names::PROVENANCE, words::provenance(delivered.output.provenance));
+    attributes.set(names::PROVENANCE, delivered.output.provenance.as_str());
     attributes.set_known(names::BILLED_OUTPUT, used.billed.output.value);
 }
 
@@ -79,8 +80,8 @@ pub(super) fn tool(
         _ => None,
     })?;
     let mut span = tool_span(past, start, end, call, true)?;
-    span.attributes.set(names::EFFECT, effect_word(effect));
-    span.attributes.set(names::VERDICT, words::verdict(how));
+    span.attributes.set(names::EFFECT, effect.as_str());
+    span.attributes.set(names::VERDICT, Verdict::from(how).as_str());
     span.status = match (how, result) {
         (ToolEnd::Panicked, _) => Status::Error { what: "panic" },
         (ToolEnd::Finished, ResultStatus::Error) => Status::Error { what: "tool_error" },
@@ -90,27 +91,27 @@ pub(super) fn tool(
     Some(span)
 }
 
-/// A call that was closed without being started is a span without length: it is a part of what the run did.
+/// A call that was closed without being started is a span of zero length: it is part of what the run did.
 pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Refusal) -> Option<Span> {
-    let is_had = has_tool(past, call, why);
-    let mut span = tool_span(past, end, end, call, is_had)?;
-    span.attributes.set(names::VERDICT, "never_started");
-    span.attributes.set(names::REFUSED, words::refusal(why));
+    let is_known = has_tool(past, call, why);
+    let mut span = tool_span(past, end, end, call, is_known)?;
+    span.attributes.set(names::VERDICT, Verdict::NeverStarted.as_str());
+    span.attributes.set(names::REFUSED, why.as_str());
     let is_models_mistake = matches!(why, Refusal::UnknownTool | Refusal::BadArguments | Refusal::DuplicateId);
     if is_models_mistake {
-        span.status = Status::Error { what: words::refusal(why) };
+        span.status = Status::Error { what: why.as_str() };
     }
     set_error(&mut span);
     Some(span)
 }
 
-/// Whether the agent is known to have the tool of a refused call: it got far enough for that, or was called before.
+/// Whether the agent is known to have the tool of a refused call: the call got far enough, or the tool was called before.
 fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
     if matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson) {
         return true;
     }
-    let asked = words::tool_of(past, call);
-    let is_asked = |other: &CallId| other == call || words::tool_of(past, other) == asked;
+    let asked = past::tool_of(past, call);
+    let is_asked = |other: &CallId| other == call || past::tool_of(past, other) == asked;
     why != Refusal::UnknownTool
         && past.iter().any(|record| match &record.event {
             Event::ToolStarted { call, .. } | Event::ApprovalRequested { call, .. } => is_asked(call),
@@ -118,25 +119,17 @@ fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
         })
 }
 
-/// What a model made up is no name of a span: there would be no end of them.
-fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId, is_had: bool) -> Option<Span> {
-    let tool = words::tool_of(past, call).unwrap_or("?");
-    let name = if is_had { tool } else { names::OTHER_TOOL };
+/// A name that a model made up is not used in a span's name: there would be no end of them.
+fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId, is_known: bool) -> Option<Span> {
+    let tool = past::tool_of(past, call).unwrap_or("?");
+    let name = if is_known { tool } else { names::OTHER_TOOL };
     let mut span = between(run_id(past)?, start, end, format!("execute_tool {name}"), Kind::Internal);
     span.attributes.set(names::OPERATION, "execute_tool");
-    let shown = if is_had { tool } else { tool.get(..tool.floor_char_boundary(LONGEST_MADE_UP)).unwrap_or_default() };
+    let shown = if is_known { tool } else { tool.get(..tool.floor_char_boundary(LONGEST_MADE_UP)).unwrap_or_default() };
     span.attributes.set(names::TOOL, shown);
     span.attributes.set(names::TOOL_TYPE, "function");
     span.attributes.set(names::TOOL_CALL, call.as_str());
     Some(span)
-}
-
-fn effect_word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::ReadOnly => "read_only",
-        Effect::Idempotent => "idempotent",
-        Effect::Effect => "effect",
-    }
 }
 
 pub(super) fn set_error(span: &mut Span) {

@@ -1,4 +1,4 @@
-//! Ids that anyone can work out.
+//! Ids that can be computed from the facts.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl TraceId {
 pub struct SpanId(pub [u8; 8]);
 
 impl SpanId {
-    /// The first bytes of a digest of the run's id and the place of the fact with which the span began.
+    /// The first bytes of a digest of the run's id and the seq of the fact that began the span.
     pub fn of(run: &RunId, start: Seq) -> Self {
         let digest = Sha256::new().chain_update(run.as_str()).chain_update([0]).chain_update(start.to_be_bytes());
         Self(first(&digest.finalize()))

@@ -11,7 +11,6 @@ use andon_runtime::core::time::Stamp;
 use super::calls::set_error;
 use super::{Attributes, Kind, Span, SpanEvent, Status, Value, between};
 use crate::names;
-use crate::words;
 
 pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending, at: Option<Stamp>) -> Option<Span> {
     let start = past.first()?;
@@ -34,7 +33,7 @@ pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending, at: 
     span.events = past.iter().filter_map(|record| event(record)).collect();
     span.status = match outcome {
         Ending::Completed { .. } | Ending::Cancelled { .. } => Status::Unset,
-        Ending::Failed(failure) => Status::Error { what: words::failure(failure.error) },
+        Ending::Failed(failure) => Status::Error { what: failure.error.as_str() },
         Ending::Lost => Status::Error { what: "lost" },
     };
     set_error(&mut span);
@@ -45,12 +44,12 @@ fn set_cancel(attributes: &mut Attributes, receipt: &Receipt) {
     attributes.set_known(names::CANCEL_REASON, receipt.reason.map(|reason| reason.as_str()));
     attributes.set_known(names::CANCEL_FORCE, receipt.force.map(|force| force.as_str()));
     attributes.set_known(names::CANCEL_BY, receipt.by.as_deref());
-    attributes.set_known(names::CANCEL_PHASE, receipt.cut_in.map(words::phase));
+    attributes.set_known(names::CANCEL_PHASE, receipt.cut_in.map(|phase| phase.as_str()));
     attributes.set_known(names::CANCEL_DELIVERED, receipt.took.delivered_us);
     attributes.set_known(names::CANCEL_QUIET, receipt.took.quiet_us);
     attributes.set_known(names::CANCEL_SETTLED, receipt.took.settled_us);
     if !receipt.leaked.is_empty() {
-        // The call alone: what it had started may have words of the conversation in its name.
+        // Only the call: the names of what it started may contain parts of the conversation.
         let calls = receipt.leaked.iter().map(|leak| leak.split(": ").next().unwrap_or_default().to_owned());
         attributes.0.push((names::LEAKED, Value::Texts(calls.collect())));
     }
@@ -76,7 +75,7 @@ fn event(record: &Record) -> Option<SpanEvent> {
         }
         Event::ApprovalResolved { call, verdict } => {
             attributes.set(names::TOOL_CALL, call.as_str());
-            attributes.set(names::APPROVAL, words::approval(verdict));
+            attributes.set(names::APPROVAL, verdict.as_str());
             names::APPROVAL_RESOLVED_EVENT
         }
         Event::BackoffStarted { delay_ms } => {
@@ -85,7 +84,7 @@ fn event(record: &Record) -> Option<SpanEvent> {
         }
         Event::HookFinished { point, end } if *end != HookEnd::Continued => {
             attributes.set(names::HOOK, point.as_str());
-            attributes.set(names::HOOK_END, words::hook_end(*end));
+            attributes.set(names::HOOK_END, end.as_str());
             names::HOOK_EVENT
         }
         Event::RunQuieted => names::QUIET_EVENT,

@@ -53,7 +53,7 @@ async fn play(world: World, tool: &'static str) {
         let was_cut = run.cord().is_pulled();
         let (started, heard) = (server.started.load(Ordering::SeqCst), server.heard.load(Ordering::SeqCst));
         if tool == "wait" && was_cut && started > heard && run.try_outcome().is_some() {
-            // Told is told before the run has settled; the server's own task may need a moment to say so.
+            // The server is told before the run settles, but its own task may need a moment to notice.
             tokio::time::sleep(Duration::from_millis(100)).await;
             if server.started.load(Ordering::SeqCst) > server.heard.load(Ordering::SeqCst) {
                 world.broken("P5: a run has settled, and the server was not told");

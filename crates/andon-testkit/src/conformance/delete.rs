@@ -10,7 +10,7 @@ use super::state::{set, state};
 use super::story::{Story, key, parts, request, session, stamp};
 use super::subject::Subject;
 
-fn learnt() -> Learnt {
+fn learned() -> Learnt {
     Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) }
 }
 
@@ -22,7 +22,7 @@ async fn told(subject: &Subject) -> Story {
     story.write(subject, before).await;
     subject.journal().request_cancel(story.run(), request("please")).await.unwrap();
     story.write(subject, [end.clone()]).await;
-    subject.journal().append_addendum(story.run(), stamp(1), learnt()).await.unwrap();
+    subject.journal().append_addendum(story.run(), stamp(1), learned()).await.unwrap();
     set(subject, story.key(), json!({"own": 1, "user:mine": 2, "app:ours": 3})).await;
     story
 }
@@ -60,11 +60,11 @@ async fn assert_gone(subject: &Subject, story: &Story) {
     assert_eq!(journal.unsettled().await, Ok(vec![]));
 }
 
-pub(super) async fn of_a_deleted_session_nothing_remains(subject: Subject) {
+pub(super) async fn nothing_remains_of_a_deleted_session(subject: Subject) {
     let story = told(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
     assert_gone(&subject, &story).await;
-    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "there is none any more");
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "it is gone");
     let subject = subject.opened_again();
     assert_gone(&subject, &story).await;
 }
@@ -75,8 +75,7 @@ pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: S
     let neighbours = [session("t"), key("local", "shop", "bob", "s"), key("local", "zoo", "ada", "s")];
     let mut runs = Vec::new();
     for (number, neighbour) in neighbours.iter().enumerate() {
-        let mut run = Story::within(&format!("n{number}"), neighbour);
-        run.write_whole(&subject, "Stays.").await;
+        let run = Story::within(&format!("n{number}"), neighbour).whole_in(&subject, "Stays.").await;
         set(&subject, neighbour, json!({"own": number})).await;
         runs.push((parts(subject.stored(&run).await), run));
     }
@@ -96,13 +95,12 @@ pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: S
 pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
     let mut story = told(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
-    let added = subject.journal().append_addendum(story.run(), stamp(2), learnt()).await;
+    let added = subject.journal().append_addendum(story.run(), stamp(2), learned()).await;
     assert!(added.is_err(), "an addendum to a deleted run was taken");
     let asked = subject.journal().request_cancel(story.run(), request("late")).await;
     assert_eq!(asked, Ok(Requested::Unknown));
     assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(None));
-    let next = story.quieted();
-    story.is_refused(&subject, [next], "an event of a deleted run").await;
+    story.cannot_go_on(&subject, "an event of a deleted run").await;
     assert_gone(&subject, &story).await;
 }
 
@@ -116,10 +114,8 @@ pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
     let mut new = Story::new("r").asking("Anew?");
     let entries = new.whole("Anew.");
     new.write(&subject, entries.clone()).await;
-    let next = neighbour.quieted();
-    neighbour.write(&subject, [next]).await;
+    neighbour.go_on(&subject).await;
     assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![], None));
-    let history = subject.journal().history(new.key()).await.unwrap();
-    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["Anew?", "Anew."]);
+    assert_eq!(subject.said(new.key()).await, ["Anew?", "Anew."]);
     assert_eq!(subject.stored(&neighbour).await.facts().count(), 3);
 }

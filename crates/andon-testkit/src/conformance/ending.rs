@@ -1,4 +1,4 @@
-//! A run ends once, and what comes later changes nothing of it.
+//! A run ends once, and nothing that comes later changes that.
 
 use andon_runtime::core::event::{Addendum, Learnt};
 use andon_runtime::core::outcome::Ending;
@@ -9,9 +9,7 @@ use super::story::{Story, parts, request, session, stamp};
 use super::subject::Subject;
 
 pub(super) async fn a_second_end_in_one_batch_is_refused_with_its_batch(subject: Subject) {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
+    let mut story = Story::open("r", &subject).await;
     let batch = [story.settled(), story.ended(Ending::Lost)];
     story.is_refused(&subject, batch, "a batch with two ends").await;
     // And in a run's first batch.
@@ -38,32 +36,27 @@ pub(super) async fn a_second_end_is_refused_from_whoever_writes_it(subject: Subj
     claimed.is_refused(&subject, [end], "a second end after a claim").await;
 }
 
-pub(super) async fn nothing_stands_behind_the_end(subject: Subject) {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
+pub(super) async fn nothing_is_accepted_after_the_end(subject: Subject) {
+    let mut story = Story::open("r", &subject).await;
     let mut both = story.clone();
     let batch = [both.settled(), both.quieted()];
-    both.is_refused(&subject, batch, "a batch that goes on behind the end").await;
+    both.is_refused(&subject, batch, "a batch that continues after the end").await;
     story.epoch = 2;
-    let end = story.settled();
-    story.write(&subject, [end]).await;
+    story.settle(&subject).await;
     for epoch in [2, 3] {
         let mut late = story.clone();
         late.epoch = epoch;
-        let next = late.quieted();
-        late.is_refused(&subject, [next], "an event behind the end").await;
+        late.cannot_go_on(&subject, "an event after the end").await;
         let mut late = story.clone();
         late.epoch = epoch;
         let text = late.streamed(&andon_runtime::Kind::Text, "wait");
-        late.is_refused(&subject, [text], "text behind the end").await;
+        late.is_refused(&subject, [text], "text after the end").await;
     }
     assert_eq!(subject.journal().unsettled().await, Ok(vec![]), "nothing has opened it again");
 }
 
 pub(super) async fn a_run_id_is_used_once(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let before = parts(subject.stored(&story).await);
     for epoch in [1, 2] {
         let mut again = Story::within("r", &session("other"));
@@ -73,19 +66,17 @@ pub(super) async fn a_run_id_is_used_once(subject: Subject) {
         assert_eq!(given, Err(JournalError::RunExists(story.run().clone())));
     }
     assert_eq!(parts(subject.stored(&story).await), before);
-    // Also while the first is on its way.
+    // Also while the first is still being written.
     let (mut one, mut other) = (Story::new("twice"), Story::new("twice"));
     let (first, second) = (one.begun(), other.begun());
     let (first, second) = (one.give(subject.journal(), first), other.give(subject.journal(), second));
     assert_eq!((first.await, second.await), (Ok(()), Err(JournalError::RunExists(one.run().clone()))));
-    // Who was refused has not harmed the one that is there.
-    let next = one.quieted();
-    one.write(&subject, [next]).await;
+    // The refused one has not harmed the one that exists.
+    one.go_on(&subject).await;
 }
 
 pub(super) async fn a_run_id_that_is_taken_leaves_no_session_behind(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let mut again = Story::within("r", &session("other"));
     let begun = again.begun();
     again.is_refused(&subject, begun, "a run id that is taken").await;
@@ -94,35 +85,33 @@ pub(super) async fn a_run_id_that_is_taken_leaves_no_session_behind(subject: Sub
     assert_eq!(keys, [story.key()], "a batch that was refused has begun a session");
 }
 
-pub(super) async fn an_unknown_run_takes_no_batch(subject: Subject) {
+pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
     let mut story = Story::new("nobody");
     story.begun();
-    let next = story.quieted();
-    story.is_refused(&subject, [next], "a batch of an unknown run").await;
+    story.cannot_go_on(&subject, "a batch of an unknown run").await;
     let text = story.streamed(&andon_runtime::Kind::Text, "hello");
     story.is_refused(&subject, [text], "text of an unknown run").await;
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
-    let added = subject.journal().append_addendum(story.run(), stamp(1), learnt).await;
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let added = subject.journal().append_addendum(story.run(), stamp(1), learned).await;
     assert!(added.is_err(), "an addendum to an unknown run was taken");
     assert!(!subject.knows(&story).await);
     assert_eq!(subject.journal().sessions().runs(RunFilter::default()).await, Ok(vec![]));
 }
 
 pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let (epoch, entries, ..) = parts(subject.stored(&story).await);
     let history = subject.journal().history(story.key()).await.unwrap();
     let listed = subject.journal().sessions().runs(RunFilter::default()).await;
-    let learnt = |output| Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
-    let given: Vec<_> = (1..=5).map(|n| subject.journal().append_addendum(story.run(), stamp(n), learnt(n))).collect();
+    let learned = |output| Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
+    let given: Vec<_> = (1..=5).map(|n| subject.journal().append_addendum(story.run(), stamp(n), learned(n))).collect();
     for append in given {
         assert_eq!(append.await, Ok(()));
     }
     let subject = subject.opened_again();
-    assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learnt(6)).await, Ok(()));
+    assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learned(6)).await, Ok(()));
     let v = andon_runtime::core::FORMAT_VERSION;
-    let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learnt(n.into()) };
+    let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learned(n.into()) };
     let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new(), None);
     assert_eq!(parts(subject.stored(&story).await), expected);
     assert_eq!(subject.journal().history(story.key()).await.unwrap(), history);
@@ -130,17 +119,14 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
 }
 
 pub(super) async fn a_cancel_request_is_kept_before_the_end_and_refused_after_it(subject: Subject) {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
+    let mut story = Story::open("r", &subject).await;
     let journal: &dyn Journal = &**subject.journal();
     for note in ["first", "second"] {
         assert_eq!(journal.request_cancel(story.run(), request(note)).await, Ok(Requested::Recorded));
     }
     let kept: Vec<_> = subject.stored(&story).await.requests.iter().map(|kept| (**kept).clone()).collect();
     assert_eq!(kept, [request("first"), request("second")]);
-    let end = story.settled();
-    story.write(&subject, [end]).await;
+    story.settle(&subject).await;
     let subject = subject.opened_again();
     let settled = parts(subject.stored(&story).await);
     assert_eq!(settled.3.len(), 2, "requests outlive the run");

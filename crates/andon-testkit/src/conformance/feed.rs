@@ -1,4 +1,4 @@
-//! A reader that comes back goes on exactly where it was, wherever that is.
+//! A reader that comes back continues exactly where it was, wherever that is.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use andon_runtime::{Cursor, Delta, Effect, FeedItem, Runtime};
 use super::story::{Story, call, input, request};
 use super::subject::Subject;
 
-/// A run with thoughts, text and the input of two calls, which streams in pieces behind several events.
+/// A run with thoughts, text and the input of two calls, which streams in pieces after several events.
 fn told(story: &mut Story) -> Vec<Entry> {
     let mut entries = story.begun();
     entries.push(story.model_started());
@@ -49,7 +49,7 @@ fn told(story: &mut Story) -> Vec<Entry> {
     entries
 }
 
-/// All that a feed gives out from a place.
+/// All items of a feed from a place on.
 async fn read_from(runtime: &Runtime, story: &Story, from: Cursor) -> Vec<FeedItem> {
     let mut feed = runtime.feed(story.run(), from).await.unwrap().expect("the run is known");
     let mut items = Vec::new();
@@ -59,15 +59,15 @@ async fn read_from(runtime: &Runtime, story: &Story, from: Cursor) -> Vec<FeedIt
     items
 }
 
-/// What stands behind a place in a feed that was read from its beginning.
-fn behind(full: &[FeedItem], from: Cursor) -> Vec<FeedItem> {
+/// What follows a place in a feed that was read from its beginning.
+fn after(full: &[FeedItem], from: Cursor) -> Vec<FeedItem> {
     let rest = |item: &FeedItem| match item {
         FeedItem::Fact(record) => (record.seq > from.seq).then(|| item.clone()),
         FeedItem::TextLost { .. } => Some(item.clone()),
         FeedItem::Delta(delta) if delta.at.seq != from.seq => (delta.at.seq > from.seq).then(|| item.clone()),
         FeedItem::Delta(delta) => {
             let begins = delta.at.byte - delta.text.len();
-            // In the middle of a character a reader gets all of it.
+            // In the middle of a character, a reader gets the whole character.
             let skipped = delta.text.floor_char_boundary(from.byte.saturating_sub(begins));
             let text = delta.text[skipped..].to_owned();
             (!text.is_empty()).then(|| FeedItem::Delta(Delta { text, ..delta.clone() }))
@@ -76,7 +76,7 @@ fn behind(full: &[FeedItem], from: Cursor) -> Vec<FeedItem> {
     full.iter().filter_map(rest).collect()
 }
 
-/// How many bytes streamed behind each event.
+/// How many bytes streamed after an event.
 fn streamed(full: &[FeedItem], seq: u64) -> usize {
     let ends = full.iter().map(FeedItem::cursor).filter(|at| at.seq == seq);
     ends.map(|at| at.byte).max().unwrap_or_default()
@@ -124,18 +124,18 @@ pub(super) async fn a_feed_can_be_resumed_at_every_byte(subject: Subject) {
         for byte in 0..=streamed(&full, seq) {
             let from = Cursor { seq, byte };
             let items = read_from(&runtime, &story, from).await;
-            assert_eq!(items, behind(&full, from), "resumed at {from}");
+            assert_eq!(items, after(&full, from), "resumed at {from}");
         }
     }
 }
 
-pub(super) async fn a_place_past_what_is_stored_is_told_as_lost_text(subject: Subject) {
+pub(super) async fn a_place_past_what_is_stored_is_reported_as_lost_text(subject: Subject) {
     let (runtime, story, full) = told_to(&subject).await;
     for seq in 0..=story.seq {
         let at = Cursor { seq, byte: streamed(&full, seq) };
         let past = Cursor { seq, byte: at.byte + 1 };
         let mut expected = vec![FeedItem::TextLost { at }];
-        expected.extend(behind(&full, at));
+        expected.extend(after(&full, at));
         assert_eq!(read_from(&runtime, &story, past).await, expected, "resumed at {past}");
     }
     let at = Cursor { seq: story.seq, byte: 0 };

@@ -1,7 +1,7 @@
-//! What a journal tells of runs without folding them, beside what folding them tells.
+//! What a journal says about runs without folding them, compared with what folding them says.
 //!
-//! Runs come to anything that a run can come to, at random. Their writers say where they stand, or do not; they change hands;
-//! their sessions move and are deleted.
+//! Random events happen to runs. Their writers say where the runs stand, or do not; runs change hands; their sessions move and
+//! are deleted.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ const SEEDS: std::ops::Range<u64> = 1..9;
 /// How many events are tried with each.
 const STEPS: usize = 600;
 
-/// A run that is being told, and how far it has come.
-struct Told {
+/// A run that is being written, and how far it has come.
+struct RandomRun {
     story: Story,
     progress: Progress,
     /// What is not handed over yet.
@@ -34,7 +34,7 @@ struct Told {
     used_at: Wall,
 }
 
-impl Told {
+impl RandomRun {
     fn new(number: usize, session: &SessionKey, wall: u64) -> Self {
         let mut story = Story::within(&format!("run {number}"), session).at(wall);
         let first = story.accepted();
@@ -45,8 +45,8 @@ impl Told {
         Self { story, progress: Progress::new(accepted), batch: vec![first], seq, used_at }
     }
 
-    /// Tells an event, if it can happen here.
-    fn tell(&mut self, event: Event) -> bool {
+    /// Adds an event, if it can happen here.
+    fn add(&mut self, event: Event) -> bool {
         if self.progress.apply(&event).is_err() {
             return false;
         }
@@ -63,19 +63,19 @@ impl Told {
     }
 }
 
-/// All runs, those that have settled, too.
-struct World {
+/// All runs, including those that have settled.
+struct RandomRuns {
     dice: Dice,
-    runs: Vec<Told>,
-    /// Those that started, in that order.
+    runs: Vec<RandomRun>,
+    /// The runs that started, in that order.
     started: Vec<RunId>,
     count: usize,
 }
 
-pub(super) async fn what_is_told_of_runs_is_what_folding_them_tells(subject: Subject) {
+pub(super) async fn what_is_said_about_runs_is_what_folding_them_says(subject: Subject) {
     let mut subject = subject;
     for seed in SEEDS {
-        let mut world = World { dice: Dice::new(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
+        let mut world = RandomRuns { dice: Dice::new(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
         for _ in 0..STEPS {
             world.step(&subject).await;
         }
@@ -89,25 +89,25 @@ pub(super) async fn what_is_told_of_runs_is_what_folding_them_tells(subject: Sub
     }
 }
 
-impl World {
+impl RandomRuns {
     async fn step(&mut self, subject: &Subject) {
         let open: Vec<usize> = (0..self.runs.len()).filter(|place| !self.runs[*place].is_over()).collect();
         if open.len() < 4 {
             self.count += 1;
             let place = session(["a", "b", "c"][self.dice.roll(3) as usize]);
             let wall = 1_000 + self.dice.roll(50) * 100;
-            self.runs.push(Told::new(self.count, &place, wall));
+            self.runs.push(RandomRun::new(self.count, &place, wall));
             return;
         }
         let place = open[self.dice.roll(open.len() as u64) as usize];
         let event = any_event(&mut self.dice, &self.runs[place].progress);
-        self.runs[place].tell(event);
+        self.runs[place].add(event);
         if self.dice.roll(3) == 0 {
             self.hand_over(subject, place).await;
         }
     }
 
-    /// Hands over what was told of a run. Some writers say where it stands, some do not, and some take the run over first.
+    /// Hands over a run's new entries. Some writers say where the run stands, some do not, and some take it over first.
     async fn hand_over(&mut self, subject: &Subject, place: usize) {
         let told = &mut self.runs[place];
         let entries = std::mem::take(&mut told.batch);
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// A run as its stored events tell it.
+    /// A run, folded from its stored events.
     async fn folded(&self, subject: &Subject, run: &RunId) -> Progress {
         let stored = subject.journal().read(run).await.unwrap().unwrap();
         Progress::fold(&stored.entries).unwrap()
@@ -172,7 +172,7 @@ impl World {
             let which = RunFilter { state: Some(state), ..RunFilter::default() };
             let mut listed = subject.journal().sessions().runs(which).await.unwrap();
             assert!(listed.iter().all(|info| info.state == state), "{place}, {state:?}");
-            // Runs that were moved came again, session by session.
+            // Runs that were moved came back session by session.
             listed.sort_by_key(|info| expected.iter().position(|run| *run == info.run));
             let listed: Vec<_> = listed.into_iter().map(|info| info.run).collect();
             assert_eq!(listed, expected, "{place}, {state:?}");
@@ -193,7 +193,7 @@ impl World {
         for place in 0..self.runs.len() {
             while !self.runs[place].is_over() {
                 let event = any_event(&mut self.dice, &self.runs[place].progress);
-                self.runs[place].tell(event);
+                self.runs[place].add(event);
             }
         }
         self.hand_over_all(subject).await;

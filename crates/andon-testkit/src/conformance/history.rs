@@ -5,7 +5,7 @@ use andon_runtime::core::outcome::Ending;
 use super::story::{Story, session};
 use super::subject::Subject;
 
-/// A session with runs in every state, accepted in one order and started in another; gives what its history must be.
+/// A session with runs in every state, accepted in one order and started in another. Returns what its history must be.
 async fn told(subject: &Subject) -> Vec<String> {
     let mut runs = ["late", "early", "queued", "open", "never"].map(Story::new);
     for story in &mut runs {
@@ -27,20 +27,14 @@ async fn told(subject: &Subject) -> Vec<String> {
     }
     let end = never.ended(Ending::Cancelled { reason: andon_runtime::Reason::Requested });
     never.write(subject, [end]).await;
-    let mut other = Story::within("other", &session("another"));
-    other.write_whole(subject, "elsewhere").await;
+    Story::within("other", &session("another")).whole_in(subject, "elsewhere").await;
     let said = ["What about early?", "early is fine", "What about late?", "late is fine"];
     said.map(str::to_owned).to_vec()
 }
 
-async fn history(subject: &Subject) -> Vec<String> {
-    let history = subject.journal().history(&session("s")).await.unwrap();
-    history.iter().map(|message| message.text()).collect()
-}
-
 pub(super) async fn history_is_what_settled_runs_said_in_the_order_in_which_they_started(subject: Subject) {
     let said = told(&subject).await;
-    assert_eq!(history(&subject).await, said);
+    assert_eq!(subject.said(&session("s")).await, said);
     let nowhere = subject.journal().history(&session("nowhere")).await;
     assert_eq!(nowhere, Ok(vec![]), "an unknown session has said nothing");
 }
@@ -48,19 +42,18 @@ pub(super) async fn history_is_what_settled_runs_said_in_the_order_in_which_they
 pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(subject: Subject) {
     let mut said = told(&subject).await;
     let subject = subject.opened_again();
-    assert_eq!(history(&subject).await, said);
-    let mut next = Story::new("next");
-    next.write_whole(&subject, "next is fine").await;
+    assert_eq!(subject.said(&session("s")).await, said);
+    Story::new("next").whole_in(&subject, "next is fine").await;
     said.extend(["What about next?", "next is fine"].map(str::to_owned));
-    assert_eq!(history(&subject).await, said, "a run that started later stands behind");
+    assert_eq!(subject.said(&session("s")).await, said, "a run that started later comes later");
 }
 
-pub(super) async fn what_was_said_before_a_run_is_what_those_said_that_started_before_it(subject: Subject) {
+pub(super) async fn what_was_said_before_a_run_is_what_earlier_runs_said(subject: Subject) {
     told(&subject).await;
     let (early, late) = (["What about early?", "early is fine"], ["What about late?", "late is fine"]);
     let both = [early, late].concat();
     let whole = [("early", vec![]), ("open", early.to_vec()), ("late", early.to_vec())];
-    // Who never started stands where it was accepted.
+    // A run that never started stands where it was accepted.
     let never_started = [("queued", both.clone()), ("never", both)];
     for (run, expected) in whole.into_iter().chain(never_started) {
         let earlier = before(&subject, run, usize::MAX).await.unwrap();
@@ -75,7 +68,7 @@ pub(super) async fn what_was_said_before_a_run_is_what_those_said_that_started_b
     assert_eq!(before(&subject, "late", usize::MAX).await.unwrap().0, early);
 }
 
-pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subject: Subject) {
+pub(super) async fn only_the_latest_of_what_was_said_before_a_run_fits(subject: Subject) {
     for number in 1..=3 {
         let mut story = Story::new(&format!("run-{number}"));
         story.write_whole(&subject, &"word ".repeat(2_000)).await;
@@ -84,13 +77,13 @@ pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subjec
     assert_eq!((messages.len(), truncated), (4, false));
     let (messages, truncated) = before(&subject, "run-3", 25_000).await.unwrap();
     assert_eq!((messages.len(), truncated), (2, true));
-    assert_eq!(messages[0], "What about run-2?", "each run is told as a whole");
+    assert_eq!(messages[0], "What about run-2?", "runs are not cut");
     let none = (vec![], true);
     assert_eq!(before(&subject, "run-3", 15_000).await.unwrap(), none, "the run's own bytes count");
     assert_eq!(before(&subject, "run-3", 10).await.unwrap(), none);
 }
 
-/// What was said before a run, and whether something is left out.
+/// What was said before a run, and whether some of it is left out.
 async fn before(subject: &Subject, run: &str, most: usize) -> Option<(Vec<String>, bool)> {
     let run = andon_runtime::RunId::new(run).unwrap();
     let earlier = subject.journal().said_before(&run, most).await.unwrap()?;
@@ -104,7 +97,7 @@ async fn unsettled_before(subject: &Subject, run: &str, most: usize) -> Vec<Stri
     earlier.unsettled.iter().map(ToString::to_string).collect()
 }
 
-pub(super) async fn unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came(subject: Subject) {
+pub(super) async fn unsettled_runs_are_listed_in_the_order_in_which_they_came(subject: Subject) {
     told(&subject).await;
     let ids = |runs: Vec<andon_runtime::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);

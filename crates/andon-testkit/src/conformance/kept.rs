@@ -1,4 +1,4 @@
-//! What is kept with a session, and what comes with a run for its state.
+//! Values that are kept with a session, and state that a run brings.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
     assert_eq!(kept(&subject, &s, "b").await, [thing("b", "y", json!(2))]);
 }
 
-/// The first event of a run that brings this for its session's state.
+/// The first event of a run that brings this state for its session.
 fn bringing(story: &mut Story, brought: Value) -> Entry {
     let accepted = Accepted::new(story.run().clone(), story.key().clone(), Arc::new(Message::user("Go.")));
     let accepted = Accepted { state: Some(Box::new(map(brought))), ..accepted };
@@ -105,10 +105,9 @@ pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_starts(su
     let again = andon_runtime::Batch::new(story.run().clone(), 1, vec![entry]);
     assert!(subject.journal().append(again).await.is_err());
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 5, "b": 1, "user:c": 3})));
-    // One that moves in brings its session's state as it is now, and not as it was when the run came.
+    // A session that moves in brings its current state, not the state when the run came.
     let sessions = subject.journal().sessions();
-    let settled = [story.settled()];
-    story.write(&subject, settled).await;
+    story.settle(&subject).await;
     let moved = sessions.take_copy(&s).await.unwrap().unwrap();
     assert_eq!(sessions.delete(&s).await, Ok(true));
     sessions.put(moved).await.unwrap();

@@ -32,15 +32,14 @@ pub(super) async fn sessions_are_listed_by_when_they_were_last_used(subject: Sub
     for (id, at) in [("a", 300), ("c", 100), ("b", 100), ("d", 200)] {
         subject.journal().sessions().create(&session(id), Wall(at), StateMap::new()).await.unwrap();
     }
-    // The last first, and by their names where the time is the same.
+    // Most recent first, and by name at the same time.
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["a", "d", "b", "c"]);
     touch(&subject, &session("c"), 400).await;
     // A clock that was set back makes nothing older.
     touch(&subject, &session("a"), 1).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["c", "a", "d", "b"]);
     // A run that settles uses its session.
-    let mut story = Story::within("r", &session("b")).at(1_000);
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::within("r", &session("b")).at(1_000).whole_in(&subject, "Yes.").await;
     let subject = subject.opened_again();
     let listed = sessions(&subject, SessionFilter::default()).await;
     let ids: Vec<_> = listed.iter().map(|info| info.key.session.as_str()).collect();
@@ -54,15 +53,13 @@ pub(super) async fn a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_
     let mut running = Story::within("running", &session("long"));
     let begun = running.begun();
     running.write(&subject, begun).await;
-    let mut short = Story::within("short", &session("short")).at(2_000);
-    short.write_whole(&subject, "Yes.").await;
+    Story::within("short", &session("short")).at(2_000).whole_in(&subject, "Yes.").await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["short", "long"]);
     running.wall = 5_000;
     let next = running.model_started();
     running.write(&subject, [next]).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["short", "long"], "it is in the middle of one");
-    let settled = running.settled();
-    running.write(&subject, [settled]).await;
+    running.settle(&subject).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["long", "short"]);
     let updated = sessions(&subject, SessionFilter::default()).await[0].updated_at;
     assert_eq!(updated, Wall(running.wall));
@@ -109,7 +106,7 @@ pub(super) async fn runs_are_found_by_words_of_their_title_their_id_their_user_a
         ("two", &["two"]),
         ("day", &["two", "one"]),
         ("0 %", &["two"]),
-        // No sign is a wildcard.
+        // No character is a wildcard.
         ("a_b", &["two"]),
         ("aXb", &[]),
         ("shop", &[]),
@@ -143,7 +140,7 @@ pub(super) async fn a_session_is_titled_by_the_first_prompt_that_started(subject
 
 pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) {
     let places = [("local", "shop", "ada", "s"), ("local", "shop", "bob", "s"), ("acme", "zoo", "ada", "t")];
-    // The order in which they came counts, not the time that they say.
+    // The order in which they came counts, not their timestamps.
     for (number, (tenant, app, user, id)) in places.into_iter().chain([places[0]]).enumerate() {
         let mut story = Story::within(&format!("r{number}"), &key(tenant, app, user, id)).at(9_000 - number as u64);
         let entries = if number % 2 == 0 { story.whole("Yes.") } else { story.begun() };

@@ -76,16 +76,16 @@ macro_rules! cases {
 cases! {
     order: [
         batches_are_stored_in_the_order_in_which_they_are_given,
-        lumps_stand_between_the_facts_where_they_belong,
+        lumps_are_stored_between_the_facts_where_they_belong,
         a_gap_is_refused_and_nothing_of_its_batch_is_stored,
         a_repeat_is_refused_and_nothing_of_its_batch_is_stored,
-        text_behind_another_event_is_refused_with_its_batch,
+        text_in_the_wrong_place_is_refused_with_its_batch,
         a_run_begins_with_event_one,
         a_run_begins_with_run_accepted,
-        after_a_batch_that_failed_its_epoch_is_over,
-        an_older_writer_opens_no_epoch_that_is_over,
+        a_failed_batch_ends_its_epoch,
+        an_older_writer_does_not_reopen_an_epoch,
         a_run_whose_first_batch_failed_can_be_begun_again,
-        what_came_before_a_run_began_does_not_keep_it_from_going_on,
+        a_batch_before_a_run_began_does_not_block_the_run,
         a_batch_that_is_refused_harms_no_other_run,
         what_was_acknowledged_is_there_when_the_journal_is_opened_again,
     ],
@@ -94,38 +94,38 @@ cases! {
         a_batch_of_a_newer_epoch_takes_over_in_the_same_step,
         a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over,
         the_owner_goes_on_with_its_epoch,
-        a_claim_stands_in_line_behind_the_batches_before_it,
+        a_claim_waits_for_the_batches_before_it,
         a_run_is_claimed_from_its_owner_and_from_nobody_else,
         an_unknown_run_cannot_be_claimed,
         epochs_never_decrease_along_the_record,
         an_owner_is_remembered_when_the_journal_is_opened_again,
-        who_takes_a_run_over_owns_it_in_the_same_step,
+        taking_a_run_over_is_one_step,
         a_run_that_was_claimed_is_not_taken_over_from_the_owner_before,
-        of_two_that_take_a_run_over_the_first_owns_it,
-        a_run_that_was_never_so_far_is_not_taken_over,
+        the_first_of_two_that_take_a_run_over_owns_it,
+        a_run_is_not_taken_over_from_an_owner_that_never_was,
         a_run_that_has_settled_is_not_taken_over,
         a_late_take_over_that_makes_no_sense_harms_nobody,
     ],
     ending: [
         a_second_end_in_one_batch_is_refused_with_its_batch,
         a_second_end_is_refused_from_whoever_writes_it,
-        nothing_stands_behind_the_end,
+        nothing_is_accepted_after_the_end,
         a_run_id_is_used_once,
         a_run_id_that_is_taken_leaves_no_session_behind,
-        an_unknown_run_takes_no_batch,
+        a_batch_for_an_unknown_run_is_refused,
         addenda_are_numbered_from_one_and_change_nothing_else,
         a_cancel_request_is_kept_before_the_end_and_refused_after_it,
     ],
     settled: [
-        when_a_run_settled_is_told_at_once_and_when_the_journal_is_opened_again,
+        when_a_run_settled_is_known_at_once_and_when_the_journal_is_opened_again,
         only_the_first_instant_of_a_run_that_has_settled_is_kept,
-        an_instant_that_was_never_kept_is_told_as_unknown,
+        an_instant_that_was_never_kept_is_unknown,
         the_instants_of_many_runs_are_each_their_own,
         a_run_id_that_is_used_again_has_no_instant_of_the_run_before,
     ],
     feed: [
         a_feed_can_be_resumed_at_every_byte,
-        a_place_past_what_is_stored_is_told_as_lost_text,
+        a_place_past_what_is_stored_is_reported_as_lost_text,
     ],
     together: [
         every_read_is_a_prefix_of_what_is_written,
@@ -135,9 +135,9 @@ cases! {
     history: [
         history_is_what_settled_runs_said_in_the_order_in_which_they_started,
         history_keeps_its_order_when_the_journal_is_opened_again,
-        what_was_said_before_a_run_is_what_those_said_that_started_before_it,
-        of_much_that_was_said_before_a_run_the_latest_is_told,
-        unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came,
+        what_was_said_before_a_run_is_what_earlier_runs_said,
+        only_the_latest_of_what_was_said_before_a_run_fits,
+        unsettled_runs_are_listed_in_the_order_in_which_they_came,
     ],
     state: [
         a_session_is_begun_once,
@@ -159,7 +159,7 @@ cases! {
     ],
     delete: [
         a_session_is_not_deleted_while_a_run_of_it_has_not_settled,
-        of_a_deleted_session_nothing_remains,
+        nothing_remains_of_a_deleted_session,
         deleting_leaves_what_is_shared_and_other_sessions,
         nothing_brings_a_deleted_run_back,
         a_deleted_session_can_be_begun_anew,
@@ -186,7 +186,7 @@ cases! {
         what_is_discarded_is_gone_for_ever,
     ],
     folding: [
-        what_is_told_of_runs_is_what_folding_them_tells,
+        what_is_said_about_runs_is_what_folding_them_says,
     ],
     random: [
         owners_that_write_at_random_leave_what_a_simple_model_says,
@@ -209,7 +209,7 @@ pub fn run(make: impl Fn() -> Subject) {
     assert!(failed.is_empty(), "{} of {all} cases failed:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// Runs every case, each on a journal of its own, and gives those that the journal does not pass.
+/// Runs every case, each on a journal of its own, and returns those that the journal does not pass.
 pub fn failures(make: impl Fn() -> Subject) -> Vec<Failed> {
     CASES.iter().filter_map(|case| check(case, make()).err()).collect()
 }
@@ -220,12 +220,12 @@ fn check(case: &Case, subject: Subject) -> Result<(), Failed> {
     let thread = std::thread::spawn(move || {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a tokio runtime");
         runtime.block_on(play(subject));
-        // Whoever waited may have given up.
+        // The waiter may have given up.
         let _ = sender.send(());
     });
     let failed = |why: String| Failed { name: case.name, why };
     match over.recv_timeout(PATIENCE) {
-        Err(RecvTimeoutError::Timeout) => Err(failed(format!("it came to no end in {} s", PATIENCE.as_secs()))),
+        Err(RecvTimeoutError::Timeout) => Err(failed(format!("it did not end within {} s", PATIENCE.as_secs()))),
         // It has ended one way or the other: a thread that panics drops its sender.
         Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Ok(()) => Ok(()),

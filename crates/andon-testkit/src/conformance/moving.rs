@@ -25,8 +25,8 @@ async fn elsewhere() -> Moved {
     waits.write(&away, [accepted]).await;
     away.journal().request_cancel(waits.run(), request("stop")).await.unwrap();
     said.write_whole(&away, "Gut — 好").await;
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
-    away.journal().append_addendum(said.run(), stamp(3), learnt).await.unwrap();
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    away.journal().append_addendum(said.run(), stamp(3), learned).await.unwrap();
     away.journal().keep_settled(said.run(), stamp(said.wall + 6));
     let mut runs = Story::new("runs");
     let mut entries = runs.begun();
@@ -75,8 +75,7 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
     }
     let kept = |(_, stored): &(RunId, andon_runtime::Stored)| stored.settled_at.is_some();
     assert_eq!(moved.runs.iter().map(kept).collect::<Vec<_>>(), [true, false, false], "when it settled moves with it");
-    let history = subject.journal().history(&moved.session).await.unwrap();
-    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?", "Gut — 好"]);
+    assert_eq!(subject.said(&moved.session).await, ["What about said?", "Gut — 好"]);
     let unsettled = subject.journal().unsettled().await.unwrap();
     assert_eq!(unsettled.len(), 2, "{unsettled:?}");
 }
@@ -91,9 +90,8 @@ pub(super) async fn a_session_that_is_here_is_not_replaced(subject: Subject) {
 }
 
 pub(super) async fn a_run_that_is_here_keeps_the_session_out(subject: Subject) {
-    // The last of those that are moved: what came before it must not stay.
-    let mut here = Story::within("waits", &session("other"));
-    here.write_whole(&subject, "I am here.").await;
+    // This run is moved last: what came before it must not stay.
+    let here = Story::within("waits", &session("other")).whole_in(&subject, "I am here.").await;
     let before = everything(subject.journal()).await;
     let refused = put(&subject, elsewhere().await).await;
     assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
@@ -120,8 +118,7 @@ pub(super) async fn a_session_with_a_run_that_begins_in_the_middle_is_not_taken_
 }
 
 pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subject) {
-    let mut here = Story::within("waits", &session("other"));
-    here.write_whole(&subject, "I am here.").await;
+    let here = Story::within("waits", &session("other")).whole_in(&subject, "I am here.").await;
     let moved = elsewhere().await;
     let refused = put(&subject, moved.clone()).await;
     assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
@@ -140,8 +137,7 @@ pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subj
     listed.sort_unstable();
     assert_eq!(listed, [("between", 0), ("other", 1), ("s", 1)], "what was refused is remembered");
     assert_eq!(state(&subject, &moved.session).await, Some(json!({"own": "here"})));
-    let history = subject.journal().history(&moved.session).await.unwrap();
-    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?"]);
+    assert_eq!(subject.said(&moved.session).await, ["What about said?"]);
 }
 
 pub(super) async fn what_is_shared_is_taken_only_where_there_is_nothing(subject: Subject) {
@@ -158,14 +154,11 @@ pub(super) async fn a_run_that_was_moved_goes_on(subject: Subject) {
     put(&subject, elsewhere().await).await.unwrap();
     let mut story = Story::new("runs");
     story.seq = 5;
-    let next = story.quieted();
-    story.is_refused(&subject, [next], "a batch of an epoch that was over where it came from").await;
+    story.cannot_go_on(&subject, "a batch of an epoch that was over before the move").await;
     story.seq = 5;
     story.epoch = 2;
-    let next = story.quieted();
-    story.write(&subject, [next]).await;
+    story.go_on(&subject).await;
     story.epoch = subject.journal().claim(story.run(), story.epoch).await.unwrap().unwrap();
     assert_eq!(story.epoch, 3);
-    let next = story.quieted();
-    story.write(&subject, [next]).await;
+    story.go_on(&subject).await;
 }

@@ -16,7 +16,7 @@ pub(super) async fn batches_are_stored_in_the_order_in_which_they_are_given(subj
     let mut story = Story::new("r");
     let mut told = story.begun();
     let mut appends = vec![story.give(subject.journal(), told.clone())];
-    // None is waited for before the next is given.
+    // Each is given before the one before it is awaited.
     for size in 1..=40 {
         let batch: Vec<Entry> = (0..size % 4 + 1).map(|_| story.quieted()).collect();
         appends.push(story.give(subject.journal(), batch.clone()));
@@ -28,11 +28,11 @@ pub(super) async fn batches_are_stored_in_the_order_in_which_they_are_given(subj
     assert_eq!(subject.stored(&story).await.entries, told);
 }
 
-pub(super) async fn lumps_stand_between_the_facts_where_they_belong(subject: Subject) {
+pub(super) async fn lumps_are_stored_between_the_facts_where_they_belong(subject: Subject) {
     let mut story = Story::new("r");
     let mut batches = vec![story.begun()];
     batches.push(vec![story.model_started(), story.streamed(&Kind::Thinking, "så här")]);
-    // Marks without a byte, several at one place, each a lump of its own.
+    // Marks without bytes, several in one place, each in a lump of its own.
     batches.push(vec![story.marked(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) })]);
     batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 1))))]);
     batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 2))))]);
@@ -49,11 +49,9 @@ pub(super) async fn lumps_stand_between_the_facts_where_they_belong(subject: Sub
 }
 
 pub(super) async fn a_gap_is_refused_and_nothing_of_its_batch_is_stored(subject: Subject) {
-    // Inside of a batch, at its beginning, and with text between.
+    // Inside a batch, and at its beginning.
     for (name, skipped) in [("inside", 1), ("before", 0)] {
-        let mut story = Story::new(name);
-        let begun = story.begun();
-        story.write(&subject, begun).await;
+        let mut story = Story::open(name, &subject).await;
         let mut batch: Vec<Entry> = (0..3).map(|_| story.quieted()).collect();
         batch.remove(skipped);
         story.is_refused(&subject, batch, &format!("a gap {name} a batch")).await;
@@ -68,9 +66,7 @@ pub(super) async fn a_gap_is_refused_and_nothing_of_its_batch_is_stored(subject:
 
 pub(super) async fn a_repeat_is_refused_and_nothing_of_its_batch_is_stored(subject: Subject) {
     for name in ["inside", "again"] {
-        let mut story = Story::new(name);
-        let begun = story.begun();
-        story.write(&subject, begun).await;
+        let mut story = Story::open(name, &subject).await;
         let one = story.quieted();
         let batch = match name {
             "inside" => vec![one.clone(), one, story.quieted()],
@@ -83,11 +79,9 @@ pub(super) async fn a_repeat_is_refused_and_nothing_of_its_batch_is_stored(subje
     }
 }
 
-pub(super) async fn text_behind_another_event_is_refused_with_its_batch(subject: Subject) {
+pub(super) async fn text_in_the_wrong_place_is_refused_with_its_batch(subject: Subject) {
     for (name, late) in [("late", true), ("early", false)] {
-        let mut story = Story::new(name);
-        let begun = story.begun();
-        story.write(&subject, begun).await;
+        let mut story = Story::open(name, &subject).await;
         let mut batch = vec![story.model_started()];
         let text = story.streamed(&Kind::Text, "here");
         batch.push(story.quieted());
@@ -112,48 +106,40 @@ pub(super) async fn a_run_begins_with_run_accepted(subject: Subject) {
     assert!(!subject.knows(&story).await, "there is a run that nobody accepted");
 }
 
-pub(super) async fn after_a_batch_that_failed_its_epoch_is_over(subject: Subject) {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
+pub(super) async fn a_failed_batch_ends_its_epoch(subject: Subject) {
+    let mut story = Story::open("r", &subject).await;
     let good = story.clone();
     let (_skipped, gap) = (story.quieted(), story.quieted());
-    // All given before any is waited for: the second would fit, were it not for the first.
+    // Both are given before either is awaited: the second would fit, were it not for the first.
     let broken = story.give(subject.journal(), [gap]);
     let mut behind = good.clone();
     let fits = behind.quieted();
     let fitting = behind.give(subject.journal(), [fits.clone()]);
     assert!(matches!(broken.await, Err(JournalError::Storage(_))), "a gap");
-    assert!(matches!(fitting.await, Err(JournalError::Storage(_))), "a batch behind one that failed");
-    behind.is_refused(&subject, [fits], "a batch behind one that failed, later,").await;
+    assert!(matches!(fitting.await, Err(JournalError::Storage(_))), "a batch after one that failed");
+    behind.is_refused(&subject, [fits], "a batch after one that failed, later,").await;
     // A newer epoch goes on, and fails in its turn; a claim makes a newer one.
     let mut newer = good.clone();
     newer.epoch = 2;
-    let next = newer.quieted();
-    newer.write(&subject, [next]).await;
+    newer.go_on(&subject).await;
     let mut ahead = newer.clone();
     let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
     ahead.is_refused(&subject, [gap], "a second gap").await;
     let next = newer.clone().quieted();
-    newer.is_refused(&subject, [next], "a batch behind the second gap").await;
+    newer.is_refused(&subject, [next], "a batch after the second gap").await;
     newer.epoch = subject.journal().claim(newer.run(), newer.epoch).await.unwrap().unwrap();
-    let next = newer.quieted();
-    newer.write(&subject, [next]).await;
+    newer.go_on(&subject).await;
 }
 
-pub(super) async fn an_older_writer_opens_no_epoch_that_is_over(subject: Subject) {
-    let mut older = Story::new("r");
-    let begun = older.begun();
-    older.write(&subject, begun).await;
+pub(super) async fn an_older_writer_does_not_reopen_an_epoch(subject: Subject) {
+    let mut older = Story::open("r", &subject).await;
     let mut newer = older.clone();
     newer.epoch = 2;
     let mut ahead = newer.clone();
     let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
     ahead.is_refused(&subject, [gap], "a gap").await;
-    let next = older.quieted();
-    older.is_refused(&subject, [next], "a batch of an older epoch than one that failed").await;
-    let next = newer.quieted();
-    newer.is_refused(&subject, [next], "a batch behind one of its epoch that failed").await;
+    older.cannot_go_on(&subject, "a batch of an older epoch than one that failed").await;
+    newer.cannot_go_on(&subject, "a batch after a failed one of its epoch").await;
 }
 
 pub(super) async fn a_run_whose_first_batch_failed_can_be_begun_again(subject: Subject) {
@@ -168,16 +154,12 @@ pub(super) async fn a_run_whose_first_batch_failed_can_be_begun_again(subject: S
     assert_eq!(subject.stored(&story).await.entries, begun);
 }
 
-pub(super) async fn what_came_before_a_run_began_does_not_keep_it_from_going_on(subject: Subject) {
+pub(super) async fn a_batch_before_a_run_began_does_not_block_the_run(subject: Subject) {
     let mut early = Story::new("r");
     early.begun();
-    let next = early.quieted();
-    early.is_refused(&subject, [next], "a batch of a run that nobody has begun").await;
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
-    let next = story.quieted();
-    story.write(&subject, [next]).await;
+    early.cannot_go_on(&subject, "a batch of a run that nobody has begun").await;
+    let mut story = Story::open("r", &subject).await;
+    story.go_on(&subject).await;
 }
 
 pub(super) async fn a_batch_that_is_refused_harms_no_other_run(subject: Subject) {

@@ -1,4 +1,4 @@
-//! One writer owns a run: who is not the owner any more is refused.
+//! One writer owns a run: a former owner is refused.
 
 use andon_runtime::core::event::{Entry, Epoch};
 use andon_runtime::{Append, Batch, JournalError};
@@ -6,15 +6,8 @@ use andon_runtime::{Append, Batch, JournalError};
 use super::story::{Story, parts};
 use super::subject::Subject;
 
-async fn begun(subject: &Subject) -> Story {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(subject, begun).await;
-    story
-}
-
 pub(super) async fn a_stale_writer_is_refused_once_the_run_was_claimed(subject: Subject) {
-    let mut stale = begun(&subject).await;
+    let mut stale = Story::open("r", &subject).await;
     let mut owner = stale.clone();
     owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     assert_eq!(owner.epoch, 2, "a claim raises the epoch by one");
@@ -22,30 +15,27 @@ pub(super) async fn a_stale_writer_is_refused_once_the_run_was_claimed(subject: 
     let refused = stale.give(subject.journal(), [next.clone()]).await;
     assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 2 }));
     stale.is_refused(&subject, [next], "a stale writer's batch").await;
-    let next = owner.quieted();
-    owner.write(&subject, [next]).await;
+    owner.go_on(&subject).await;
     let last = stale.settled();
     stale.is_refused(&subject, [last], "a stale writer's end").await;
 }
 
 pub(super) async fn a_batch_of_a_newer_epoch_takes_over_in_the_same_step(subject: Subject) {
-    let mut stale = begun(&subject).await;
+    let mut stale = Story::open("r", &subject).await;
     let mut newer = stale.clone();
     newer.epoch = 5;
-    let next = newer.quieted();
-    newer.write(&subject, [next]).await;
+    newer.go_on(&subject).await;
     assert_eq!(subject.stored(&newer).await.epoch, 5);
-    // It fits behind what the newer one wrote, and is refused all the same.
+    // It fits after what the newer one wrote, and is refused all the same.
     stale.seq = newer.seq;
     let next = stale.quieted();
     let refused = stale.give(subject.journal(), [next]).await;
     assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 5 }));
-    let next = newer.quieted();
-    newer.write(&subject, [next]).await;
+    newer.go_on(&subject).await;
 }
 
 pub(super) async fn a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over(subject: Subject) {
-    let mut owner = begun(&subject).await;
+    let mut owner = Story::open("r", &subject).await;
     let mut newer = owner.clone();
     newer.epoch = 3;
     let (_skipped, gap) = (newer.quieted(), newer.quieted());
@@ -53,23 +43,21 @@ pub(super) async fn a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over(
     assert_eq!(subject.stored(&owner).await.epoch, 1);
     // The epoch that failed is over; whoever goes on has a newer one.
     owner.epoch = 4;
-    let next = owner.quieted();
-    owner.write(&subject, [next]).await;
+    owner.go_on(&subject).await;
 }
 
 pub(super) async fn the_owner_goes_on_with_its_epoch(subject: Subject) {
-    let mut story = begun(&subject).await;
+    let mut story = Story::open("r", &subject).await;
     for epoch in [1, 1, 4, 4, 4] {
         story.epoch = epoch;
-        let next = story.quieted();
-        story.write(&subject, [next]).await;
+        story.go_on(&subject).await;
     }
     assert_eq!(subject.stored(&story).await.epoch, 4);
     assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(Some(5)));
 }
 
-pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject: Subject) {
-    let mut story = begun(&subject).await;
+pub(super) async fn a_claim_waits_for_the_batches_before_it(subject: Subject) {
+    let mut story = Story::open("r", &subject).await;
     let appends: Vec<Append> = (0..300)
         .map(|_| {
             let next = story.quieted();
@@ -86,22 +74,20 @@ pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject:
     for append in appends {
         assert_eq!(append.await, Ok(()));
     }
-    assert_eq!(behind.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch behind the claim");
+    assert_eq!(behind.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch after the claim");
 }
 
 pub(super) async fn a_run_is_claimed_from_its_owner_and_from_nobody_else(subject: Subject) {
-    let stale = begun(&subject).await;
+    let stale = Story::open("r", &subject).await;
     let mut owner = stale.clone();
     owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     for from in [1, 3] {
         let refused = subject.journal().claim(stale.run(), from).await;
         assert_eq!(refused, Err(JournalError::Fenced { ours: from, owner: 2 }));
     }
-    // Whoever came too late has taken nothing from the owner.
-    let next = owner.quieted();
-    owner.write(&subject, [next]).await;
-    let last = owner.settled();
-    owner.write(&subject, [last]).await;
+    // A claim that came too late has taken nothing from the owner.
+    owner.go_on(&subject).await;
+    owner.settle(&subject).await;
     assert_eq!(subject.journal().claim(stale.run(), 2).await, Ok(Some(3)), "a run that has settled");
 }
 
@@ -112,7 +98,7 @@ pub(super) async fn an_unknown_run_cannot_be_claimed(subject: Subject) {
 }
 
 pub(super) async fn epochs_never_decrease_along_the_record(subject: Subject) {
-    let mut story = begun(&subject).await;
+    let mut story = Story::open("r", &subject).await;
     for epoch in [3, 1, 2, 7, 3, 7, 6, 8] {
         let mut writer = story.clone();
         writer.epoch = epoch;
@@ -127,20 +113,19 @@ pub(super) async fn epochs_never_decrease_along_the_record(subject: Subject) {
 }
 
 pub(super) async fn an_owner_is_remembered_when_the_journal_is_opened_again(subject: Subject) {
-    let mut stale = begun(&subject).await;
+    let mut stale = Story::open("r", &subject).await;
     assert_eq!(subject.journal().claim(stale.run(), stale.epoch).await, Ok(Some(2)));
     let subject = subject.opened_again();
-    let next = stale.quieted();
-    stale.is_refused(&subject, [next], "a stale writer's batch").await;
+    stale.cannot_go_on(&subject, "a stale writer's batch").await;
     assert_eq!(subject.journal().claim(stale.run(), 2).await, Ok(Some(3)));
 }
 
-/// Hands entries over as somebody who takes the run from the owner of a story's epoch.
+/// Hands over entries and takes the run over from the owner of a story's epoch.
 fn take_over(subject: &Subject, from: &Story, entries: impl Into<Vec<Entry>>) -> Append {
     subject.journal().append(Batch::taking_over(from.run().clone(), from.epoch, entries.into()))
 }
 
-/// A take-over from an epoch that is over: refused as another's run, and everything is as it was.
+/// A take-over from an epoch that is over: it is refused, and everything is as it was.
 async fn is_fenced(subject: &Subject, from: &Story, entries: impl Into<Vec<Entry>>, owner: Epoch, what: &str) {
     let before = parts(subject.stored(from).await);
     let refused = take_over(subject, from, entries).await;
@@ -148,20 +133,20 @@ async fn is_fenced(subject: &Subject, from: &Story, entries: impl Into<Vec<Entry
     assert_eq!(parts(subject.stored(from).await), before, "{what} was refused and has changed something");
 }
 
-/// The same run, told by the owner of another epoch.
+/// The same run, written by the owner of another epoch.
 fn as_owner(story: &Story, epoch: Epoch) -> Story {
     let mut story = story.clone();
     story.epoch = epoch;
     story
 }
 
-/// What fits behind a story and is not its own.
+/// The entry that would come next in a story, which stays as it is.
 fn next_of(story: &Story) -> Entry {
     story.clone().quieted()
 }
 
-pub(super) async fn who_takes_a_run_over_owns_it_in_the_same_step(subject: Subject) {
-    let stale = begun(&subject).await;
+pub(super) async fn taking_a_run_over_is_one_step(subject: Subject) {
+    let stale = Story::open("r", &subject).await;
     let mut owner = as_owner(&stale, 2);
     let next = owner.quieted();
     assert_eq!(take_over(&subject, &stale, [next]).await, Ok(()));
@@ -169,62 +154,55 @@ pub(super) async fn who_takes_a_run_over_owns_it_in_the_same_step(subject: Subje
     let behind = as_owner(&owner, 1);
     let refused = behind.give(subject.journal(), [next_of(&behind)]).await;
     assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 2 }));
-    let next = owner.quieted();
-    owner.write(&subject, [next]).await;
+    owner.go_on(&subject).await;
 }
 
 pub(super) async fn a_run_that_was_claimed_is_not_taken_over_from_the_owner_before(subject: Subject) {
-    let stale = begun(&subject).await;
+    let stale = Story::open("r", &subject).await;
     let mut owner = stale.clone();
     owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
-    // Who claimed and who takes over would have the same epoch.
+    // The one that claimed and the one that takes over would have the same epoch.
     for entries in [vec![next_of(&stale)], vec![stale.clone().settled()]] {
         is_fenced(&subject, &stale, entries, 2, "a take-over of a run that was claimed").await;
     }
     for _ in 0..2 {
-        let next = owner.quieted();
-        owner.write(&subject, [next]).await;
+        owner.go_on(&subject).await;
     }
-    is_fenced(&subject, &stale, [next_of(&owner)], 2, "a take-over that fits behind what the owner wrote").await;
-    let last = owner.settled();
-    owner.write(&subject, [last]).await;
+    is_fenced(&subject, &stale, [next_of(&owner)], 2, "a take-over that fits after what the owner wrote").await;
+    owner.settle(&subject).await;
 }
 
-pub(super) async fn of_two_that_take_a_run_over_the_first_owns_it(subject: Subject) {
-    let stale = begun(&subject).await;
+pub(super) async fn the_first_of_two_that_take_a_run_over_owns_it(subject: Subject) {
+    let stale = Story::open("r", &subject).await;
     let mut first = as_owner(&stale, 2);
     let (next, last) = (first.quieted(), stale.clone().settled());
-    // Given before any is waited for, so that they may share a commit; and once more.
+    // Both are given before either is awaited, so that they may share a commit; and once more.
     let took = take_over(&subject, &stale, [next]);
     let late = take_over(&subject, &stale, [last.clone()]);
     assert_eq!((took.await, late.await), (Ok(()), Err(JournalError::Fenced { ours: 2, owner: 2 })));
     is_fenced(&subject, &stale, [last], 2, "a second take-over").await;
     is_fenced(&subject, &stale, [next_of(&first)], 2, "a second take-over that fits").await;
-    let next = first.quieted();
-    first.write(&subject, [next]).await;
+    first.go_on(&subject).await;
     let subject = subject.opened_again();
     is_fenced(&subject, &stale, [next_of(&first)], 2, "a second take-over, after the journal was opened again,").await;
-    let last = first.settled();
-    first.write(&subject, [last]).await;
+    first.settle(&subject).await;
 }
 
-pub(super) async fn a_run_that_was_never_so_far_is_not_taken_over(subject: Subject) {
-    let mut owner = begun(&subject).await;
+pub(super) async fn a_run_is_not_taken_over_from_an_owner_that_never_was(subject: Subject) {
+    let mut owner = Story::open("r", &subject).await;
     let ahead = as_owner(&owner, 4);
     is_fenced(&subject, &ahead, [next_of(&owner)], 1, "a take-over from an owner that there never was").await;
-    let next = owner.quieted();
-    owner.write(&subject, [next]).await;
+    owner.go_on(&subject).await;
 }
 
 pub(super) async fn a_run_that_has_settled_is_not_taken_over(subject: Subject) {
-    let mut story = begun(&subject).await;
-    let last = story.settled();
-    story.write(&subject, [last]).await;
+    let mut story = Story::open("r", &subject).await;
+    story.settle(&subject).await;
     is_fenced(&subject, &story, [next_of(&story)], 1, "a take-over of a run that has settled").await;
 }
 
 pub(super) async fn a_late_take_over_that_makes_no_sense_harms_nobody(subject: Subject) {
-    let stale = begun(&subject).await;
+    let stale = Story::open("r", &subject).await;
     let mut owner = stale.clone();
     owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     let mut ahead = stale.clone();
@@ -236,7 +214,6 @@ pub(super) async fn a_late_take_over_that_makes_no_sense_harms_nobody(subject: S
         let before = parts(subject.stored(&stale).await);
         assert!(take_over(&subject, &stale, entries).await.is_err(), "it has a gap, and comes too late");
         assert_eq!(parts(subject.stored(&stale).await), before);
-        let next = owner.quieted();
-        owner.write(&subject, [next]).await;
+        owner.go_on(&subject).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Owners that write at random, beside a model that is simple enough to be right.
+//! Owners that write at random, compared with a model that is simple enough to be right.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use andon_runtime::{JournalError, Requested, RunId};
 use super::story::{Parts, Story, parts, request, stamp};
 use super::subject::Subject;
 
-/// The seeds that are tried, each with a journal's worth of runs of its own.
+/// The seeds that are tried, each with runs of its own.
 const SEEDS: std::ops::Range<u64> = 1..13;
 
 /// How much happens with each seed.
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// What a journal must hold of one run.
+/// What a journal must hold about one run.
 #[derive(Default)]
 struct Expected {
     stored: Parts,
@@ -78,8 +78,8 @@ impl Expected {
     }
 }
 
-/// Several owners of several runs, each of which believes what it believes.
-struct World {
+/// Several owners of several runs, each with its own idea of where its run is.
+struct RandomOwners {
     dice: Dice,
     subject: Subject,
     expected: BTreeMap<RunId, Expected>,
@@ -89,7 +89,7 @@ struct World {
 pub(super) async fn owners_that_write_at_random_leave_what_a_simple_model_says(subject: Subject) {
     let mut subject = subject;
     for seed in SEEDS {
-        let mut world = World { dice: Dice(seed), subject, expected: BTreeMap::new(), owners: Vec::new() };
+        let mut world = RandomOwners { dice: Dice(seed), subject, expected: BTreeMap::new(), owners: Vec::new() };
         for run in 0..3 {
             let mut story = Story::new(&format!("seed {seed} run {run}"));
             let begun = story.begun();
@@ -109,7 +109,7 @@ pub(super) async fn owners_that_write_at_random_leave_what_a_simple_model_says(s
     }
 }
 
-impl World {
+impl RandomOwners {
     async fn step(&mut self, place: &str) {
         let owner = self.dice.roll(self.owners.len() as u64) as usize;
         let mut story = self.owners[owner].clone();
@@ -175,7 +175,7 @@ impl World {
         addenda.push(Addendum { v: andon_runtime::core::FORMAT_VERSION, number, at: stamp(output), what });
     }
 
-    /// One to four batches, given together: the owner does not know of the first whether it is taken.
+    /// One to four batches, given together: the owner does not wait to see whether the first is accepted.
     async fn write(&mut self, story: &mut Story, place: &str) {
         let mut given = Vec::new();
         for _ in 0..=self.dice.roll(4) {
@@ -207,7 +207,7 @@ impl World {
                 _ => story.quieted(),
             });
         }
-        // Now and then something is left out, or told twice.
+        // Now and then something is left out or repeated.
         let place = self.dice.roll(batch.len() as u64) as usize;
         match self.dice.roll(16) {
             0 if batch.len() > 1 => drop(batch.remove(place)),

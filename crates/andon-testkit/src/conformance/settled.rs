@@ -1,4 +1,4 @@
-//! When a run settled, kept beside its record.
+//! When a run settled, kept next to its record.
 
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::time::{Stamp, Wall};
@@ -19,11 +19,10 @@ async fn told(subject: &Subject, story: &Story) -> Option<Stamp> {
     told
 }
 
-pub(super) async fn when_a_run_settled_is_told_at_once_and_when_the_journal_is_opened_again(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+pub(super) async fn when_a_run_settled_is_known_at_once_and_when_the_journal_is_opened_again(subject: Subject) {
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let ended = Wall(story.wall);
-    // The two clocks do not go alike.
+    // The two clocks differ.
     let settled = Stamp { wall: Wall(2_000_000), mono_us: 6_543 };
     subject.journal().keep_settled(story.run(), settled);
     assert_eq!(told(&subject, &story).await, Some(settled));
@@ -47,15 +46,13 @@ pub(super) async fn only_the_first_instant_of_a_run_that_has_settled_is_kept(sub
     let subject = subject.opened_again();
     subject.journal().keep_settled(over.run(), stamp(5_004));
     assert_eq!((told(&subject, &open).await, told(&subject, &over).await), (None, Some(stamp(5_001))));
-    let end = open.settled();
-    open.write(&subject, [end]).await;
+    open.settle(&subject).await;
     let subject = subject.opened_again();
     assert_eq!((told(&subject, &open).await, told(&subject, &over).await), (None, Some(stamp(5_001))));
 }
 
-pub(super) async fn an_instant_that_was_never_kept_is_told_as_unknown(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+pub(super) async fn an_instant_that_was_never_kept_is_unknown(subject: Subject) {
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let subject = subject.opened_again();
     assert_eq!(told(&subject, &story).await, None);
     let receipt = subject.stored(&story).await.receipt().unwrap();
@@ -76,8 +73,7 @@ pub(super) async fn the_instants_of_many_runs_are_each_their_own(subject: Subjec
 }
 
 pub(super) async fn a_run_id_that_is_used_again_has_no_instant_of_the_run_before(subject: Subject) {
-    let mut first = Story::new("r");
-    first.write_whole(&subject, "Yes.").await;
+    let first = Story::new("r").whole_in(&subject, "Yes.").await;
     subject.journal().keep_settled(first.run(), stamp(5_000));
     assert_eq!(subject.journal().sessions().delete(first.key()).await, Ok(true));
     let mut again = Story::new("r");

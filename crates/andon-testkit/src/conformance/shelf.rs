@@ -1,4 +1,4 @@
-//! What belongs to no session.
+//! Values that belong to no session.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Runs told by hand: what a driver would hand to its journal, entry by entry.
+//! Runs written by hand: what a driver would hand to its journal, entry by entry.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use andon_runtime::{Append, Batch, CallId, Journal, RunId, SessionKey, Stored};
 
 use super::subject::Subject;
 
-/// A run that is told by hand. Each entry that it gives out goes on from the one before.
+/// A run that is written by hand. Each entry continues from the one before.
 #[derive(Debug, Clone)]
 pub(super) struct Story {
     run: RunId,
@@ -21,7 +21,7 @@ pub(super) struct Story {
     pub(super) prompt: String,
     /// The writer's epoch.
     pub(super) epoch: Epoch,
-    /// The last event that was told.
+    /// The number of the last event.
     pub(super) seq: Seq,
     /// When the next event happens.
     pub(super) wall: u64,
@@ -59,7 +59,7 @@ pub(super) fn input(index: usize, id: &str) -> Kind {
     Kind::ToolInput(Arc::new(CallHead { index, id: call(id), name: "look".to_owned() }))
 }
 
-/// All that is stored of a run, to be compared.
+/// All that is stored of a run, for comparison.
 pub(super) type Parts = (Epoch, Vec<Entry>, Vec<Addendum>, Vec<Arc<CancelRequest>>, Option<Stamp>);
 
 pub(super) fn parts(stored: Stored) -> Parts {
@@ -148,7 +148,7 @@ impl Story {
         self.lump(|span| span.push(kind, text))
     }
 
-    /// A mark in what streams, without a byte.
+    /// A mark in what streams, without bytes.
     pub(super) fn marked(&mut self, what: What) -> Entry {
         self.lump(|span| span.mark(what))
     }
@@ -193,18 +193,18 @@ impl Story {
 
     // ---- handing over ----
 
-    /// Hands entries to a journal; whoever wants to know awaits it.
+    /// Hands entries to a journal. Await it for the result.
     pub(super) fn give(&self, journal: &Arc<dyn Journal>, entries: impl Into<Vec<Entry>>) -> Append {
         journal.append(Batch::new(self.run.clone(), self.epoch, entries.into()))
     }
 
-    /// Hands entries to a journal that must take them.
+    /// Hands entries to a journal that must accept them.
     pub(super) async fn write(&self, subject: &Subject, entries: impl Into<Vec<Entry>>) {
         let given = self.give(subject.journal(), entries).await;
         assert_eq!(given, Ok(()), "run {}, epoch {}", self.run, self.epoch);
     }
 
-    /// Hands entries to a journal that must refuse them, and must be left as it was.
+    /// Hands entries to a journal that must refuse them and stay as it was.
     pub(super) async fn is_refused(&self, subject: &Subject, entries: impl Into<Vec<Entry>>, what: &str) {
         let before = subject.journal().read(&self.run).await.unwrap().map(parts);
         let entries = entries.into();
@@ -214,7 +214,39 @@ impl Story {
         assert_eq!(before, after, "{what} was refused and has changed something");
     }
 
-    /// Tells a whole run to a journal that must take it.
+    /// A run that the journal has accepted and started.
+    pub(super) async fn open(run: &str, subject: &Subject) -> Self {
+        let mut story = Self::new(run);
+        let begun = story.begun();
+        story.write(subject, begun).await;
+        story
+    }
+
+    /// Hands one more event to a journal that must accept it.
+    pub(super) async fn go_on(&mut self, subject: &Subject) {
+        let next = self.quieted();
+        self.write(subject, [next]).await;
+    }
+
+    /// Hands one more event to a journal that must refuse it.
+    pub(super) async fn cannot_go_on(&mut self, subject: &Subject, what: &str) {
+        let next = self.quieted();
+        self.is_refused(subject, [next], what).await;
+    }
+
+    /// Hands the run's end to a journal that must accept it.
+    pub(super) async fn settle(&mut self, subject: &Subject) {
+        let end = self.settled();
+        self.write(subject, [end]).await;
+    }
+
+    /// The same run, handed whole to a journal that must accept it.
+    pub(super) async fn whole_in(mut self, subject: &Subject, answer: &str) -> Self {
+        self.write_whole(subject, answer).await;
+        self
+    }
+
+    /// Hands a whole run to a journal that must accept it.
     pub(super) async fn write_whole(&mut self, subject: &Subject, answer: &str) {
         let entries = self.whole(answer);
         self.write(subject, entries).await;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon_runtime::{Journal, Stored};
+use andon_runtime::{Journal, SessionKey, Stored};
 
 use super::story::Story;
 
@@ -33,7 +33,7 @@ impl Subject {
         &self.journal
     }
 
-    /// Closes the journal and opens it again, where that means anything.
+    /// Closes the journal and opens it again, if it can be.
     ///
     /// # Panics
     ///
@@ -41,7 +41,7 @@ impl Subject {
     pub(super) fn opened_again(self) -> Self {
         let Self { journal, open } = self;
         let Some(open) = open else { return Self { journal, open } };
-        assert_eq!(Arc::strong_count(&journal), 1, "somebody holds the journal that is to be closed");
+        assert_eq!(Arc::strong_count(&journal), 1, "the journal cannot be closed: something still holds it");
         drop(journal);
         Self { journal: open(), open: Some(open) }
     }
@@ -50,6 +50,12 @@ impl Subject {
     pub(super) async fn stored(&self, story: &Story) -> Stored {
         let stored = self.journal.read(story.run()).await.expect("a run can be read");
         stored.unwrap_or_else(|| panic!("run {} is unknown", story.run()))
+    }
+
+    /// The texts of a session's history.
+    pub(super) async fn said(&self, session: &SessionKey) -> Vec<String> {
+        let history = self.journal.history(session).await.expect("a history can be read");
+        history.iter().map(|message| message.text()).collect()
     }
 
     /// Whether anything is stored of a story's run.

@@ -12,7 +12,7 @@ use super::story::{Story, request};
 use super::subject::Subject;
 
 fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-    #[expect(clippy::disallowed_methods, reason = "whoever uses a journal here is no run of a runtime")]
+    #[expect(clippy::disallowed_methods, reason = "these tasks use a journal without a runtime")]
     tokio::spawn(task)
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn every_read_is_a_prefix_of_what_is_written(subject: Subject) 
         assert!(lengths.is_sorted(), "a later read has seen less: {lengths:?}");
         assert_eq!(lengths.last(), Some(&told.len()), "the last read began after the last write was acknowledged");
         for read in reads {
-            assert_eq!(read, told[..read.len()], "a read is no prefix");
+            assert_eq!(read, told[..read.len()], "a read is not a prefix");
             assert!(ends.contains(&read.len()), "a read has seen half a batch: {} entries", read.len());
         }
     }
@@ -64,9 +64,7 @@ pub(super) async fn every_read_is_a_prefix_of_what_is_written(subject: Subject) 
 
 pub(super) async fn a_cancel_request_that_races_the_end_is_recorded_or_too_late(subject: Subject) {
     for round in 0..120 {
-        let mut story = Story::new(&format!("r{round}"));
-        let begun = story.begun();
-        story.write(&subject, begun).await;
+        let mut story = Story::open(&format!("r{round}"), &subject).await;
         let end = story.settled();
         let (journal, run) = (Arc::clone(subject.journal()), story.run().clone());
         // From two threads, and each of them first in every second round.
@@ -91,9 +89,7 @@ pub(super) async fn a_cancel_request_that_races_the_end_is_recorded_or_too_late(
     }
     // In line: what is given first is first.
     for (first, expected) in [("asked", Requested::Recorded), ("ended", Requested::TooLate)] {
-        let mut story = Story::new(first);
-        let begun = story.begun();
-        story.write(&subject, begun).await;
+        let mut story = Story::open(first, &subject).await;
         let end = story.settled();
         let journal: &dyn Journal = &**subject.journal();
         let asked = if first == "asked" {
@@ -111,9 +107,7 @@ pub(super) async fn a_cancel_request_that_races_the_end_is_recorded_or_too_late(
 }
 
 pub(super) async fn one_of_two_owners_writes_each_event(subject: Subject) {
-    let mut story = Story::new("r");
-    let begun = story.begun();
-    story.write(&subject, begun).await;
+    let story = Story::open("r", &subject).await;
     let owners: Vec<_> = (0..2)
         .map(|_| {
             let (journal, mut story) = (Arc::clone(subject.journal()), story.clone());
@@ -127,7 +121,7 @@ pub(super) async fn one_of_two_owners_writes_each_event(subject: Subject) {
                         match story.give(&journal, [next.clone()]).await {
                             Ok(()) => written.push(next),
                             Err(JournalError::Fenced { .. }) => break,
-                            // Who has claimed and then read knows the next event, as long as nobody else has claimed.
+                            // An owner that claimed and then read knows the next event, unless somebody else has claimed since.
                             Err(other) => panic!("an owner was refused for another reason: {other}"),
                         }
                     }

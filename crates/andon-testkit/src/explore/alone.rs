@@ -1,9 +1,9 @@
-//! Which runs are not to go on after a crash, because their readers went with the process.
+//! Which runs must not go on after a crash, because their readers are gone.
 
 use andon_runtime::core::progress::{Progress, State};
 use andon_runtime::{Journal, MemoryJournal, RunId};
 
-/// The runs that were waiting, had a reader and are not to go on without one, not even for a while.
+/// The runs that were waiting, had a reader, and must not go on without one, not even for a moment.
 pub(super) async fn left_alone(journal: &MemoryJournal) -> Vec<RunId> {
     let mut left = Vec::new();
     for run in journal.run_ids() {

@@ -18,7 +18,7 @@ use crate::journal::TestJournal;
 use crate::model::ScriptedModel;
 use crate::tools::ToolLog;
 
-/// What the director is to do, and how the runs of the script end when nobody interferes.
+/// What the director must do, and how the script's runs end when nobody interferes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
     pub(super) stop: Option<(usize, Mode)>,
@@ -37,11 +37,11 @@ pub(super) struct Pull {
 
 /// How many seams lie between a pull and what follows it.
 const LATER: usize = 3;
-/// How many seams a disk stays full for: longer than the first tries to write again.
+/// For how many seams a disk stays full: longer than the first retries take.
 const FULL_FOR: usize = 12;
 
 #[derive(Default)]
-struct State {
+struct Observed {
     on: bool,
     count: usize,
     trace: Vec<&'static str>,
@@ -53,7 +53,7 @@ struct State {
     journal: Option<TestJournal>,
     pull: Option<Pull>,
     harder: Option<Reply>,
-    /// The request was said to be durable.
+    /// Whether the request was said to be durable.
     recorded: bool,
     panic_is_due: bool,
     violations: Vec<String>,
@@ -62,9 +62,9 @@ struct State {
 /// Counts seams, and steps in at one of them.
 pub(super) struct Director {
     plan: Plan,
-    /// Told when the caller is to be gone.
+    /// Notified when the caller must go away.
     pub(super) curtain: Notify,
-    state: Mutex<State>,
+    state: Mutex<Observed>,
 }
 
 /// What to do at a seam.
@@ -77,7 +77,7 @@ enum Action {
 
 impl Director {
     pub(super) fn new(plan: Plan) -> Self {
-        let state = State { on: true, ..State::default() };
+        let state = Observed { on: true, ..Observed::default() };
         Self { plan, curtain: Notify::new(), state: Mutex::new(state) }
     }
 
@@ -125,7 +125,7 @@ impl Director {
         self.state.lock().on = false;
     }
 
-    /// Begins it again.
+    /// Resumes the counting.
     pub(super) fn on(&self) {
         self.state.lock().on = true;
     }
@@ -147,7 +147,7 @@ impl Director {
         self.state.lock().recorded
     }
 
-    /// A promise was broken in front of a script.
+    /// Reports a broken promise that a script saw.
     pub(super) fn broken(&self, text: &str) {
         self.state.lock().violations.push(text.to_owned());
     }
@@ -177,7 +177,7 @@ impl Director {
     }
 
     /// P10 at the seam: nothing is shown that is not durable.
-    fn look(&self, state: &mut State) {
+    fn look(&self, state: &mut Observed) {
         let Some(journal) = state.journal.clone() else { return };
         for run in &state.runs {
             let (shown, durable) = (run.seq(), journal.facts(run.id()));
@@ -185,13 +185,13 @@ impl Director {
                 state.violations.push(format!("P10: event {shown} is shown and only {durable} are durable"));
             }
         }
-        self.look_at_seat(state, &journal);
+        self.look_at_session(state, &journal);
         self.look_at_end(state, &journal);
         self.look_at_record(state, &journal);
     }
 
     /// P8 at the seam: the session is free only when the outcome is durable.
-    fn look_at_seat(&self, state: &mut State, journal: &TestJournal) {
+    fn look_at_session(&self, state: &mut Observed, journal: &TestJournal) {
         let ([run], [agent]) = (state.runs.as_slice(), state.agents.as_slice()) else { return };
         if agent.current().is_none() && !self.has_settled(run, journal) {
             state.violations.push("P8: the session is free before the outcome is durable".to_owned());
@@ -199,7 +199,7 @@ impl Director {
     }
 
     /// P7 at the seam: nothing is said to have settled before that is durable.
-    fn look_at_end(&self, state: &mut State, journal: &TestJournal) {
+    fn look_at_end(&self, state: &mut Observed, journal: &TestJournal) {
         for run in &state.runs {
             if run.try_outcome().is_some() && !self.has_settled(run, journal) {
                 state.violations.push("P7: a run is said to have settled before that is durable".to_owned());
@@ -215,7 +215,7 @@ impl Director {
     }
 
     /// P10 at the seam: a request is said to be recorded only when it is durable.
-    fn look_at_record(&self, state: &mut State, journal: &TestJournal) {
+    fn look_at_record(&self, state: &mut Observed, journal: &TestJournal) {
         let Some(pull) = &state.pull else { return };
         let is_new = matches!(pull.reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened);
         let said = {
@@ -286,7 +286,7 @@ impl Director {
         }
     }
 
-    /// There is room on the disk again.
+    /// Makes room on the disk again.
     pub(super) fn make_room(&self) {
         let journal = self.state.lock().journal.clone();
         if let Some(journal) = journal {
@@ -331,15 +331,15 @@ impl Probe for Director {
     }
 }
 
-/// How many seams lie between what happens first in a mode and what follows it.
+/// How many seams lie between the first thing that happens in a mode and what follows it.
 fn later(mode: Mode) -> usize {
     if mode.fills_the_disk() { FULL_FOR } else { LATER }
 }
 
-/// Whether it is the record of a request that the explorer made.
+/// Whether this records a request of the explorer.
 pub(super) fn is_explorers(event: &Event) -> bool {
     matches!(event, Event::CancelRequested { request, .. } if request.by.as_deref() == Some(EXPLORER))
 }
 
-/// Who pulls, in the receipts.
+/// Who pulled, as receipts name it.
 const EXPLORER: &str = "explorer";

@@ -1,4 +1,4 @@
-//! Plays a script once, with the director's interference, and judges what is left.
+//! Plays a script once, with the director's interference, and judges the result.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,7 +19,7 @@ use super::alone::left_alone;
 use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
-use super::world::{Seen, World, is_earlier, next_agent, runtime};
+use super::world::{ReaderLog, World, is_earlier, next_agent, runtime};
 use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, records_of, streamed};
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
@@ -28,12 +28,12 @@ use crate::wire;
 
 /// Longer than any script takes, in virtual time.
 const FOR_EVER: Duration = Duration::from_secs(3600);
-/// How long the driver waits for a tool to be dropped, and a little.
+/// How long the driver waits for a tool to be dropped, plus a little.
 const REAP: Duration = Duration::from_millis(102);
-/// How much streamed text a crash may lose.
+/// How much streamed text a crash may lose, by time.
 const MAY_BE_LOST: Duration = Duration::from_millis(50);
 
-/// What came of playing a script.
+/// The result of playing a script.
 #[derive(Default)]
 pub(super) struct Played {
     pub(super) trace: Vec<&'static str>,
@@ -44,17 +44,15 @@ pub(super) struct Played {
 pub(super) fn play(script: &Script, plan: Plan) -> Played {
     let mode = plan.stop.map(|(_, mode)| mode);
     let (world, died_at, mut violations) = on_one_thread(perform(script, plan));
-    let mut played = Played { trace: world.director.trace(), ..Played::default() };
     violations.extend(world.director.take_violations());
     violations.extend(unplanned_panics().into_iter().map(|text| format!("P6: something panicked: {text}")));
-    let stage = if mode.is_some_and(Mode::is_crash) {
+    let mut played = if mode.is_some_and(Mode::is_crash) {
         on_one_thread(after_crash(script, &world, died_at))
     } else {
         on_one_thread(after_all(script, &world, mode))
     };
-    violations.extend(stage.violations);
-    played.endings = stage.endings;
-    played.violations = violations;
+    played.trace = world.director.trace();
+    played.violations.splice(0..0, violations);
     played
 }
 
@@ -86,13 +84,13 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
         violations.extend(come_to_rest(&world, mode).await);
     }
     if mode.is_some_and(Mode::fills_the_disk) {
-        // It may have been filled when all was over.
+        // The disk may have been filled after everything was over.
         world.director.make_room();
     }
     (world, died_at, violations)
 }
 
-/// Waits until nothing runs. A run that nobody is left to approve waits for ever, and is stopped by the runtime.
+/// Waits until nothing runs. A run that nobody is left to approve waits forever, so the runtime stops it.
 async fn come_to_rest(world: &World, mode: Option<Mode>) -> Option<String> {
     if timeout(FOR_EVER, world.runtime.idle()).await.is_ok() {
         return None;
@@ -103,16 +101,9 @@ async fn come_to_rest(world: &World, mode: Option<Mode>) -> Option<String> {
     Some(format!("P12: {} tasks never ended", world.runtime.tasks()))
 }
 
-/// What the stage looks like when all is over.
-#[derive(Default)]
-struct Stage {
-    endings: Vec<Option<Arc<Ending>>>,
-    violations: Vec<String>,
-}
-
-async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage {
-    let mut stage = Stage::default();
-    let broken = &mut stage.violations;
+async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played {
+    let mut played = Played::default();
+    let broken = &mut played.violations;
     let journal = world.journal.durable();
     world.director.off();
     if world.director.open_answers() > 0 {
@@ -130,10 +121,10 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_last_words(&stored).into_iter().map(|text| format!("{run}: {text}")));
-        // A full disk takes no instant, and that is told as unknown.
+        // A full disk cannot store the instant, which is then reported as unknown.
         let is_full = mode.is_some_and(Mode::fills_the_disk);
         if stored.end().is_some() && stored.settled_at.is_none() && !is_full {
-            broken.push(format!("P7: {run}: nobody has kept when it settled"));
+            broken.push(format!("P7: {run}: when it settled is not on record"));
         }
         if !mode.is_some_and(Mode::fills_the_disk) {
             broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
@@ -146,14 +137,14 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
             broken.extend(check_recorded(&pull.reply).await);
             broken.extend(check_requests(world, &pull, &stored));
         }
-        stage.endings.push(ending);
+        played.endings.push(ending);
     }
     broken.extend(world.witness.check(&journal, is_earlier));
     broken.extend(world.witness.check_addenda(&journal));
     broken.extend(check_readers(world, &journal).await);
     broken.extend(check_tools(world, &journal, mode));
     broken.extend(go_on(&world.runtime).await);
-    stage
+    played
 }
 
 /// P1: after a pull that cuts has returned, no piece, no tool, no model call; after `after_turn` no model call.
@@ -215,7 +206,7 @@ fn check_ending(
             let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
             Some(ending) == expected || by_itself
         }
-        // Lost is only what an earlier process had left.
+        // Only what an earlier process left can be lost.
         (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook | Mode::DiskFull), _) => {
             !matches!(ending, Ending::Lost) || Some(ending) == expected
         }
@@ -225,7 +216,7 @@ fn check_ending(
         .then(|| format!("P6: the reply was {:?}, and the run ended {ending:?}", pull.map(|pull| pull.reply.kind())))
 }
 
-/// P7: every request of the explorer's that was said to have changed something is on record, and no other.
+/// P7: every explorer's request that was said to have changed something is on record, and no other.
 fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String> {
     let harder = world.director.harder();
     let replies = std::iter::once(&pull.reply).chain(harder.as_ref());
@@ -235,7 +226,7 @@ fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String>
         Entry::Lump(_) => false,
     });
     let on_record = on_record.count();
-    (said != on_record).then(|| format!("P7: {said} requests were said to be taken, {on_record} are on record"))
+    (said != on_record).then(|| format!("P7: {said} requests were said to be accepted, {on_record} are on record"))
 }
 
 /// P10: a request that was accepted is on record in the end.
@@ -251,7 +242,7 @@ fn ending(stored: &Stored) -> Option<Arc<Ending>> {
     Progress::fold(&stored.entries).ok().and_then(|progress| progress.ending().cloned())
 }
 
-/// P3: what readers saw live is what the journal tells, and what is stored.
+/// P3: what readers saw live is what the journal shows, and what is stored.
 async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
     let mut broken = Vec::new();
     for run in journal.run_ids() {
@@ -270,21 +261,20 @@ async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
     broken
 }
 
-/// A reader that read to the end has seen exactly what the journal tells; one that left early, the beginning of it.
-fn compare(seen: &Seen, told: &[FeedItem]) -> Option<String> {
+/// A reader that read to the end has seen exactly what the journal shows; one that left early has seen the beginning of it.
+fn compare(seen: &ReaderLog, told: &[FeedItem]) -> Option<String> {
     let seen: Vec<FeedItem> = seen.items.iter().map(|(_, item)| item.clone()).collect();
     let (facts_seen, facts_told) = (facts(&seen), facts(told));
     if !facts_told.starts_with(&facts_seen) {
-        return Some(format!("P3: a reader saw {} events that the journal tells otherwise", facts_seen.len()));
+        return Some(format!("P3: a reader saw {} events that differ from the journal", facts_seen.len()));
     }
     let told = streamed(told);
     let differs = streamed(&seen).into_iter().find(|(after, text)| {
         let stored = told.get(after).map_or("", String::as_str);
         !stored.starts_with(text.as_str())
     });
-    differs.map(|(after, text)| {
-        format!("P3: behind event {after} a reader saw {text:?}, stored is {:?}", told.get(&after))
-    })
+    differs
+        .map(|(after, text)| format!("P3: after event {after} a reader saw {text:?}, stored is {:?}", told.get(&after)))
 }
 
 fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
@@ -310,29 +300,29 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
                     _ => None,
                 });
                 let is_late =
-                    |learnt: &Learnt| matches!(learnt, Learnt::LateResult { call: late, .. } if *late == call);
+                    |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if *late == call);
                 let late = stored.iter().flat_map(|run| &run.addenda).any(|addendum| is_late(&addendum.what));
                 if !late && !kept.into_iter().any(|kept| kept.contains(&text)) {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
                 }
             }
             // What a process that died had left elsewhere is on record as `unknown`.
-            Deed::LeftElsewhere { call } if mode.is_none_or(|mode| !mode.is_crash()) => {
+            Deed::LeftElsewhere(call) if mode.is_none_or(|mode| !mode.is_crash()) => {
                 if !stored.iter().any(|run| is_named_as_leaked(run, &call)) {
                     broken.push(format!("P5: {call} was not seen to end, and no receipt names it"));
                 }
             }
             Deed::Started { .. }
-            | Deed::LeftElsewhere { .. }
+            | Deed::LeftElsewhere(_)
             | Deed::Shown { .. }
-            | Deed::Gone { .. }
-            | Deed::Spawned { .. }
-            | Deed::Died { .. } => {}
+            | Deed::Gone(_)
+            | Deed::Spawned(_)
+            | Deed::Died(_) => {}
         }
     }
     for run in &stored {
         broken.extend(finished(run, ToolEnd::Detached).filter_map(|call| check_detached(run, call)));
-        // A driver that is gone shows no more of what its tools say.
+        // A driver that is gone does not show what its tools say.
         if mode.is_none_or(|mode| !mode.is_drivers_panic() && !mode.fills_the_disk()) {
             broken.extend(finished(run, ToolEnd::Finished).filter_map(|call| check_output(world, run, call)));
         }
@@ -367,7 +357,7 @@ fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
         .collect();
     // It panics where the explorer says so.
     let is_own = matches!(ends[..], [ResultStatus::Ok | ResultStatus::Error]);
-    (!is_own).then(|| format!("P5: tool {call} was to outlive its run, and its own end is {ends:?}"))
+    (!is_own).then(|| format!("P5: tool {call} should outlive its run, and its own end is {ends:?}"))
 }
 
 /// P3: all that a tool has shown of its work before it finished is stored.
@@ -409,16 +399,16 @@ async fn go_on(runtime: &Runtime) -> Vec<String> {
 }
 
 /// P10: a new process recovers the journal of the dead one.
-async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage {
-    let mut stage = Stage::default();
-    let broken = &mut stage.violations;
+async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played {
+    let mut played = Played::default();
+    let broken = &mut played.violations;
     let journal = TestJournal::new(world.journal.durable(), None);
     let next = runtime(&journal, None, script.observers(&world.witness), 2);
     let mut requests = requested(&journal.durable());
     requests.extend(left_alone(&journal.durable()).await);
     let died_with = last_facts(&journal.durable());
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
-    // At every second point the agent that a waiting run needs is not there.
+    // At every second point the agent that a waiting run needs is missing.
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
     let model = ScriptedModel::new(vec![going_on; requests.len() + durable_runs(&journal)]);
     let agent = (!is_parked).then(|| next_agent(&next, &model));
@@ -426,7 +416,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
         Ok(recovered) => recovered,
         Err(error) => {
             broken.push(format!("P10: recovery failed: {error}"));
-            return stage;
+            return played;
         }
     };
     let told = world.director.pull().filter(|_| world.director.said_recorded());
@@ -443,7 +433,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     }
     drop(agent);
     let durable = journal.durable();
-    // What had become durable in the last moment was shown to nobody.
+    // What became durable at the last moment was shown to nobody.
     let left = |run: &RunId, record: &Record| died_with.get(run).is_some_and(|&last| record.seq <= last);
     broken.extend(world.witness.check(&durable, left));
     for run in durable.run_ids() {
@@ -452,17 +442,17 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     }
     let readers = world.seen.lock().clone();
     for seen in &readers {
-        // On a slow disk showing waits, so that what is lost was shown within that time, whenever the process dies.
+        // On a slow disk showing waits, so whatever is lost was shown within that time, whenever the process dies.
         let last_shown = seen.items.last().map_or(died_at, |(at, _)| *at);
         let up_to = if script.disk.is_some() { last_shown } else { died_at };
         broken.extend(compare_after_crash(&next, seen, up_to).await);
     }
     if !recovered.is_empty() && world.tools.started() > 0 {
-        // Recovery starts nothing: the tools' own log would tell.
+        // Recovery starts nothing: the tools' own log would show it.
         broken.extend(check_no_rerun(world));
     }
     broken.extend(go_on(&next).await);
-    stage
+    played
 }
 
 /// P10: a run that was waiting lives on with the agent of its name; without one it can be cancelled.
@@ -506,8 +496,8 @@ fn requested(journal: &MemoryJournal) -> Vec<RunId> {
     runs.filter(|run| journal.stored(run).is_some_and(|stored| stored.entries.iter().any(is_request))).collect()
 }
 
-/// All that a reader had seen is there, but the last 50 ms before this instant of what streamed.
-async fn compare_after_crash(runtime: &Runtime, seen: &Seen, up_to: Instant) -> Option<String> {
+/// Everything that a reader had seen is there, except for what streamed in the last 50 ms before this instant.
+async fn compare_after_crash(runtime: &Runtime, seen: &ReaderLog, up_to: Instant) -> Option<String> {
     let run = RunId::new(&seen.run).ok()?;
     let Ok(Some(mut feed)) = runtime.feed(&run, Cursor::default()).await else {
         return Some(format!("P10: run {run} was seen and is gone"));
@@ -517,7 +507,7 @@ async fn compare_after_crash(runtime: &Runtime, seen: &Seen, up_to: Instant) -> 
         FeedItem::Fact(_) => true,
         FeedItem::Delta(_) | FeedItem::TextLost { .. } => *at + MAY_BE_LOST <= up_to,
     });
-    let kept = Seen { run: Arc::clone(&seen.run), items: old.cloned().collect() };
+    let kept = ReaderLog { run: Arc::clone(&seen.run), items: old.cloned().collect() };
     compare(&kept, &told).map(|text| format!("{run}: after the crash: {text}"))
 }
 

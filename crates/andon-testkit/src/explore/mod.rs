@@ -1,10 +1,10 @@
 //! The explorer: stops a run at every point.
 //!
-//! It runs a script once, under a paused clock on one thread, and counts every poll and every seam. Then it runs the
-//! script again for each of them and stops it exactly there, in each [`Mode`]. It looks at the promises at every seam and
-//! at the end, and then goes on with the session.
+//! It runs a script once, under a paused clock on one thread, and counts every poll and every seam. Then it runs the script again
+//! for each of them and stops it exactly there, in each [`Mode`]. It checks the promises at every seam and at the end, and then
+//! continues the session.
 //!
-//! What it cannot see is threads; those have tests of their own.
+//! It cannot see threads; those have tests of their own.
 
 mod alone;
 mod director;
@@ -44,7 +44,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Who is told of what happens in one of its processes.
+    /// The observers of one of its processes.
     fn observers(&self, witness: &Witness) -> Vec<Arc<dyn Observer>> {
         let witness: Arc<dyn Observer> = Arc::new(witness.clone());
         std::iter::once(witness).chain(self.observer.map(|make| make())).collect()

@@ -5,14 +5,14 @@ use std::sync::Once;
 
 use crate::tools::ON_PURPOSE;
 
-/// What a panic says that the explorer planted.
+/// The message of a panic that the explorer planted.
 pub(super) const PLANTED: &str = "a panic that the explorer planted";
 
 std::thread_local! {
     static UNPLANNED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Panics on this thread that nobody planted, since this was last asked.
+/// Panics on this thread that nobody planted, since the last call.
 pub(super) fn unplanned_panics() -> Vec<String> {
     UNPLANNED.with_borrow_mut(std::mem::take)
 }
@@ -42,7 +42,7 @@ std::thread_local! {
     static EXPLORING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// This thread explores no more.
+/// Ends the exploring on this thread.
 pub(super) fn unwatch_panics() {
     EXPLORING.set(false);
 }

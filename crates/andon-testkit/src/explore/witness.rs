@@ -1,4 +1,4 @@
-//! The witness: an observer of every runtime of a world, and what it was told against what is on record.
+//! The witness: an observer of every runtime of a world. What it was told is compared with what is on record.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use andon_runtime::core::event::{Addendum, Record};
 use andon_runtime::{MemoryJournal, Observer, RunId, Seen, SeenLater};
 use parking_lot::Mutex;
 
-/// What was told of runs, in order.
+/// What was told about runs, in order.
 type Told<T> = Arc<Mutex<Vec<(RunId, T)>>>;
 
 /// Writes down what it is told. Clones are the same witness.
 #[derive(Clone, Default)]
 pub(super) struct Witness {
     told: Told<Arc<Record>>,
-    learnt: Told<Addendum>,
+    learned: Told<Addendum>,
     broken: Arc<Mutex<Vec<String>>>,
 }
 
@@ -27,14 +27,14 @@ impl Observer for Witness {
         self.told.lock().push((seen.run.clone(), Arc::clone(seen.record)));
     }
 
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        self.learnt.lock().push((learnt.run.clone(), learnt.addendum.clone()));
+    fn addendum(&self, learned: &SeenLater<'_>) {
+        self.learned.lock().push((learned.run.clone(), learned.addendum.clone()));
     }
 }
 
 impl Witness {
-    /// Each fact that is on record was told once, in order. What a process wrote in whose last moment nobody was told, and what
-    /// one without a witness wrote, is `excused`.
+    /// Each fact that is on record was told once, in order. `excused` are the facts that a process wrote at its last moment, when
+    /// nobody was told, and those of a process without a witness.
     pub(super) fn check(&self, journal: &MemoryJournal, excused: impl Fn(&RunId, &Record) -> bool) -> Vec<String> {
         let mut broken = std::mem::take(&mut *self.broken.lock());
         for run in journal.run_ids() {
@@ -46,7 +46,7 @@ impl Witness {
                     broken.push(format!("{run}: no observer was told of event {} in its turn", record.seq));
                 }
             }
-            broken.extend(told.map(|extra| format!("{run}: an observer was told of event {} as well", extra.seq)));
+            broken.extend(told.map(|extra| format!("{run}: an observer was also told of event {}", extra.seq)));
         }
         broken
     }
@@ -56,7 +56,7 @@ impl Witness {
         let runs = journal.run_ids().into_iter().filter_map(|run| {
             let stored = journal.stored(&run)?.addenda;
             let told: Vec<Addendum> =
-                self.learnt.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
+                self.learned.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
             (told != stored).then(|| format!("{run}: {} addenda are on record, {} were told", stored.len(), told.len()))
         });
         runs.collect()

@@ -33,12 +33,12 @@ pub struct World {
     pub(super) witness: Witness,
     /// What the tools really did.
     pub tools: ToolLog,
-    pub(super) seen: Arc<Mutex<Vec<Seen>>>,
+    pub(super) seen: Arc<Mutex<Vec<ReaderLog>>>,
 }
 
 /// What a reader of one run has seen, and when.
 #[derive(Clone)]
-pub(super) struct Seen {
+pub(super) struct ReaderLog {
     pub(super) run: Arc<str>,
     pub(super) items: Vec<(Instant, FeedItem)>,
 }
@@ -57,14 +57,14 @@ impl World {
         Self { director, journal, runtime, witness, tools, seen: Arc::default() }
     }
 
-    /// A model that plays these answers, and is a seam itself.
+    /// A model that plays these answers, and whose every poll is a seam.
     pub fn model(&self, answers: impl IntoIterator<Item = Vec<Act>>) -> ScriptedModel {
         let model = ScriptedModel::probed(answers, Arc::clone(&self.director) as Arc<dyn Probe>);
         self.director.add_model(&model);
         model
     }
 
-    /// An agent in this world, yet to be built.
+    /// A builder for an agent in this world.
     pub fn agent(&self, model: &ScriptedModel) -> AgentBuilder {
         Agent::builder().name(AGENT).model(model.clone()).runtime(&self.runtime)
     }
@@ -106,12 +106,12 @@ impl World {
         self.director.on();
     }
 
-    /// Takes up what an earlier process left; gives the runs that live on, which the director may stop.
+    /// Recovers what an earlier process left, and returns the runs that live on, which the director may stop.
     pub async fn recover(&self) -> Vec<Arc<Run>> {
         let mut runs = Vec::new();
         let mut recovered = self.runtime.recover().await;
         while matches!(recovered, Err(JournalError::Storage(_))) {
-            // What could not be taken up is taken up when there is room.
+            // What could not be recovered is recovered once there is room.
             tokio::time::sleep(Duration::from_millis(1)).await;
             recovered = self.runtime.recover().await;
         }
@@ -123,7 +123,7 @@ impl World {
         runs
     }
 
-    /// A promise was broken in front of the script.
+    /// Reports a broken promise that the script saw.
     pub fn broken(&self, text: &str) {
         self.director.broken(text);
     }
@@ -133,7 +133,7 @@ impl World {
         self.follow_until(run, |_| false).await;
     }
 
-    /// Reads a run's feed until an item is the one, or to its end; says whether it was found.
+    /// Reads a run's feed until an item matches, or to its end. Returns whether one matched.
     pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
         let mut feed = run.feed_from(self.place(run));
         while let Some(item) = feed.next().await {
@@ -152,7 +152,7 @@ impl World {
         items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
     }
 
-    /// Somebody who reads the run's feed elsewhere was shown this.
+    /// Notes what another reader of the run's feed was shown.
     pub fn saw(&self, run: &Run, item: FeedItem) {
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
         if is_end && self.tools.processes() > 0 {
@@ -162,7 +162,7 @@ impl World {
         let now = Instant::now();
         match seen.iter_mut().find(|seen| &*seen.run == run.id().as_str()) {
             Some(seen) => seen.items.push((now, item)),
-            None => seen.push(Seen { run: run.id().as_str().into(), items: vec![(now, item)] }),
+            None => seen.push(ReaderLog { run: run.id().as_str().into(), items: vec![(now, item)] }),
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A stream is counted as open from the moment that its request is whole until its story has a [`Closed`].
-//! 2. The count goes down before the story is closed, so whoever has waited for the story sees the count.
-//! 3. A record that is dropped without an ending was ended by the server.
+//! 1. A stream counts as open from the moment that its request is whole until its exchange has a [`Closed`].
+//! 2. The count goes down before the exchange is closed, so a test that has waited for that sees the count.
+//! 3. An exchange whose recorder is dropped without an ending was ended by the server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::dialect::Frame;
 use super::http2::MANY;
 use super::request::Request;
 use super::script::Script;
-use super::seen::{Closed, ClosedHow, Progress, Seen, Story};
+use super::seen::{Closed, ClosedHow, Exchange, Progress, Seen};
 
 /// Scripts for one pattern of paths, or for all other paths.
 #[derive(Debug, Default)]
@@ -41,10 +41,10 @@ struct Counts {
 pub(super) struct Board {
     queues: Mutex<Vec<Queue>>,
     seen: Mutex<Vec<Seen>>,
-    /// How many there are in `seen`.
+    /// The length of `seen`.
     came: watch::Sender<usize>,
     counts: watch::Sender<Counts>,
-    /// How many streams a connection of HTTP/2 may have at once.
+    /// How many streams an HTTP/2 connection may have at once.
     max_streams: AtomicU32,
 }
 
@@ -133,7 +133,7 @@ impl Board {
         let _ = self.counts.subscribe().wait_for(|counts| counts.connections == 0).await;
     }
 
-    /// A connection has come.
+    /// Counts a new connection.
     pub(super) fn connect(self: &Arc<Self>) -> Connection {
         let mut number = 0;
         self.counts.send_modify(|counts| {
@@ -158,16 +158,16 @@ impl Connection {
         self.board.max_streams.load(Ordering::Relaxed)
     }
 
-    /// A request is whole: it is on record from here on, and this is what it gets.
-    pub(super) fn begin(&self, request: Request) -> (Record, Script) {
+    /// A request is whole: puts it on record, and returns the script for it.
+    pub(super) fn begin(&self, request: Request) -> (Recorder, Script) {
         let script = self.board.script(&request);
         self.board.counts.send_modify(|counts| counts.streams += 1);
         let progress = watch::Sender::new(Progress::default());
         let mut all = self.board.seen.lock();
-        let seen = Seen(Arc::new(Story { request, number: all.len(), connection: self.number, progress }));
+        let seen = Seen(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
         all.push(seen.clone());
         self.board.came.send_replace(all.len());
-        (Record { seen, board: Arc::clone(&self.board), open: true }, script)
+        (Recorder { seen, board: Arc::clone(&self.board), open: true }, script)
     }
 }
 
@@ -177,15 +177,15 @@ impl Drop for Connection {
     }
 }
 
-/// The server's pen in one story.
-pub(super) struct Record {
+/// Writes down one exchange, for the server.
+pub(super) struct Recorder {
     seen: Seen,
     board: Arc<Board>,
     /// Whether it has no ending yet.
     open: bool,
 }
 
-impl Record {
+impl Recorder {
     /// A step was reached.
     pub(super) fn reached(&self, step: &str) {
         self.write(|progress| progress.reached.push(step.to_owned()));
@@ -231,7 +231,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for Recorder {
     fn drop(&mut self) {
         self.end(ClosedHow::ByServer);
     }

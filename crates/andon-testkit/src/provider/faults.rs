@@ -1,11 +1,11 @@
-//! Refusals and wrong answers, in each provider's own form.
+//! Refusals and wrong answers, in each provider's own format.
 
 use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::script::Script;
 
-/// Why a provider refuses a request, or gives a stream up.
+/// Why a provider refuses a request or gives up a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// 400.
@@ -14,7 +14,7 @@ pub enum Refusal {
     WrongKey,
     /// 404.
     UnknownModel,
-    /// 413: 400 at OpenAI, Google and Ollama, as they do it.
+    /// 413; 400 at OpenAI, Google and Ollama.
     TooLong,
     /// 429, with `retry-after` and the provider's rate-limit headers.
     RateLimited,
@@ -101,7 +101,7 @@ impl Refusal {
 }
 
 impl Script {
-    /// A refusal in the provider's own form. A rate limit says to try again after 7 seconds; set the header for others.
+    /// A refusal in the provider's own format. A rate limit says to try again after 7 seconds; set the header for another time.
     pub fn refuse(dialect: Dialect, refusal: Refusal) -> Self {
         let mut script = Self::json(refusal.status(dialect), &error(dialect, refusal));
         if refusal == Refusal::RateLimited {
@@ -112,7 +112,7 @@ impl Script {
         script
     }
 
-    /// The page that a proxy gives when it cannot reach what is behind it.
+    /// The page that a proxy shows when it cannot reach its upstream.
     pub fn html_page(status: u16) -> Self {
         let page = "<!DOCTYPE html>\n<html><head><title>Bad gateway</title></head>\n<body><h1>The origin is down</h1>\
                     <p>Try again in a few minutes.</p></body></html>\n";
@@ -120,7 +120,7 @@ impl Script {
     }
 }
 
-/// The document of a refusal. Google adds when to try again, which others say in a header.
+/// The body of a refusal. Google says here when to try again, the others in a header.
 fn error(dialect: Dialect, refusal: Refusal) -> Value {
     let mut body = dialect.error_body(refusal);
     if let (Dialect::Gemini, Refusal::RateLimited, Some(error)) = (dialect, refusal, body.get_mut("error")) {

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 pub struct Gate(Arc<watch::Sender<bool>>);
 
 impl Gate {
-    /// A closed one.
+    /// A closed gate.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }

@@ -1,4 +1,4 @@
-//! The endpoints beside the stream: counting tokens, and looking an answer up afterwards.
+//! The endpoints beside the stream: counting tokens, and looking up an answer afterwards.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::reply::Tokens;
 use super::script::Script;
 use super::{BadProvider, Refusal};
 
-/// What OpenRouter tells of an answer afterwards.
+/// What OpenRouter says about an answer afterwards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
     /// The answer's id.
@@ -67,7 +67,7 @@ impl BadProvider {
     }
 }
 
-/// Where OpenRouter is asked.
+/// OpenRouter's endpoint for looking up an answer.
 const GENERATION: &str = "*/generation";
 
 fn record(generation: &Generation) -> serde_json::Value {
@@ -83,7 +83,7 @@ fn record(generation: &Generation) -> serde_json::Value {
         "provider_name": "Bad",
         "finish_reason": finish,
         "native_finish_reason": finish,
-        // What it would be with one tokenizer for all models; the native figures are those that are billed.
+        // The count of one tokenizer for all models; the native figures are the ones that are billed.
         "tokens_prompt": tokens.prompt() + 3,
         "tokens_completion": tokens.output + 1,
         "native_tokens_prompt": tokens.prompt(),

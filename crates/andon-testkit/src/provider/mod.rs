@@ -1,17 +1,17 @@
 //! The bad provider: a real server that speaks each provider's stream format and misbehaves on command.
 //!
-//! A [`BadProvider`] listens on a port of this machine, over HTTP/1.1 or over HTTP/2 in clear text with prior knowledge.
-//! Each request takes the next [`Script`]: a status, headers, and then steps that send frames, dribble, stall, flood, cut or
-//! reset. [`Dialect`] writes the frames of a [`Reply`] as that provider really sends them. What was asked, what had been
-//! sent and when the connection or stream was closed is told by [`Seen`], so a test waits for a state and never for a while.
+//! A [`BadProvider`] listens on a port of this machine, over HTTP/1.1 or over HTTP/2 in clear text with prior knowledge. Each
+//! request takes the next [`Script`]: a status, headers, and then steps that send frames, dribble, stall, flood, cut or reset.
+//! [`Dialect`] writes the frames of a [`Reply`] as that provider really sends them. [`Seen`] says what was asked, what was sent,
+//! and when the connection or stream was closed, so a test waits for a state and never for a while.
 //!
 //! # Invariants
 //!
-//! 1. The client's going away is seen in every step, also while nothing is being sent: the server always reads.
-//! 2. A request is [`Seen`] once it is whole, and gets exactly one [`Closed`], also if the provider itself is dropped.
+//! 1. The server notices in every step that the client went away, even while nothing is being sent: it always reads.
+//! 2. A request is [`Seen`] once it is whole, and gets exactly one [`Closed`], even if the provider itself is dropped.
 //! 3. By the time that [`Seen::closed`] returns, [`BadProvider::open_streams`] no longer counts that request.
 //! 4. Nothing outlives the provider: dropping it ends every task and closes every socket.
-//! 5. What counts as sent has been written to the socket, and a cut or a reset comes behind it, never before.
+//! 5. What counts as sent has been written to the socket, and a cut or a reset comes after it, never before.
 
 mod board;
 mod dialect;
@@ -64,12 +64,12 @@ impl Protocol {
 pub struct BadProvider {
     board: Arc<Board>,
     address: SocketAddr,
-    /// Dropping it is what tells the server to end.
+    /// Dropping it tells the server to end.
     _alive: oneshot::Sender<()>,
 }
 
 impl BadProvider {
-    /// Starts one on the current runtime, of either kind.
+    /// Starts a provider on the current runtime.
     ///
     /// Not for a paused clock: a runtime that waits for a socket looks idle, and time jumps.
     ///
@@ -81,12 +81,12 @@ impl BadProvider {
         let listener = TcpListener::bind(ANY_PORT).await.expect("a port of this machine can be listened on");
         let address = listener.local_addr().expect("a listener has an address");
         let (provider, server) = Self::parts(address, protocol);
-        #[expect(clippy::disallowed_methods, reason = "the provider is no part of the runtime under test")]
+        #[expect(clippy::disallowed_methods, reason = "the provider is not part of the runtime under test")]
         tokio::spawn(server.serve(listener));
         provider
     }
 
-    /// Starts one on a thread and a runtime of its own, so that closing times are not those of a busy client.
+    /// Starts a provider on a thread and a runtime of its own, so that a busy client does not distort closing times.
     ///
     /// # Panics
     ///
@@ -111,12 +111,12 @@ impl BadProvider {
         provider
     }
 
-    /// Where it is: `http://127.0.0.1:PORT`, without a slash at the end.
+    /// Its address as a URL: `http://127.0.0.1:PORT`, without a slash at the end.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Its address, for whoever connects by hand.
+    /// Its address, for connecting by hand.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -133,7 +133,7 @@ impl BadProvider {
 
     /// Adds a script for requests to a path. They never take from the common queue.
     ///
-    /// The pattern is held against the path without its query; `*` stands for any characters, also none.
+    /// The pattern is matched against the path without its query; `*` stands for any characters, or none.
     pub fn answer_at(&self, pattern: &str, script: Script) {
         self.board.queue(Some(pattern), script);
     }
@@ -143,8 +143,8 @@ impl BadProvider {
         self.board.repeat(Some(pattern), script);
     }
 
-    /// How many streams a connection of HTTP/2 may have at once, for connections that come from now on. The client is told so
-    /// and has to wait with more. Unless it is set, a test may open as many as it likes.
+    /// How many streams an HTTP/2 connection may have at once, for new connections. The client is told, and must wait before it
+    /// opens more. By default there is no limit that a test would reach.
     pub fn limit_streams(&self, most: u32) {
         self.board.limit_streams(most);
     }
@@ -235,7 +235,7 @@ impl Server {
 
 async fn serve_connection(socket: TcpStream, protocol: Protocol, board: Arc<Board>) {
     let connection = Arc::new(board.connect());
-    // Without it small writes would wait for each other. If it cannot be set they only come later.
+    // Without it, small writes would wait for each other. If it cannot be set, they only come later.
     let _ = socket.set_nodelay(true);
     match protocol {
         Protocol::Http1 => http1::serve(socket, &connection).await,

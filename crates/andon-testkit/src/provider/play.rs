@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::board::Record;
+use super::board::Recorder;
 use super::dialect::Frame;
 use super::script::{Break, Script, Step};
 use super::seen::Hangup;
@@ -27,12 +27,12 @@ pub(super) trait Wire: Send {
     fn hung_up(&mut self) -> impl Future<Output = Hangup> + Send;
 }
 
-/// How a script came to its end.
+/// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// All was sent.
+    /// Everything was sent.
     Whole,
-    /// The script wants it broken off, which is left to the caller.
+    /// The script breaks it off, which the caller must do.
     Broken(Break),
     /// The client went away.
     HungUp(Hangup),
@@ -43,7 +43,7 @@ pub(super) enum Ending {
 /// # Cancel safety
 ///
 /// Not cancel safe: dropping it leaves an answer half sent.
-pub(super) async fn play(script: &Script, wire: &mut impl Wire, record: &Record) -> Ending {
+pub(super) async fn play(script: &Script, wire: &mut impl Wire, record: &Recorder) -> Ending {
     match perform(script, wire, record).await {
         Ok(()) => Ending::Whole,
         Err(ending) => ending,
@@ -56,7 +56,7 @@ impl From<Hangup> for Ending {
     }
 }
 
-async fn perform(script: &Script, wire: &mut impl Wire, record: &Record) -> Result<(), Ending> {
+async fn perform(script: &Script, wire: &mut impl Wire, record: &Recorder) -> Result<(), Ending> {
     for step in &script.before {
         take(step, wire, record).await?;
     }
@@ -73,7 +73,7 @@ async fn perform(script: &Script, wire: &mut impl Wire, record: &Record) -> Resu
     Ok(())
 }
 
-async fn take(step: &Step, wire: &mut impl Wire, record: &Record) -> Result<(), Ending> {
+async fn take(step: &Step, wire: &mut impl Wire, record: &Recorder) -> Result<(), Ending> {
     match step {
         Step::Frame(frame) => send_frame(frame, wire, record).await?,
         Step::Dribble(frame) => dribble(frame, wire, record).await?,
@@ -93,7 +93,7 @@ async fn take(step: &Step, wire: &mut impl Wire, record: &Record) -> Result<(), 
         Step::Wait(duration) => unless_hung_up(wire, tokio::time::sleep(*duration)).await?,
         Step::Flood(frame) => {
             record.reached("flood");
-            // What an endless flood says has no place in a record.
+            // An endless flood would fill the record with what it says.
             let frame = Frame::raw(frame.bytes());
             loop {
                 send_frame(&frame, wire, record).await?;
@@ -110,14 +110,14 @@ async fn take(step: &Step, wire: &mut impl Wire, record: &Record) -> Result<(), 
     Ok(())
 }
 
-async fn send_frame(frame: &Frame, wire: &mut impl Wire, record: &Record) -> Result<(), Hangup> {
+async fn send_frame(frame: &Frame, wire: &mut impl Wire, record: &Recorder) -> Result<(), Hangup> {
     wire.body(frame.bytes()).await?;
     record.sent(frame.bytes().len());
     record.sent_frame(frame);
     Ok(())
 }
 
-async fn dribble(frame: &Frame, wire: &mut impl Wire, record: &Record) -> Result<(), Hangup> {
+async fn dribble(frame: &Frame, wire: &mut impl Wire, record: &Recorder) -> Result<(), Hangup> {
     let bytes = frame.bytes();
     for place in 0..bytes.len() {
         wire.body(bytes.slice(place..=place)).await?;

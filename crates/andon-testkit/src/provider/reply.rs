@@ -1,8 +1,8 @@
-//! An answer in neutral words, for any dialect to write.
+//! An answer that any dialect can write.
 
 use andon_core::outcome::ModelStop;
 
-/// Tokens, meant as [`andon_core::usage::Usage`] means them.
+/// Tokens, counted as in [`andon_core::usage::Usage`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// Read, and neither read from nor written to a cache.
@@ -29,10 +29,10 @@ impl Tokens {
     }
 }
 
-/// When the provider tells what was used.
+/// When the provider reports what was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UsageWhen {
-    /// As that provider really does it. Anthropic: input first, output last. Gemini: in every chunk. The others: last.
+    /// As that provider does it in reality. Anthropic: input first, output last. Gemini: in every chunk. The others: last.
     #[default]
     AsUsual,
     /// All of it in the first frame, and never again.
@@ -52,7 +52,7 @@ pub enum UsageWhen {
 /// What a model thought before it spoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thought {
-    /// One piece a frame.
+    /// One piece per frame.
     pub text: Vec<String>,
     /// The provider's seal, in the formats that have one.
     pub signature: Option<String>,
@@ -65,12 +65,13 @@ pub struct Call {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments, JSON in fragments, one a frame. Gemini and Ollama send them whole, as an object: there, arguments
-    /// that are no JSON are sent as `{}`.
+    /// Its arguments, JSON in fragments, one per frame. Gemini and Ollama send them whole, as an object: there, arguments that
+    /// are not JSON are sent as `{}`.
     pub arguments: Vec<String>,
 }
 
-/// An answer in neutral words: what was thought, then text, then calls.
+/// An answer that any dialect can write: thoughts, then text, then calls.
+#[must_use = "a reply does nothing until a dialect writes it"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The exact model.
@@ -79,20 +80,20 @@ pub struct Reply {
     pub id: String,
     /// What it thinks first.
     pub thought: Option<Thought>,
-    /// What it says, one piece a frame.
+    /// What it says, one piece per frame.
     pub text: Vec<String>,
     /// What it wants called.
     pub calls: Vec<Call>,
-    /// What it uses. `None` is as good as [`UsageWhen::Never`].
+    /// What it uses. `None` has the same effect as [`UsageWhen::Never`].
     pub usage: Option<Tokens>,
-    /// When that is told.
+    /// When that is reported.
     pub usage_when: UsageWhen,
     /// Why it stops.
     pub stop: ModelStop,
 }
 
 impl Reply {
-    /// An answer that says this, one piece a frame, and has used 12 tokens of input and one a piece of output.
+    /// An answer that says this, one piece per frame, and uses 12 tokens of input and one of output per piece.
     pub fn text<I: IntoIterator<Item: Into<String>>>(pieces: I) -> Self {
         let text: Vec<String> = pieces.into_iter().map(Into::into).collect();
         Self {
@@ -107,8 +108,7 @@ impl Reply {
         }
     }
 
-    /// It thinks first, one piece a frame.
-    #[must_use]
+    /// It thinks first, one piece per frame.
     pub fn thinking<I: IntoIterator<Item: Into<String>>>(mut self, pieces: I, signature: Option<&str>) -> Self {
         let text = pieces.into_iter().map(Into::into).collect();
         self.thought = Some(Thought { text, signature: signature.map(str::to_owned) });
@@ -116,7 +116,6 @@ impl Reply {
     }
 
     /// It calls a tool, with its arguments in fragments, and stops for it.
-    #[must_use]
     pub fn call<I: IntoIterator<Item: Into<String>>>(mut self, id: &str, name: &str, arguments: I) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
         self.calls.push(Call { id: id.to_owned(), name: name.to_owned(), arguments });
@@ -124,35 +123,30 @@ impl Reply {
     }
 
     /// What it uses.
-    #[must_use]
     pub fn usage(mut self, tokens: Tokens) -> Self {
         self.usage = Some(tokens);
         self
     }
 
-    /// When that is told.
-    #[must_use]
+    /// When that is reported.
     pub fn usage_when(mut self, when: UsageWhen) -> Self {
         self.usage_when = when;
         self
     }
 
     /// Why it stops.
-    #[must_use]
     pub fn stop(mut self, stop: ModelStop) -> Self {
         self.stop = stop;
         self
     }
 
     /// The model's exact name.
-    #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.model = model.to_owned();
         self
     }
 
     /// The provider's id for this answer.
-    #[must_use]
     pub fn id(mut self, id: &str) -> Self {
         self.id = id.to_owned();
         self
@@ -174,36 +168,36 @@ impl Reply {
     }
 }
 
-/// A place in a stream at which a provider may tell what was used.
+/// A place in a stream where a provider may report usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum UsagePlace {
     /// The first frame.
     First,
-    /// With a piece, when so many have been sent, this one included.
+    /// With a piece, when this many have been sent, this one included.
     Piece(usize),
-    /// Shortly before the end; only who tells it twice tells it here.
+    /// Shortly before the end; used only to report usage twice.
     BeforeLast,
     /// The end.
     Last,
 }
 
 impl Reply {
-    /// What is told at a place, by a provider that usually tells it `usual`ly.
-    pub(super) fn usage_at(&self, place: Place, usual: UsageWhen) -> Option<Tokens> {
+    /// The usage reported at a place, by a provider whose usual time is `usual`.
+    pub(super) fn usage_at(&self, place: UsagePlace, usual: UsageWhen) -> Option<Tokens> {
         let whole = self.usage?;
         let when = if self.usage_when == UsageWhen::AsUsual { usual } else { self.usage_when };
         match (when, place) {
-            (UsageWhen::Early, Place::First) => Some(whole),
-            (UsageWhen::Running, Place::First) => Some(self.so_far(whole, 0)),
-            (UsageWhen::Running, Place::Piece(pieces)) => Some(self.so_far(whole, pieces)),
-            (UsageWhen::CorrectedDown, Place::First) => Some(too_much(self.so_far(whole, 0))),
-            (UsageWhen::CorrectedDown, Place::Piece(pieces)) if usual == UsageWhen::Running => {
+            (UsageWhen::Early, UsagePlace::First) => Some(whole),
+            (UsageWhen::Running, UsagePlace::First) => Some(self.so_far(whole, 0)),
+            (UsageWhen::Running, UsagePlace::Piece(pieces)) => Some(self.so_far(whole, pieces)),
+            (UsageWhen::CorrectedDown, UsagePlace::First) => Some(too_much(self.so_far(whole, 0))),
+            (UsageWhen::CorrectedDown, UsagePlace::Piece(pieces)) if usual == UsageWhen::Running => {
                 Some(too_much(self.so_far(whole, pieces)))
             }
-            (UsageWhen::Twice, Place::BeforeLast) => Some(whole),
+            (UsageWhen::Twice, UsagePlace::BeforeLast) => Some(whole),
             (UsageWhen::Never | UsageWhen::Early, _) => None,
-            (_, Place::Last) => Some(whole),
-            (_, Place::First | Place::Piece(_) | Place::BeforeLast) => None,
+            (_, UsagePlace::Last) => Some(whole),
+            (_, UsagePlace::First | UsagePlace::Piece(_) | UsagePlace::BeforeLast) => None,
         }
     }
 

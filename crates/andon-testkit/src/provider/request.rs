@@ -12,9 +12,9 @@ pub struct Request {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// What stands behind the `?`.
+    /// The part after the `?`.
     pub query: Option<String>,
-    /// Its headers, without those that HTTP/2 writes with a colon.
+    /// Its headers, without HTTP/2's pseudo-headers.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
@@ -35,7 +35,7 @@ impl Request {
         }
     }
 
-    /// Its body as JSON; `null` if it is none.
+    /// Its body as JSON; `null` if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

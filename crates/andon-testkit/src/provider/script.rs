@@ -1,6 +1,6 @@
 //! What a request gets: a status, headers, and steps.
 //!
-//! A script is built step by step and played in that order. One that runs out of steps ends as a good answer ends.
+//! A script is built step by step and played in that order. One that runs out of steps ends like a good answer.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::request::Request;
 pub(super) enum Step {
     /// Sends a frame in one write.
     Frame(Frame),
-    /// Sends a frame one byte a write.
+    /// Sends a frame, one byte per write.
     Dribble(Frame),
-    /// Sends bytes that are no whole frame.
+    /// Sends bytes that are not a whole frame.
     Bytes(Bytes),
     /// Tells the test that this place is reached.
     Mark(String),
@@ -31,13 +31,13 @@ pub(super) enum Step {
     Wait(Duration),
     /// Sends a frame over and over, until the client goes away.
     Flood(Frame),
-    /// Ends as a good answer ends.
+    /// Ends like a good answer.
     End,
     /// Breaks off.
     Break(Break),
 }
 
-/// How an answer ends before its end.
+/// How an answer breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Break {
     /// HTTP/1.1: the connection is closed without the last chunk. HTTP/2: RST_STREAM(CANCEL).
@@ -50,6 +50,7 @@ pub(super) enum Break {
 const INTERNAL_ERROR: u32 = 2;
 
 /// What a request gets. Cheap to clone.
+#[must_use = "a script does nothing until a provider plays it"]
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(super) status: u16,
@@ -83,7 +84,7 @@ impl Script {
         script.bytes(document.to_string())
     }
 
-    /// For a request that nobody has written a script for.
+    /// The answer to a request without a script.
     pub(super) fn missing(request: &Request) -> Self {
         let message = format!("the bad provider has no script for {} {}", request.method, request.path);
         Self::json(500, &json!({"error": {"message": message}}))
@@ -93,17 +94,15 @@ impl Script {
 /// Status and headers.
 impl Script {
     /// Changes the status.
-    #[must_use]
     pub fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// Sets a header, in place of an earlier one of that name.
+    /// Sets a header, replacing an earlier one of that name.
     ///
     /// Over HTTP/1.1 a body is sent in chunks, unless there is a `content-length` here (which may be a lie) or
     /// `connection: close`, with which the end of the connection is the end of the body.
-    #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
@@ -111,7 +110,6 @@ impl Script {
     }
 
     /// Changes the content type, for instance to a wrong one.
-    #[must_use]
     pub fn content_type(self, content_type: &str) -> Self {
         self.header("content-type", content_type)
     }
@@ -120,28 +118,24 @@ impl Script {
 /// Before the headers.
 impl Script {
     /// Never sends even the headers.
-    #[must_use]
     pub fn stall_before_headers(mut self) -> Self {
         self.before.push(Step::Stall);
         self
     }
 
     /// Sends the headers only when the test opens the gate.
-    #[must_use]
     pub fn pause_before_headers(mut self, gate: &Gate) -> Self {
         self.before.push(Step::Pause(gate.clone()));
         self
     }
 
-    /// Closes without a word. Over HTTP/2: RST_STREAM(CANCEL).
-    #[must_use]
+    /// Closes without an answer. Over HTTP/2: RST_STREAM(CANCEL).
     pub fn cut_before_headers(mut self) -> Self {
         self.before.push(Step::Break(Break::Cut));
         self
     }
 
-    /// Resets without a word. Over HTTP/2: RST_STREAM(INTERNAL_ERROR).
-    #[must_use]
+    /// Resets without an answer. Over HTTP/2: RST_STREAM(INTERNAL_ERROR).
     pub fn reset_before_headers(mut self) -> Self {
         self.before.push(Step::Break(Break::Reset(INTERNAL_ERROR)));
         self
@@ -150,84 +144,72 @@ impl Script {
 
 /// Steps.
 impl Script {
-    /// Sends frames, one a write.
-    #[must_use]
+    /// Sends frames, one per write.
     pub fn frames(mut self, frames: impl IntoIterator<Item = Frame>) -> Self {
         self.steps.extend(frames.into_iter().map(Step::Frame));
         self
     }
 
-    /// Sends frames one byte a write.
-    #[must_use]
+    /// Sends frames, one byte per write.
     pub fn dribble(mut self, frames: impl IntoIterator<Item = Frame>) -> Self {
         self.steps.extend(frames.into_iter().map(Step::Dribble));
         self
     }
 
     /// Sends bytes as they are, in one write. They count as bytes, not as a frame.
-    #[must_use]
     pub fn bytes(self, bytes: impl Into<Bytes>) -> Self {
         self.step(Step::Bytes(bytes.into()))
     }
 
-    /// Sends the first half of a frame. With [`Script::cut`] or [`Script::end`] behind it, the answer ends in mid-frame.
-    #[must_use]
+    /// Sends the first half of a frame. With [`Script::cut`] or [`Script::end`] after it, the answer ends in mid-frame.
     pub fn half(self, frame: &Frame) -> Self {
         let bytes = frame.bytes();
         self.bytes(bytes.slice(..bytes.len() / 2))
     }
 
     /// Names a place, for [`Seen::reached`](super::Seen::reached).
-    #[must_use]
     pub fn mark(self, name: &str) -> Self {
         self.step(Step::Mark(name.to_owned()))
     }
 
     /// Sends nothing more and keeps the connection open, until the client goes away.
-    #[must_use]
     pub fn stall(self) -> Self {
         self.step(Step::Stall)
     }
 
     /// Goes on when the test opens the gate.
-    #[must_use]
     pub fn pause(self, gate: &Gate) -> Self {
         self.step(Step::Pause(gate.clone()))
     }
 
-    /// Goes on after a while, by the clock of the provider's runtime. For pace; to meet a test, use [`Script::pause`].
-    #[must_use]
+    /// Goes on after a while, by the clock of the provider's runtime. This is for pacing; to synchronize with a test, use
+    /// [`Script::pause`].
     pub fn wait(self, duration: Duration) -> Self {
         self.step(Step::Wait(duration))
     }
 
-    /// Sends a frame over and over as fast as the client takes it, until it goes away.
-    #[must_use]
+    /// Sends a frame over and over, as fast as the client reads, until it goes away.
     pub fn flood(self, frame: Frame) -> Self {
         self.step(Step::Flood(frame))
     }
 
-    /// Ends the body as a good answer ends, wherever it is: the last chunk, or HTTP/2's END_STREAM. A script without an
-    /// ending ends so, too.
-    #[must_use]
+    /// Ends the body like a good answer, wherever it is: with the last chunk, or HTTP/2's END_STREAM. A script without an ending
+    /// ends like this, too.
     pub fn end(self) -> Self {
         self.step(Step::End)
     }
 
-    /// Breaks the transport off: closes the connection without the last chunk; over HTTP/2, RST_STREAM(CANCEL).
-    #[must_use]
+    /// Breaks off the transport: closes the connection without the last chunk; over HTTP/2, RST_STREAM(CANCEL).
     pub fn cut(self) -> Self {
         self.step(Step::Break(Break::Cut))
     }
 
-    /// Resets: TCP's RST, with which the client may lose what it had not read; over HTTP/2, RST_STREAM(INTERNAL_ERROR).
-    #[must_use]
+    /// Resets: TCP's RST, which may cost the client what it had not read; over HTTP/2, RST_STREAM(INTERNAL_ERROR).
     pub fn reset(self) -> Self {
         self.reset_with(INTERNAL_ERROR)
     }
 
-    /// Resets with one of HTTP/2's codes. With 0, NO_ERROR, some clients take a broken body for a whole one.
-    #[must_use]
+    /// Resets with one of HTTP/2's codes. With 0 (NO_ERROR), some clients mistake a broken body for a whole one.
     pub fn reset_with(self, code: u32) -> Self {
         self.step(Step::Break(Break::Reset(code)))
     }

@@ -42,7 +42,7 @@ pub struct Closed {
     pub sent_frames: usize,
     /// Bytes of the body that had been sent, without what HTTP adds. A write in which the client left does not count.
     pub sent_bytes: u64,
-    /// What the model had said in those whole frames: thinking, text and arguments, one behind the other. A flood says nothing.
+    /// What the model had said in those whole frames: thinking, text and arguments, one after the other. A flood says nothing.
     pub said: String,
 }
 
@@ -63,12 +63,12 @@ pub(super) struct Progress {
     pub(super) closed: Option<Closed>,
 }
 
-/// A request that the provider has got, and what becomes of its answer. Dereferences to the [`Request`].
+/// A request that the provider received, and what became of its answer. Dereferences to the [`Request`].
 #[derive(Clone)]
-pub struct Seen(pub(super) Arc<Story>);
+pub struct Seen(pub(super) Arc<Exchange>);
 
 /// What [`Seen`] and the server share.
-pub(super) struct Story {
+pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) number: usize,
     pub(super) connection: usize,
@@ -86,7 +86,7 @@ impl Seen {
         self.0.connection
     }
 
-    /// Waits until the answer is over, and says how.
+    /// Waits until the answer is over, and returns how it ended.
     ///
     /// # Cancel safety
     ///
@@ -97,7 +97,7 @@ impl Seen {
             if let Some(closed) = progress.borrow_and_update().closed.clone() {
                 return closed;
             }
-            // The story holds the sender, so the wait cannot fail.
+            // The exchange holds the sender, so the wait cannot fail.
             let _ = progress.changed().await;
         }
     }
@@ -107,9 +107,9 @@ impl Seen {
         self.0.progress.borrow().closed.clone()
     }
 
-    /// Waits until the script has reached a step: a name given with [`Script::mark`](super::Script::mark), or one of
-    /// `headers` (they are sent), `stall`, `pause`, `flood`, `end`, `cut`, `reset`. True at once if it has been there; false
-    /// if the answer was over first.
+    /// Waits until the script has reached a step: a name given with [`Script::mark`](super::Script::mark), or one of `headers`
+    /// (they are sent), `stall`, `pause`, `flood`, `end`, `cut`, `reset`. True at once if it was there already; false if the
+    /// answer was over first.
     ///
     /// # Cancel safety
     ///
@@ -140,7 +140,7 @@ impl Seen {
         let mut progress = self.0.progress.subscribe();
         match progress.wait_for(|progress| holds(progress) || progress.closed.is_some()).await {
             Ok(progress) => holds(&progress),
-            // The story holds the sender.
+            // The exchange holds the sender.
             Err(_) => false,
         }
     }

@@ -1,4 +1,4 @@
-//! Scripts about what a cut call used: looked up, drained, never learnt, estimated.
+//! Scripts about what a cut call used: looked up, drained, never learned, estimated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn two_turns() -> [Vec<Act>; 2] {
     [first, second]
 }
 
-/// What a call is billed is known only after a while. At once is a while, too: the disk may be slower.
+/// A call's bill becomes known only afterwards. That may be at once: the disk may be slower still.
 pub(super) async fn looked_up(world: World) {
     let model = world.model(two_turns()).after_a_cut(After::looked_up(Duration::ZERO, 40));
     let agent = world.open(world.agent(&model).tool(tools::quick("look", &world.tools)));
@@ -33,7 +33,7 @@ pub(super) async fn drained(world: World) {
 }
 
 /// The session goes on while nothing comes.
-pub(super) async fn never_learnt(world: World) {
+pub(super) async fn never_learned(world: World) {
     let texts = ["One two ", "Three four "].map(|text| answer([words(text), vec![Act::Yield], done()]));
     let after = After::hangs(Duration::from_secs(9));
     let agent = world.open(world.agent(&world.model(texts).after_a_cut(after)));

@@ -1,4 +1,4 @@
-//! DeepSeek's Chat Completions API, with a model that thinks: the rules of that form, and one more.
+//! DeepSeek's Chat Completions API, with a thinking model: the rules of that API, and one more.
 
 use serde_json::Value;
 
@@ -14,13 +14,9 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         let path = format!("messages[{place}].reasoning_content");
         let thought = message.get("reasoning_content");
         let called = !list(message, "tool_calls").is_empty();
-        violations.require(
-            thought.is_some() || !called || is_off,
-            &path,
-            "calls come back with the thought before them",
-        );
+        violations.require(thought.is_some() || !called || is_off, &path, "calls must come back with their thought");
         let is_right = thought.is_none_or(|thought| thought.is_string() && word(message, "role") == "assistant");
-        violations.require(is_right, &path, "a thought is the assistant's, and a text");
+        violations.require(is_right, &path, "only an assistant message has a thought, which is a text");
     }
     violations.into_result()
 }
@@ -53,10 +49,10 @@ mod tests {
             ("messages[1].reasoning_content", "come back", |body| {
                 body["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
             }),
-            ("messages[1].reasoning_content", "a text", |body| {
+            ("messages[1].reasoning_content", "is a text", |body| {
                 body["messages"][1]["reasoning_content"] = json!(null);
             }),
-            ("messages[0].reasoning_content", "the assistant's", |body| {
+            ("messages[0].reasoning_content", "only an assistant", |body| {
                 body["messages"][0]["reasoning_content"] = json!("Hm.");
             }),
         ];

@@ -1,4 +1,4 @@
-//! Random histories: whatever a session can have stored. Every provider takes it as its next request (P2).
+//! Random histories: anything that a session can have stored. Every provider must accept it as its next request (P2).
 
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
@@ -17,21 +17,21 @@ pub fn histories() -> impl Strategy<Value = Vec<Message>> {
 
 /// A piece of an answer. A call gets its id later, so that all ids of a history differ.
 #[derive(Debug, Clone)]
-enum Said {
+enum AnswerPart {
     Part(Part),
     Call { id: &'static str, name: String, arguments: String },
 }
 
-/// How a call ended: what its result says beside the call's id.
+/// How a call ended: what its result says besides the call's id.
 type End = (ResultStatus, Vec<Content>);
 
-/// One run of a session: the input, answers that asked for tools, and the last answer, whole, cut or none.
+/// One run of a session: the input, answers that asked for tools, and the last answer, whole, cut or missing.
 #[derive(Debug, Clone)]
 struct Run {
     input: Vec<Part>,
-    turns: Vec<Vec<Said>>,
-    last: Option<(Vec<Said>, Option<Cut>)>,
-    /// Used again and again, one for each call.
+    turns: Vec<Vec<AnswerPart>>,
+    last: Option<(Vec<AnswerPart>, Option<Cut>)>,
+    /// Used in a cycle, one for each call.
     ends: Vec<End>,
 }
 
@@ -48,21 +48,21 @@ fn input() -> impl Strategy<Value = Vec<Part>> {
     vec(prop_oneof![text().prop_map(Part::text), image().prop_map(Part::Image)], 0..3)
 }
 
-fn call() -> impl Strategy<Value = Said> {
+fn call() -> impl Strategy<Value = AnswerPart> {
     let ids =
         select(vec!["call", "functions.look:0", "kall é", "fc_1|rs_2", "toolu_01234567890123456789012345678901234"]);
     let names = prop_oneof![Just("look".to_owned()), select(vec!["", "1st", "look at"]).prop_map(str::to_owned)];
     let odd = select(vec!["", " ", "{}", "{\"a\": 1}", " {\"b\": 2 } ", "[1]", "null", "{oops", "{\"a\":1}{"]);
     let arguments = prop_oneof![odd.prop_map(str::to_owned), "[ -~]{0,12}"];
-    (ids, names, arguments).prop_map(|(id, name, arguments)| Said::Call { id, name, arguments })
+    (ids, names, arguments).prop_map(|(id, name, arguments)| AnswerPart::Call { id, name, arguments })
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = AnswerPart> {
     let makers = vec!["anthropic", "bedrock", "gemini", "openai-responses", "somebody else"];
     let seal = option::of(select(makers).prop_map(seal));
     let thought = (text(), seal).prop_map(|(text, signature)| Part::Thinking { text, signature });
     let part = prop_oneof![4 => text().prop_map(Part::text), 4 => thought, 1 => image().prop_map(Part::Image)];
-    prop_oneof![2 => part.prop_map(Said::Part), 1 => call()]
+    prop_oneof![2 => part.prop_map(AnswerPart::Part), 1 => call()]
 }
 
 fn end() -> impl Strategy<Value = End> {
@@ -105,11 +105,11 @@ fn stored(runs: Vec<Run>) -> Vec<Message> {
 }
 
 #[expect(clippy::expect_used, reason = "these ids are plain and short")]
-fn store_answer(history: &mut Vec<Message>, said: Vec<Said>, cut: Option<Cut>, ends: &[End]) {
+fn store_answer(history: &mut Vec<Message>, said: Vec<AnswerPart>, cut: Option<Cut>, ends: &[End]) {
     let turn = history.len();
     let part = |(place, said)| match said {
-        Said::Part(part) => part,
-        Said::Call { id, name, arguments } => {
+        AnswerPart::Part(part) => part,
+        AnswerPart::Call { id, name, arguments } => {
             let id = CallId::new(format!("{id}-{turn}-{place}")).expect("a plain id");
             Part::ToolCall(ToolCall { id, name, arguments })
         }

@@ -1,4 +1,4 @@
-//! Mistral's Chat Completions API: the rules of that form, and two more.
+//! Mistral's Chat Completions API: the rules of that API, and two more.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::openai_chat;
 use super::rules::{list, word};
 use super::violation::{Violation, Violations};
 
-/// How long a call's id is, neither more nor less.
+/// The exact length of a call's id.
 const ID: usize = 9;
 
 /// Checks a body against the rules of Mistral's own servers.

@@ -1,10 +1,9 @@
-//! Strict stand-ins for the providers: what a stored history becomes on the wire, and whether its server would take it.
+//! Strict stand-ins for the providers: what a stored history becomes on the wire, and whether its server would accept it.
 //!
-//! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. Here that is
-//! checked without a network: [`Provider::render`] translates a prompt as its adapter in [`andon_models`] does,
-//! [`Provider::validate`] holds a body against the rules of the strictest known server of that form, and
-//! [`check_history`] does all of it for a history as a session stores it. A validator knows nothing of the translation:
-//! it can judge any adapter's body.
+//! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. Here that is checked
+//! without a network: [`Provider::render`] renders a prompt as its adapter in [`andon_models`] does, [`Provider::validate`]
+//! checks a body against the rules of the strictest known server of that API, and [`check_history`] does both for a history as a
+//! session stores it. A validator knows nothing about rendering: it can judge any adapter's body.
 
 mod anthropic;
 mod bedrock;
@@ -33,7 +32,7 @@ use serde_json::{Value, json};
 pub use neutral::{check_prompt, check_prompt_of};
 pub use violation::Violation;
 
-/// A form of request that some provider takes.
+/// A request format, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// Anthropic's Messages API.
@@ -50,7 +49,7 @@ pub enum Provider {
     Ollama,
     /// Mistral's own servers, which speak OpenAI's Chat Completions API more strictly than others.
     Mistral,
-    /// DeepSeek's own servers, which want the thoughts behind a call back.
+    /// DeepSeek's own servers, which want back the thoughts that led to a call.
     DeepSeek,
 }
 
@@ -81,7 +80,7 @@ impl Provider {
         }
     }
 
-    /// The name of a provider that takes this form, as [`andon_models::names`] has it.
+    /// The name of a provider with this format in [`andon_models::names`].
     pub fn adapter(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai",
@@ -92,7 +91,7 @@ impl Provider {
         }
     }
 
-    /// A model of it that is as strict as any.
+    /// Its strictest model.
     pub fn strictest_model(self) -> &'static str {
         match self {
             Self::Anthropic => "claude-sonnet-5",
@@ -103,6 +102,11 @@ impl Provider {
             Self::Mistral => "mistral-large-latest",
             Self::DeepSeek => "deepseek-reasoner",
         }
+    }
+
+    /// A request to its strictest model, without instructions.
+    pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
+        Ask { provider: self.adapter(), model: self.strictest_model(), instructions: None, prompt, tools, settings }
     }
 
     /// The body of the next request, as the provider's adapter makes it.
@@ -132,11 +136,11 @@ impl Provider {
     }
 }
 
-/// What a seal begins with that [`seal`] made.
+/// The beginning of a seal that [`seal`] made.
 const SEAL_OF: &str = "seal-of-";
 
-/// A seal that says in whose name it was made, in that provider's form. A real one only its maker can read: every
-/// validator refuses one of these that is somebody else's.
+/// A seal that names its provider, in that provider's format. Only its provider can read a real seal, so every validator refuses
+/// one that names another.
 pub fn seal(by: &str) -> Signature {
     let sealed = format!("{SEAL_OF}{by}");
     if by == render::openai_responses::NAME {
@@ -145,8 +149,8 @@ pub fn seal(by: &str) -> Signature {
     Signature::new(by, sealed)
 }
 
-/// Checks that a stored history goes on: with one more user message it keeps the promises of [`andon_core::prompt`],
-/// and every provider takes it, with tools, thinking and caching, and without. Returns what does not hold, each with the name of who objects.
+/// Checks that a stored history can go on: with one more user message it keeps the promises of [`andon_core::prompt`], and every
+/// provider accepts it, with tools, thinking and caching, and without. Returns what does not hold, and for which provider.
 pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
     let next = Message::user("Go on.");
     let history: Vec<&Message> = history.iter().map(Borrow::borrow).chain([&next]).collect();
@@ -159,16 +163,9 @@ pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
     let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
     for provider in Provider::ALL {
         for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
-            let (model, instructions) = (provider.strictest_model(), Some("Be brief."));
-            let body = provider.render(&Ask {
-                provider: provider.adapter(),
-                model,
-                instructions,
-                prompt: &prompt,
-                tools,
-                settings,
-            });
-            // Asked both ways, most violations are the same ones.
+            let ask = Ask { instructions: Some("Be brief."), ..provider.ask(&prompt, tools, settings) };
+            let body = provider.render(&ask);
+            // Most violations occur both ways.
             for line in told(provider.name(), provider.validate(&body)) {
                 if !found.contains(&line) {
                     found.push(line);
@@ -192,10 +189,10 @@ mod tests {
 
     use super::*;
 
-    /// A place, words of the rule that is broken there, and the change that breaks it.
+    /// A place, words of the rule that is broken there, and a change that breaks it.
     pub(crate) type Wrong = (&'static str, &'static str, fn(&mut Value));
 
-    /// Makes each change to a good body and expects the refusal that belongs to it.
+    /// Makes each change to a good body, which passes, and expects the matching violation.
     pub(crate) fn assert_each_is_refused(provider: Provider, good: &Value, wrong: &[Wrong]) {
         assert_eq!(provider.validate(good), Ok(()));
         for (path, words, change) in wrong {

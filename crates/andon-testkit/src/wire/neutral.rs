@@ -1,4 +1,4 @@
-//! The promises of [`andon_core::prompt`], checked on what it made.
+//! The promises of [`andon_core::prompt`], checked on its prompts.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -32,7 +32,7 @@ pub fn check_prompt(prompt: &[Message]) -> Result<(), Vec<Violation>> {
     violations.into_result()
 }
 
-/// Checks the promises that take the stored history to judge: 6 and 7. The history's last message is the user's.
+/// Checks the promises that need the stored history: 6 and 7. The history's last message is the user's.
 pub fn check_prompt_of<M: Borrow<Message>>(history: &[M], prompt: &[Message]) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     let whole = history.iter().map(Borrow::borrow).filter(|message| message.cut.is_none());
@@ -52,7 +52,7 @@ pub fn check_prompt_of<M: Borrow<Message>>(history: &[M], prompt: &[Message]) ->
     violations.into_result()
 }
 
-/// A note in brackets stands before the user's own words.
+/// Whether a note in brackets comes before the user's own words.
 fn tells_of_a_stop(message: &Message) -> bool {
     let is_note = |part: &Part| matches!(part, Part::Text { text } if text.starts_with('[') && text.ends_with(']'));
     message.parts.split_last().is_some_and(|(_, before)| before.iter().any(is_note))
@@ -97,7 +97,7 @@ fn check_part(path: &str, part: &Part, role: Role, violations: &mut Violations) 
         | (Part::Thinking { .. } | Part::ToolCall(_), Role::User | Role::Tool)
         | (Part::ToolResult(_), Role::User | Role::Assistant) => false,
     };
-    violations.require(fits, path, "2: a part stands in a message of the role that can say it");
+    violations.require(fits, path, "2: a part fits its message's role");
     let is_blank = |content: &Content| matches!(content, Content::Text { text } if text.trim().is_empty());
     let empty = match part {
         Part::Text { text } => text.trim().is_empty(),

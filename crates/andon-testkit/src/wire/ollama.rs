@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::rules::{check_name, check_object, check_text, check_tool_names, list, word};
+use super::rules::{check_name, check_object, check_text, check_tools, list, word};
 use super::violation::{Violation, Violations};
 
 /// Checks a body against the rules of the strictest server.
@@ -21,8 +21,8 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         }
         check_message(&path, message, &mut open, &mut violations);
         match role {
-            "system" => violations.require(place == 0, &path, "the system speaks first or not at all"),
-            "user" => violations.require(before != "user", &path, "two user messages stand in a row"),
+            "system" => violations.require(place == 0, &path, "a system message comes first or not at all"),
+            "user" => violations.require(before != "user", &path, "there are two user messages in a row"),
             "assistant" => {
                 let follows = matches!(before, "user" | "tool");
                 violations.require(follows, &path, "an assistant message follows a user or tool message");
@@ -34,13 +34,13 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     }
     violations.require(open.is_empty(), "messages", "a call at the end has no result");
     violations.require(before != "assistant", "messages", "the conversation ends with a user or tool message");
-    check_tools(body, &mut violations);
+    check_tools("tools", list(body, "tools"), "function", Some("parameters"), &mut violations);
     violations.into_result()
 }
 
 fn check_message<'a>(path: &str, message: &'a Value, open: &mut Vec<&'a str>, violations: &mut Violations) {
     let (calls, images) = (list(message, "tool_calls"), list(message, "images"));
-    // The server wants a string here, and only calls or images let it be an empty one.
+    // The server wants a string here, which may be empty only beside calls or images.
     match message.get("content").and_then(Value::as_str) {
         Some("") if !calls.is_empty() || !images.is_empty() => {}
         _ => check_text(&format!("{path}.content"), message.get("content"), violations),
@@ -63,16 +63,6 @@ fn check_message<'a>(path: &str, message: &'a Value, open: &mut Vec<&'a str>, vi
         let is_next = open.first() == Some(&name);
         violations.require(is_next, &format!("{path}.tool_name"), "results come in the order of their calls");
         open.drain(..open.len().min(1));
-    }
-}
-
-fn check_tools(body: &Value, violations: &mut Violations) {
-    let tools: Vec<&Value> = list(body, "tools").iter().filter_map(|tool| tool.get("function")).collect();
-    let path = |place: usize| format!("tools[{place}].function");
-    let names = tools.iter().enumerate().map(|(place, tool)| (format!("{}.name", path(place)), word(tool, "name")));
-    check_tool_names(names, violations);
-    for (place, tool) in tools.iter().enumerate() {
-        check_object(&format!("{}.parameters", path(place)), tool.get("parameters"), violations);
     }
 }
 
@@ -105,7 +95,7 @@ mod tests {
     fn every_broken_rule_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("messages", "no message", |body| body["messages"] = json!([])),
-            ("messages[1]", "system speaks first", |body| body["messages"].as_array_mut().unwrap().swap(0, 1)),
+            ("messages[1]", "system message comes first", |body| body["messages"].as_array_mut().unwrap().swap(0, 1)),
             ("messages[2]", "two user messages", |body| body["messages"][2] = json!({"role": "user", "content": "A"})),
             ("messages[1].role", "no role `bot`", |body| body["messages"][1]["role"] = json!("bot")),
             ("messages[1]", "follows", |body| drop(body["messages"].as_array_mut().unwrap().remove(1))),

@@ -1,4 +1,4 @@
-//! Rules that several providers share, and the reading of a body that may be anything.
+//! Rules that several providers share, and helpers to read a body that may be anything.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::violation::Violations;
 
-/// The longest tool name that every provider takes.
+/// The longest tool name that every provider accepts.
 const MAX_NAME: usize = 64;
 
 /// Whether a text has only letters, digits, `_` and `-`, at least one of them and at most `max`.
@@ -15,7 +15,7 @@ fn is_plain(text: &str, max: usize) -> bool {
     !text.is_empty() && text.len() <= max && text.chars().all(plain)
 }
 
-/// The list in a field; nothing if there is none.
+/// The list in a field; empty if there is none.
 pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -25,7 +25,7 @@ pub(super) fn word<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A call or a result, and the place where it stands.
+/// A call or a result, and where it is.
 pub(super) struct Mention {
     pub(super) path: String,
     pub(super) id: String,
@@ -49,7 +49,7 @@ pub(super) fn check_roles(field: &str, messages: &[Value], roles: [&str; 2], vio
         } else if before.is_none() && role != roles.first().copied().unwrap_or_default() {
             violations.add(&path, format!("the first message must not be of `{role}`"));
         } else if before == Some(role) {
-            violations.add(&path, format!("roles alternate, but two messages of `{role}` stand in a row"));
+            violations.add(&path, format!("roles alternate, but there are two messages of `{role}` in a row"));
         }
         before = Some(role);
     }
@@ -113,11 +113,11 @@ pub(super) fn check_arguments(path: &str, arguments: Option<&Value>, violations:
     violations.require(is_object, path, "arguments must be the text of a JSON object");
 }
 
-/// A seal is there, and is not one that [`seal`](super::seal()) made in somebody else's name: its server could not read it.
+/// A seal is there, and is not one that [`seal`](super::seal()) made for another provider: the server could not read it.
 pub(super) fn check_seal(path: &str, seal: &str, own: &str, violations: &mut Violations) {
     violations.require(!seal.is_empty(), path, "a thought needs its seal");
     if let Some(maker) = seal.strip_prefix(super::SEAL_OF) {
-        violations.require(maker == own, path, "a thought is sealed by who gets it back");
+        violations.require(maker == own, path, "a sealed thought goes back only to its provider");
     }
 }
 
@@ -136,11 +136,29 @@ fn count(value: &Value, field: &str) -> usize {
     }
 }
 
-/// No two tools have one name.
-pub(super) fn check_tool_names<'a>(tools: impl IntoIterator<Item = (String, &'a str)>, violations: &mut Violations) {
+/// No two tools have the same name, and the schema of each, if there is a field for it, is an object.
+///
+/// `inner` is the field of a tool that describes it; empty if the tool itself does. A schema may be nested, as `a.b`.
+pub(super) fn check_tools(
+    field: &str,
+    tools: &[Value],
+    inner: &str,
+    schema: Option<&str>,
+    violations: &mut Violations,
+) {
     let mut seen = HashSet::new();
-    for (path, name) in tools {
-        check_name(&path, name, violations);
-        violations.require(seen.insert(name), &path, "a tool's name is unique in the request");
+    for (place, tool) in tools.iter().enumerate() {
+        let (path, tool) = match inner {
+            "" => (format!("{field}[{place}]"), Some(tool)),
+            inner => (format!("{field}[{place}].{inner}"), tool.get(inner)),
+        };
+        let Some(tool) = tool else { continue };
+        let (name, name_path) = (word(tool, "name"), format!("{path}.name"));
+        check_name(&name_path, name, violations);
+        violations.require(seen.insert(name), &name_path, "a tool's name is unique in the request");
+        if let Some(schema) = schema {
+            let value = schema.split('.').try_fold(tool, |value, field| value.get(field));
+            check_object(&format!("{path}.{schema}"), value, violations);
+        }
     }
 }

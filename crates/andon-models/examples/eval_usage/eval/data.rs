@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-/// So many characters of base64 in a row are a file or a signature, not text.
+/// This many characters of base64 in a row are a file or a signature, not text.
 const BASE64: usize = 256;
 
-/// No answer calls more tools.
+/// No answer calls more tools than this.
 const CALLS: u64 = 10_000;
 
-/// One recorded call. What predicts sees only the call.
+/// One recorded call. The predictor sees only `call`.
 pub(crate) struct Recorded {
     /// Its line in the file, from 1.
     pub(crate) line: usize,
@@ -24,12 +24,12 @@ pub(crate) struct Recorded {
     pub(crate) truth: Truth,
 }
 
-/// What is known of a call without its figures.
+/// What is known about a call without its figures.
 pub(crate) struct Call {
     /// The recording.
     pub(crate) source: String,
     pub(crate) provider: String,
-    /// The exact model, with the provider before it.
+    /// The exact model, with its provider as a prefix.
     pub(crate) model: String,
     pub(crate) system: Option<String>,
     /// The messages' texts, and how many files each holds.
@@ -69,7 +69,7 @@ struct Line {
     nt: Option<Count>,
 }
 
-/// A whole number, also as those write it who have no others: `12.0`.
+/// A whole number, even if it is written as `12.0`.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(try_from = "serde_json::Number")]
 struct Count(u64);
@@ -78,7 +78,7 @@ impl TryFrom<serde_json::Number> for Count {
     type Error = String;
 
     fn try_from(number: serde_json::Number) -> Result<Self, String> {
-        // Below 2^53 a float that is whole is exactly the number that was meant.
+        // Below 2^53 a whole float is exact.
         let whole = |float: &f64| float.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(float);
         let float = || number.as_f64().filter(whole).map(|float| float as u64);
         number.as_u64().or_else(float).map(Self).ok_or_else(|| format!("{number} is no number of tokens or calls"))
@@ -109,7 +109,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Recorded>> {
     Ok(recorded)
 }
 
-/// The file, if it begins as a gzip file does.
+/// The file, if it begins like a gzip file.
 fn packed(mut file: File, path: &Path) -> Result<impl Read> {
     let mut start = Vec::new();
     file.by_ref().take(2).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
@@ -167,7 +167,7 @@ fn without_base64(text: &str) -> (String, usize) {
     (kept, runs)
 }
 
-/// Takes a visible answer apart: the text stands before the first called tool's name.
+/// Takes a visible answer apart: the text comes before the first called tool's name.
 fn split(visible: &str, calls: usize, tools: &[String]) -> (String, Vec<String>) {
     if calls == 0 {
         return (visible.to_owned(), Vec::new());

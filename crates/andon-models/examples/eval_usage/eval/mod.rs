@@ -1,4 +1,4 @@
-//! Reads recorded calls, replays them, and says how good the predictions were.
+//! Reads recorded calls, replays them, and reports how good the predictions were.
 
 mod data;
 mod groups;

@@ -1,4 +1,4 @@
-//! Replays recorded calls in order: each is predicted, then learnt from.
+//! Replays recorded calls in order: each is predicted, then learned from.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -51,9 +51,9 @@ pub(crate) struct Guess {
     #[serde(flatten)]
     pub(crate) predicted: Figure,
     pub(crate) reported: u64,
-    /// What the prediction stands on.
+    /// What the prediction is based on.
     pub(crate) from: From,
-    /// Why it does not count in the last line; `None` if it does.
+    /// Why it does not count in the last line; `None` if it counts.
     pub(crate) left_out: Option<LeftOut>,
     /// Whether it counts there.
     pub(crate) counts: bool,
@@ -65,13 +65,13 @@ impl Guess {
     }
 }
 
-/// What a prediction stands on.
+/// What a prediction is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum From {
     /// The visible answer.
     Visible,
-    /// An earlier call of which this one is a continuation.
+    /// An earlier call that this one continues.
     Anchor,
     /// An earlier call of the same recording with other messages.
     OtherConversation,
@@ -114,10 +114,10 @@ pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
     predictions
 }
 
-/// The prediction: of everything about the call but its figures.
+/// The prediction, from everything about the call but its figures.
 fn foresee(book: &Book, call: &Call, asked: &Asked<'_>, anchor: Option<&Anchor>) -> Foresight {
     let (output, _) = book.output(&call.model, &written(call), None);
-    // The same answer with nothing hidden: only a model that hides its thinking has no value then.
+    // The same answer with nothing hidden: then only a model that hides its thinking has no value.
     let open = Written { hidden: false, ..written(call) };
     let hides = book.output(&call.model, &open, None).0.value.is_none() && !call.text.is_empty();
     Foresight { output, input: book.input(&call.model, asked, anchor), hides }
@@ -161,7 +161,7 @@ fn ground<'a>(call: &Call, earlier: &'a [Earlier]) -> Option<(&'a Earlier, From)
     nearest.or_else(|| earlier.last().map(|earlier| (earlier, From::OtherConversation)))
 }
 
-/// What a call asks. A signature in an answer that is known as one is no file.
+/// What a call asks. A known signature in an answer does not count as a file.
 fn asked<'a>(call: &'a Call, earlier: &[Earlier]) -> Asked<'a> {
     let answer = |index: usize| {
         let mut before = earlier.iter().filter(|earlier| call.messages.starts_with(&earlier.messages));

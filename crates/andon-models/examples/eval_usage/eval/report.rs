@@ -80,7 +80,7 @@ fn head(title: &str, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// One row for each model or provider: how many calls it has, and how good those were that count in the last line.
+/// One row for each model or provider: how many calls it has, and how good the predictions were that count in the last line.
 fn table(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &String, out: &mut impl Write) -> Result<()> {
     head(title, out)?;
     let names: BTreeSet<&String> = predictions.iter().map(key).collect();
@@ -152,7 +152,7 @@ fn hiding(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// The line that says it all. Where nothing counts it has zeros, so that whoever reads it always finds numbers.
+/// The line that sums it up. If nothing counts it has zeros, so that a parser always finds numbers.
 fn last_line(predictions: &[Prediction]) -> String {
     let output = summary(outputs(predictions));
     let input = summary(inputs(predictions));

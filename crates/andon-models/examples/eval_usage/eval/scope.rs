@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::data::Call;
 use super::replay::{From, Kind};
 
-/// So many calls of a model must have been seen before its output counts.
+/// How many calls of a model must have been seen before its output counts.
 const EARLIER: u64 = 5;
-/// So many tokens an answer must have to count.
+/// How many tokens an answer must have to count.
 const LEAST: u64 = 20;
 
 /// Why a figure does not count in the last line.
@@ -16,7 +16,7 @@ const LEAST: u64 = 20;
 pub(crate) enum LeftOut {
     /// The provider ran tools of its own.
     ProviderTools,
-    /// The call had reasoning; for input, it or the call that it is measured from.
+    /// The call had reasoning; for input, either it or its anchor had.
     Reasoning,
     /// The model hides its reasoning.
     HidesReasoning,
@@ -28,14 +28,14 @@ pub(crate) enum LeftOut {
     Short,
     /// Few calls of the model came before.
     Early,
-    /// What the input is measured from is another conversation.
+    /// The input's anchor is another conversation.
     OtherConversation,
     /// The model reasons, by its name or by its figures.
     ReasoningModel,
 }
 
 impl LeftOut {
-    /// All of them, in the order in which they are looked for.
+    /// All of them, in the order in which they are checked.
     pub(crate) const ALL: [Self; 9] = [
         Self::ProviderTools,
         Self::Reasoning,
@@ -63,7 +63,7 @@ impl LeftOut {
     }
 }
 
-/// What is known of a call once its figures are.
+/// What is known about a call once its figures are known.
 pub(crate) struct Facts {
     /// The call had reasoning.
     pub(crate) reasoned: bool,
@@ -86,7 +86,7 @@ pub(crate) fn kind(call: &Call, reasoned: bool) -> Kind {
     }
 }
 
-/// Output counts if it is a text of some length, without reasoning, of a model that is known a little.
+/// Output counts if it is a text of some length, without reasoning, of a model that has been seen a few times.
 pub(crate) fn output(kind: Kind, facts: &Facts) -> Option<LeftOut> {
     match kind {
         Kind::ProviderTools => Some(LeftOut::ProviderTools),
@@ -99,8 +99,8 @@ pub(crate) fn output(kind: Kind, facts: &Facts) -> Option<LeftOut> {
     }
 }
 
-/// Input counts if it has an anchor and neither the call, nor the anchor, nor the model reasons. Whether the provider ran
-/// tools of its own makes no difference: what they cost to read is there to be measured.
+/// Input counts if it has an anchor and neither the call, nor the anchor, nor the model reasons. It does not matter whether the
+/// provider ran tools of its own: what they cost to read is measured, too.
 pub(crate) fn input(from: From, facts: &Facts, anchor_reasoned: bool, thinker: bool) -> Option<LeftOut> {
     match () {
         () if from != From::Anchor => Some(LeftOut::OtherConversation),

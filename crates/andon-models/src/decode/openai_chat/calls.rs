@@ -1,4 +1,4 @@
-//! The calls of an answer, put together from deltas that say more or less exactly which call they belong to.
+//! The calls of an answer, assembled from deltas that say more or less clearly which call they belong to.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,29 +12,29 @@ use crate::decode::loose::arguments;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    /// The latest call under each of the server's numbers, and under each id.
+    /// The latest call with each of the server's indexes, and with each id.
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
-    /// How many have begun, and how many of them were told of.
+    /// How many have begun, and how many of them were announced.
     begun: usize,
-    told: usize,
+    announced: usize,
 }
 
 #[derive(Debug, Default)]
 struct Call {
     id: String,
-    /// What came before it was told of.
+    /// What came before it was announced.
     early: String,
     whole: Whole,
-    /// Its place among those that were told of.
-    told: Option<usize>,
+    /// Its index among the announced calls.
+    announced: Option<usize>,
     ended: bool,
 }
 
 impl Calls {
-    /// Whether none was told of.
+    /// Whether no call was announced.
     pub(super) fn is_empty(&self) -> bool {
-        self.told == 0
+        self.announced == 0
     }
 
     /// Takes a part of a call.
@@ -54,16 +54,16 @@ impl Calls {
             self.by_id.insert(id.clone(), place);
             call.id = id;
         }
-        if call.told.is_none() && !name.is_empty() && !call.ended {
-            call.told = Some(self.told);
-            self.told += 1;
+        if call.announced.is_none() && !name.is_empty() && !call.ended {
+            call.announced = Some(self.announced);
+            self.announced += 1;
             pieces.push_back(Piece::Call { id: call.id.clone(), name });
         }
         call.fill(json, pieces);
         Ok(())
     }
 
-    /// Which call is meant. `None`: a new one.
+    /// The call that a delta belongs to; `None` if it begins a new one.
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let known = self.by_id.get(id).copied();
         match index {
@@ -75,15 +75,15 @@ impl Calls {
         }
     }
 
-    /// Whether this can be more of the call. Some servers give every call the number 0: another id with a name is another
-    /// call, and so is a name where there is one already and nothing more to come.
+    /// Whether this can be more of the call. Some servers give every call the index 0: a different id with a name means another
+    /// call, and so does a name for a call that is complete.
     fn goes_on(&self, place: usize, id: &str, name: &str) -> bool {
         let Some(call) = self.calls.get(place) else { return false };
-        let is_complete = call.told.is_some() && call.whole.is_whole();
+        let is_complete = call.announced.is_some() && call.whole.is_whole();
         name.is_empty() || ((id.is_empty() || call.id.is_empty()) && !is_complete)
     }
 
-    /// Another call begins: those whose arguments are whole are over.
+    /// Begins another call: those whose arguments are whole are over.
     fn begin(&mut self, pieces: &mut VecDeque<Piece>) -> Result<usize, ModelError> {
         let place = one_more(&mut self.begun)?;
         for call in self.calls.iter_mut().filter(|call| !call.ended && call.whole.is_whole()) {
@@ -102,13 +102,13 @@ impl Calls {
 }
 
 impl Call {
-    /// Takes more of its arguments. There is nothing behind its end.
+    /// Takes more of its arguments. After its end they are ignored.
     fn fill(&mut self, json: String, pieces: &mut VecDeque<Piece>) {
         if self.ended {
             return;
         }
         self.whole.read(&json);
-        let Some(index) = self.told else { return self.early.push_str(&json) };
+        let Some(index) = self.announced else { return self.early.push_str(&json) };
         let json = std::mem::take(&mut self.early) + &json;
         if !json.is_empty() {
             pieces.push_back(Piece::CallInput { index, json });
@@ -116,8 +116,8 @@ impl Call {
     }
 
     fn end(&mut self, pieces: &mut VecDeque<Piece>) {
-        // A call without its name may still get it.
-        let Some(index) = self.told else { return };
+        // A call without a name may still get one.
+        let Some(index) = self.announced else { return };
         self.ended = true;
         pieces.push_back(Piece::CallEnd { index });
     }

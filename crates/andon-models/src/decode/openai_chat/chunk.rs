@@ -1,4 +1,4 @@
-//! A chunk as servers send it. Whatever may be missing, null or odd may be so.
+//! A chunk as servers send it. Any field may be missing, null or odd.
 
 use std::fmt;
 
@@ -10,17 +10,14 @@ use crate::decode::event::MAX_CALLS;
 use crate::decode::loose::{Count, Few, Text};
 use crate::decode::mend::as_words;
 
-/// One choice is asked for; some servers cut it in two.
+/// We ask for one choice; some servers split it.
 const CHOICES: usize = 16;
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
-    #[serde(borrow)]
     pub(super) choices: Few<Choice<'a>, CHOICES>,
     pub(super) usage: Option<Report>,
     pub(super) x_groq: Option<Groq>,
@@ -29,31 +26,25 @@ pub(super) struct Chunk<'a> {
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Choice<'a> {
     pub(super) index: Count,
-    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// Some servers call what is new so.
-    #[serde(borrow)]
+    /// Some servers' name for a delta.
     pub(super) message: Option<Delta<'a>>,
-    #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
     pub(super) usage: Option<Report>,
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Delta<'a> {
     pub(super) content: Words,
     pub(super) reasoning_content: Words,
     pub(super) reasoning: Words,
-    #[serde(borrow)]
     pub(super) refusal: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_calls: Few<CallDelta<'a>, MAX_CALLS>,
-    /// What a call was before there could be several.
-    #[serde(borrow)]
+    /// A call, from before there could be several.
     pub(super) function_call: Option<FunctionDelta<'a>>,
 }
 
@@ -69,22 +60,18 @@ impl Delta<'_> {
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct CallDelta<'a> {
     pub(super) index: Count,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionDelta<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    /// The next bytes of their JSON, or, from some servers, the JSON itself.
-    #[serde(borrow)]
+    /// The next part of the JSON as a text, or, from some servers, the JSON itself.
     pub(super) arguments: Option<&'a RawValue>,
 }
 
@@ -94,7 +81,7 @@ pub(super) struct Groq {
     pub(super) usage: Option<Report>,
 }
 
-/// Usage, with the names of all servers.
+/// Usage, under every server's names.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Report {
@@ -124,13 +111,13 @@ pub(super) struct CompletionDetails {
     pub(super) reasoning_tokens: Count,
 }
 
-/// llama.cpp's own.
+/// llama.cpp's own figures.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Timings {
-    /// Read anew.
+    /// Tokens not found in the cache.
     pub(super) prompt_n: Count,
-    /// Found in the cache.
+    /// Tokens found in the cache.
     pub(super) cache_n: Count,
     pub(super) predicted_n: Count,
 }
@@ -147,7 +134,7 @@ impl Words {
         self.thought.is_empty() && self.text.is_empty()
     }
 
-    /// All of it is thought.
+    /// The same words, all as thought.
     pub(super) fn into_thought(self) -> Self {
         Self { thought: self.thought + &self.text, text: String::new() }
     }
@@ -158,9 +145,9 @@ impl Words {
     }
 }
 
-struct Said;
+struct WordsVisitor;
 
-impl<'de> Visitor<'de> for Said {
+impl<'de> Visitor<'de> for WordsVisitor {
     type Value = Words;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,7 +186,7 @@ impl<'de> Visitor<'de> for Said {
         Ok(words)
     }
 
-    /// A part: what it thinks, or what it says.
+    /// A part: a thought or a text.
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Words, A::Error> {
         let mut words = Words::default();
         while let Some(name) = fields.next_key::<Text<'de>>()? {
@@ -218,6 +205,6 @@ impl<'de> Visitor<'de> for Said {
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Said)
+        deserializer.deserialize_any(WordsVisitor)
     }
 }

@@ -3,8 +3,9 @@
 use andon_core::usage::{Figure, Usage};
 
 use super::chunk::{Report, Timings};
+use crate::decode::reported::take;
 
-/// How many more tokens must have been written before a running figure is told again: every report is kept on disk.
+/// How many more tokens must be written before a running figure is reported again: every report goes to disk.
 const STEP: u64 = 32;
 
 #[derive(Debug, Default)]
@@ -15,7 +16,7 @@ pub(super) struct Tally {
     completion: Option<u64>,
     reasoning: Option<u64>,
     total: Option<u64>,
-    /// From llama.cpp's timings: read anew, found in the cache, written.
+    /// From llama.cpp's timings: not found in the cache, found there, written.
     timed: (Option<u64>, Option<u64>, Option<u64>),
     told: Option<Usage>,
 }
@@ -26,26 +27,26 @@ impl Tally {
         let prompt = report.prompt_tokens_details.as_ref();
         let completion = report.completion_tokens_details.as_ref();
         let cached = prompt.and_then(|details| details.cached_tokens.0);
-        newest(&mut self.prompt, report.prompt_tokens.0);
-        newest(&mut self.cached, cached.or(report.prompt_cache_hit_tokens.0).or(report.cached_tokens.0));
-        newest(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens.0));
-        newest(&mut self.completion, report.completion_tokens.0);
-        newest(&mut self.reasoning, completion.and_then(|it| it.reasoning_tokens.0).or(report.reasoning_tokens.0));
-        newest(&mut self.total, report.total_tokens.0);
+        take(&mut self.prompt, report.prompt_tokens.0);
+        take(&mut self.cached, cached.or(report.prompt_cache_hit_tokens.0).or(report.cached_tokens.0));
+        take(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens.0));
+        take(&mut self.completion, report.completion_tokens.0);
+        take(&mut self.reasoning, completion.and_then(|it| it.reasoning_tokens.0).or(report.reasoning_tokens.0));
+        take(&mut self.total, report.total_tokens.0);
     }
 
     pub(super) fn time(&mut self, timings: Option<&Timings>) {
         let Some(timings) = timings else { return };
-        newest(&mut self.timed.0, timings.prompt_n.0);
-        newest(&mut self.timed.1, timings.cache_n.0);
-        newest(&mut self.timed.2, timings.predicted_n.0);
+        take(&mut self.timed.0, timings.prompt_n.0);
+        take(&mut self.timed.1, timings.cache_n.0);
+        take(&mut self.timed.2, timings.predicted_n.0);
     }
 
     pub(super) fn is_known(&self) -> bool {
         self.usage(false) != Usage::UNKNOWN
     }
 
-    /// The figures. A server that has shown thoughts and does not say how long they were leaves that unknown.
+    /// The figures. If a server showed thoughts and does not count them, their count is unknown.
     pub(super) fn usage(&self, has_thought: bool) -> Usage {
         let (fresh, found, written) = self.timed;
         let output = self.output().or(written);
@@ -56,7 +57,7 @@ impl Tally {
             }
             None => fresh,
         };
-        // Who reports what was read and names no cache has not used one.
+        // A server that reports input without naming a cache has not used one.
         let unless_named = |figure: Option<u64>| figure.or(input.map(|_| 0));
         let reasoning = self.reasoning.or(output.filter(|_| !has_thought).map(|_| 0));
         Usage {
@@ -81,7 +82,7 @@ impl Tally {
         Some(completion.saturating_add(apart))
     }
 
-    /// The usage if it is worth telling again.
+    /// The usage, if it is worth reporting again.
     pub(super) fn news(&mut self, now: Usage) -> Option<Usage> {
         let written = |usage: &Usage| usage.output.value.unwrap_or(0);
         let is_news = match &self.told {
@@ -96,12 +97,6 @@ impl Tally {
         }
         self.told = Some(now);
         self.told
-    }
-}
-
-fn newest(kept: &mut Option<u64>, new: Option<u64>) {
-    if new.is_some() {
-        *kept = new;
     }
 }
 

@@ -1,11 +1,11 @@
-//! Whether a call's arguments are whole, followed byte by byte: they are never read twice.
+//! Whether a call's arguments are whole, tracked byte by byte so that no byte is read twice.
 
-/// How far an object has come.
+/// How far an object has been read.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     /// How many brackets are open.
     open: usize,
-    /// Whether a bracket was.
+    /// Whether a bracket was ever open.
     has_begun: bool,
     in_text: bool,
     /// The next byte of a text is escaped.
@@ -13,7 +13,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Takes more of it.
+    /// Reads on.
     pub(super) fn read(&mut self, json: &str) {
         for byte in json.bytes() {
             match byte {

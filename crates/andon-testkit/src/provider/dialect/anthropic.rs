@@ -1,14 +1,14 @@
 //! Anthropic's Messages: `message_start`, blocks with their deltas, `message_delta`, `message_stop`, and a ping now and then.
 //!
-//! Input is told first; the output told there (one token) is of no use; the output is told once, in `message_delta`.
+//! Input is reported first, with a useless figure for the output (one token); the output is reported once, in `message_delta`.
 
 use andon_core::outcome::ModelStop;
 use serde_json::{Value, json};
 
 use super::Frame;
-use crate::provider::reply::{Place, Reply, Tokens, UsageWhen};
+use crate::provider::reply::{Reply, Tokens, UsagePlace, UsageWhen};
 
-/// What `message_start` says of the output, whatever it will be.
+/// What `message_start` says about the output, whatever it will be.
 const USELESS_OUTPUT: u64 = 1;
 
 pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
@@ -52,9 +52,9 @@ fn start(reply: &Reply) -> Frame {
         // A gateway that learns the figures at the end has zeros here.
         (UsageWhen::Late, Some(_)) => Some(all(Tokens::default(), 0)),
         (UsageWhen::Twice, Some(tokens)) => Some(all(tokens, tokens.output)),
-        _ => {
-            reply.usage_at(Place::First, UsageWhen::Early).map(|tokens| all(tokens, tokens.output.max(USELESS_OUTPUT)))
-        }
+        _ => reply
+            .usage_at(UsagePlace::First, UsageWhen::Early)
+            .map(|tokens| all(tokens, tokens.output.max(USELESS_OUTPUT))),
     };
     if let (Some(message), Some(figures)) = (message.as_object_mut(), figures) {
         message.insert("usage".to_owned(), figures);
@@ -119,7 +119,7 @@ impl Stream<'_> {
             return;
         }
         self.pieces += 1;
-        if let Some(tokens) = self.reply.usage_at(Place::Piece(self.pieces), UsageWhen::Late) {
+        if let Some(tokens) = self.reply.usage_at(UsagePlace::Piece(self.pieces), UsageWhen::Late) {
             self.report(None, Some(&all(tokens, tokens.output)));
         }
     }
@@ -138,7 +138,7 @@ impl Stream<'_> {
     }
 
     fn end(&mut self) {
-        let usage = self.reply.usage_at(Place::Last, UsageWhen::Late).map(|tokens| match self.reply.usage_when {
+        let usage = self.reply.usage_at(UsagePlace::Last, UsageWhen::Late).map(|tokens| match self.reply.usage_when {
             UsageWhen::AsUsual => json!({"output_tokens": tokens.output}),
             _ => all(tokens, tokens.output),
         });

@@ -1,13 +1,13 @@
 //! Google's Gemini: whole small answers one after the other, each with the usage so far.
 //!
-//! Calls come whole. The seal of a thought stands on the part that follows it. The reason stands in the last chunk that says
-//! something. `candidatesTokenCount` is the output without the thoughts.
+//! Calls come whole. A thought's seal is on the part that follows it. The finish reason is in the last chunk that says something.
+//! `candidatesTokenCount` is the output without the thoughts.
 
 use andon_core::outcome::ModelStop;
 use serde_json::{Map, Value, json};
 
 use super::{Frame, object};
-use crate::provider::reply::{Place, Reply, Tokens, UsageWhen};
+use crate::provider::reply::{Reply, Tokens, UsagePlace, UsageWhen};
 
 /// An event whose lines end as Google's do.
 pub(super) fn frame(data: &Value) -> Frame {
@@ -22,7 +22,7 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
         let stop = (number == last).then(|| stop(reply));
         let usage = figures_at(reply, number == 0, number == last, sent);
         let chunk = frame(&chunk(reply, &part.json, stop, usage.as_ref())).saying(&part.said);
-        // Told twice, the last chunk comes again, with nothing to say.
+        // To report usage twice, the last chunk comes again without text.
         let again = number == last && reply.usage_when == UsageWhen::Twice && reply.usage.is_some();
         let empty = again.then(|| frame(&self::chunk(reply, &json!({"text": ""}), stop, usage.as_ref())));
         [Some(chunk), empty].into_iter().flatten()
@@ -30,7 +30,7 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     chunks.collect()
 }
 
-/// A part of the answer, what it says, and how many pieces of the neutral answer it is.
+/// A part of the answer, what it says, and how many pieces of the neutral reply it holds.
 struct Part {
     json: Value,
     said: String,
@@ -81,13 +81,15 @@ fn chunk(reply: &Reply, part: &Value, stop: Option<&str>, usage: Option<&Value>)
     chunk
 }
 
-/// What a chunk tells. The last one's figures are the final ones, also if it is the first.
+/// The usage in a chunk. The last one's figures are final, even if it is also the first.
 fn figures_at(reply: &Reply, first: bool, last: bool, sent: usize) -> Option<Value> {
     let first = first && !matches!(reply.usage_when, UsageWhen::AsUsual | UsageWhen::Running);
     let mut places =
-        [last.then_some(Place::Last), first.then_some(Place::First), Some(Place::Piece(sent))].into_iter().flatten();
+        [last.then_some(UsagePlace::Last), first.then_some(UsagePlace::First), Some(UsagePlace::Piece(sent))]
+            .into_iter()
+            .flatten();
     let told = places.find_map(|place| reply.usage_at(place, UsageWhen::Running));
-    // Who tells only at the end has an object there before, with nothing in it that counts.
+    // A provider that reports only at the end sends an object without figures before.
     let late = matches!(reply.usage_when, UsageWhen::Late | UsageWhen::Twice);
     told.map(figures).or_else(|| late.then(|| json!({"trafficType": "ON_DEMAND"})))
 }
@@ -101,7 +103,7 @@ fn figures(tokens: Tokens) -> Value {
         ("thoughtsTokenCount", tokens.reasoning, tokens.reasoning > 0),
         ("totalTokenCount", tokens.prompt() + tokens.output, true),
     ];
-    // What is zero is left out.
+    // Zeros are left out.
     let told = counts.into_iter().filter(|(_, _, told)| *told);
     let mut figures: Map<String, Value> = told.map(|(name, count, _)| (name.to_owned(), json!(count))).collect();
     let details = json!([{"modality": "TEXT", "tokenCount": tokens.prompt()}]);

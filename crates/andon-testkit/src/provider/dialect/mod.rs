@@ -25,7 +25,7 @@ pub enum Dialect {
     OpenAiResponses,
     /// Google's Gemini with `alt=sse`: SSE without names, lines that end in CR LF.
     Gemini,
-    /// Ollama's chat: one JSON object a line.
+    /// Ollama's chat: one JSON object per line.
     Ollama,
 }
 
@@ -47,7 +47,7 @@ impl Frame {
         self.bytes.clone()
     }
 
-    /// What the model says in it: a piece of thinking, text or arguments; mostly nothing.
+    /// What the model says in it: a piece of thinking, text or arguments; often empty.
     pub fn said(&self) -> &str {
         &self.said
     }
@@ -82,7 +82,7 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Self; 5] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Ollama];
 
-    /// The adapter that speaks it, for a model of this name, to be set up.
+    /// A builder for the adapter that speaks it, with a model of this name.
     pub fn adapter(self, model: &str) -> andon_models::Builder {
         match self {
             Self::Anthropic => andon_models::Anthropic::builder(model),
@@ -118,7 +118,7 @@ impl Dialect {
         }
     }
 
-    /// An error in the middle of a stream, in the provider's usual form.
+    /// An error in the middle of a stream, in the provider's usual format.
     pub fn error_frame(self, refusal: Refusal) -> Frame {
         let body = self.error_body(refusal);
         match self {
@@ -130,7 +130,8 @@ impl Dialect {
         }
     }
 
-    /// Every known form of an error in the middle of a stream, the usual one first. Most have one; Responses has three.
+    /// Every known format of an error in the middle of a stream, the usual one first. Most providers have one; Responses has
+    /// three.
     pub fn error_frames(self, refusal: Refusal) -> Vec<Frame> {
         let mut frames = vec![self.error_frame(refusal)];
         if self == Self::OpenAiResponses {
@@ -139,7 +140,7 @@ impl Dialect {
         frames
     }
 
-    /// The body of a refused request, in the provider's own form.
+    /// The body of a refused request, in the provider's own format.
     pub fn error_body(self, refusal: Refusal) -> Value {
         let message = refusal.message();
         match self {
@@ -180,7 +181,7 @@ impl Dialect {
     }
 }
 
-/// The arguments of a call as the object that they are; an empty one if they are none.
+/// The arguments of a call as an object; an empty one if they are not an object.
 fn object(arguments: &[String]) -> Value {
     let parsed = serde_json::from_str(&arguments.concat());
     parsed.ok().filter(Value::is_object).unwrap_or_else(|| json!({}))

@@ -1,4 +1,4 @@
-//! Ollama's chat: one JSON object a line; the last says `"done": true` and has the counts.
+//! Ollama's chat: one JSON object per line; the last one says `"done": true` and has the counts.
 //!
 //! Calls come whole, in a line of their own. Ollama knows no signature and no cache, and counts thinking as output.
 
@@ -6,7 +6,7 @@ use andon_core::outcome::ModelStop;
 use serde_json::{Value, json};
 
 use super::{Frame, object};
-use crate::provider::reply::{Place, Reply, Tokens, UsageWhen};
+use crate::provider::reply::{Reply, Tokens, UsagePlace, UsageWhen};
 
 pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     let mut lines = Vec::new();
@@ -26,10 +26,10 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     let mut frames = Vec::new();
     for (number, (said, pieces, message)) in lines.into_iter().enumerate() {
         sent += pieces;
-        let first = if number == 0 { reply.usage_at(Place::First, UsageWhen::Late) } else { None };
-        // With a piece in it, the line of a running count has more to tell than nothing.
-        let running = reply.usage_at(Place::Piece(sent), UsageWhen::Late);
-        let before_last = if number == last { reply.usage_at(Place::BeforeLast, UsageWhen::Late) } else { None };
+        let first = if number == 0 { reply.usage_at(UsagePlace::First, UsageWhen::Late) } else { None };
+        // A running count comes with a line that has a piece.
+        let running = reply.usage_at(UsagePlace::Piece(sent), UsageWhen::Late);
+        let before_last = if number == last { reply.usage_at(UsagePlace::BeforeLast, UsageWhen::Late) } else { None };
         frames.push(line(reply, &message, running.or(first).or(before_last)).saying(&said));
     }
     frames.push(end(reply));
@@ -56,7 +56,7 @@ fn end(reply: &Reply) -> Frame {
         "prompt_eval_duration": 60_000_000,
         "eval_duration": 1_100_000_000_u64,
     });
-    Frame::line(&told(data, reply.usage_at(Place::Last, UsageWhen::Late)))
+    Frame::line(&told(data, reply.usage_at(UsagePlace::Last, UsageWhen::Late)))
 }
 
 const CREATED: &str = "2030-01-01T00:00:00.000000Z";

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions: a chunk with the role, a chunk a piece, one with the reason, one with the usage, `[DONE]`.
+//! OpenAI's Chat Completions: a chunk with the role, a chunk for each piece, one with the reason, one with the usage, `[DONE]`.
 //!
 //! The usage is that of `stream_options.include_usage`: `null` in every chunk but one, which has no choices. Thinking is
 //! `reasoning_content`, as many servers of this format have it; there is no place for a signature.
@@ -7,10 +7,10 @@ use andon_core::outcome::ModelStop;
 use serde_json::{Value, json};
 
 use super::Frame;
-use crate::provider::reply::{Place, Reply, Tokens, UsageWhen};
+use crate::provider::reply::{Reply, Tokens, UsagePlace, UsageWhen};
 
 pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
-    let first = reply.usage_at(Place::First, UsageWhen::Late);
+    let first = reply.usage_at(UsagePlace::First, UsageWhen::Late);
     let role = choice(&json!({"role": "assistant", "content": "", "refusal": null}), None);
     let mut stream = Stream { reply, frames: vec![chunk(reply, &role, first)], pieces: 0 };
     for text in reply.thoughts() {
@@ -41,7 +41,7 @@ struct Stream<'a> {
 impl Stream<'_> {
     fn piece(&mut self, said: &str, delta: &Value) {
         self.pieces += usize::from(!said.is_empty());
-        let usage = self.reply.usage_at(Place::Piece(self.pieces), UsageWhen::Late);
+        let usage = self.reply.usage_at(UsagePlace::Piece(self.pieces), UsageWhen::Late);
         self.frames.push(chunk(self.reply, &choice(delta, None), usage).saying(said));
     }
 
@@ -52,9 +52,9 @@ impl Stream<'_> {
             ModelStop::MaxTokens => "length",
             ModelStop::Refused => "content_filter",
         };
-        let usage = self.reply.usage_at(Place::BeforeLast, UsageWhen::Late);
+        let usage = self.reply.usage_at(UsagePlace::BeforeLast, UsageWhen::Late);
         self.frames.push(chunk(self.reply, &choice(&json!({}), Some(stop)), usage));
-        if let Some(usage) = self.reply.usage_at(Place::Last, UsageWhen::Late) {
+        if let Some(usage) = self.reply.usage_at(UsagePlace::Last, UsageWhen::Late) {
             self.frames.push(chunk(self.reply, &json!([]), Some(usage)));
         }
         self.frames.push(Frame::raw("data: [DONE]\n\n"));

@@ -1,18 +1,18 @@
 //! OpenAI's Responses: events with names and numbers; items with their parts; the whole response at the end.
 //!
-//! Usage is told in `response.completed` (or `response.incomplete`) and is `null` before. Where a [`UsageWhen`] wants it
-//! earlier, it stands in the response object of `response.created` and of further `response.in_progress` events.
+//! Usage is reported in `response.completed` (or `response.incomplete`) and is `null` before. If a [`UsageWhen`] wants it
+//! earlier, it is in the response object of `response.created` and of further `response.in_progress` events.
 
 use andon_core::outcome::ModelStop;
 use serde_json::{Map, Value, json};
 
 use super::Frame;
 use crate::provider::faults::Refusal;
-use crate::provider::reply::{Call, Place, Reply, Tokens, UsageWhen};
+use crate::provider::reply::{Call, Reply, Tokens, UsagePlace, UsageWhen};
 
 pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     let mut stream = Stream { reply, frames: Vec::new(), pieces: 0, items: Vec::new() };
-    let first = stream.usage(Place::First);
+    let first = stream.usage(UsagePlace::First);
     stream.lifecycle("response.created", "in_progress", first);
     stream.lifecycle("response.in_progress", "in_progress", first);
     if reply.thought.is_some() {
@@ -24,16 +24,16 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     for call in &reply.calls {
         stream.call(call);
     }
-    if let Some(usage) = stream.usage(Place::BeforeLast) {
+    if let Some(usage) = stream.usage(UsagePlace::BeforeLast) {
         stream.lifecycle("response.in_progress", "in_progress", Some(usage));
     }
     let status = if stopped_early(reply).is_some() { "incomplete" } else { "completed" };
-    let last = stream.usage(Place::Last);
+    let last = stream.usage(UsagePlace::Last);
     stream.lifecycle(&format!("response.{status}"), status, last);
     stream.frames
 }
 
-/// An error as it is documented: an event of its own, with everything at the top.
+/// An error as documented: an event of its own, with everything at the top level.
 pub(super) fn error_frame(refusal: Refusal) -> Frame {
     let (kind, code) = refusal.openai();
     let (code, message) = (code.unwrap_or(kind), refusal.message());
@@ -41,7 +41,7 @@ pub(super) fn error_frame(refusal: Refusal) -> Frame {
     Frame::event("error", &data)
 }
 
-/// As it comes, too: with the error inside, as in a refused request; and as the end of the response.
+/// An error as it also comes: nested, as in a refused request, and as the end of the response.
 pub(super) fn further_error_frames(refusal: Refusal, body: &Value) -> [Frame; 2] {
     let inside = with(&with(body, "type", json!("error")), "sequence_number", json!(99));
     let (kind, code) = refusal.openai();
@@ -81,7 +81,7 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn usage(&self, place: Place) -> Option<Tokens> {
+    fn usage(&self, place: UsagePlace) -> Option<Tokens> {
         self.reply.usage_at(place, UsageWhen::Late)
     }
 
@@ -121,7 +121,7 @@ impl Stream<'_> {
     fn delta(&mut self, said: &str, name: &str, data: Value) {
         self.saying(said, name, data);
         self.pieces += 1;
-        if let Some(usage) = self.usage(Place::Piece(self.pieces)) {
+        if let Some(usage) = self.usage(UsagePlace::Piece(self.pieces)) {
             self.lifecycle("response.in_progress", "in_progress", Some(usage));
         }
     }
@@ -191,7 +191,7 @@ impl Stream<'_> {
     }
 }
 
-/// An object with one field more.
+/// An object with one more field.
 fn with(object: &Value, name: &str, value: Value) -> Value {
     let mut object = object.clone();
     if let Some(object) = object.as_object_mut() {

@@ -47,7 +47,7 @@ fn documents(dialect: Dialect, reply: &Reply) -> Vec<Value> {
     frames.iter().map(parse).collect()
 }
 
-/// Everything that is told of usage, in its order: all input, and output. Zeros are what is left out.
+/// Every usage report, in order: all input, and output. What is left out counts as zero.
 fn told(dialect: Dialect, when: UsageWhen) -> Vec<(u64, u64)> {
     let number = |value: &Value, names: &[&str]| names.iter().filter_map(|name| value[name].as_u64()).sum::<u64>();
     let figures = |data: Value| {
@@ -179,7 +179,7 @@ fn responses_are_numbered_and_end_with_all_that_was_said() {
 }
 
 #[test]
-fn gemini_seals_the_part_behind_its_thoughts_and_says_why_it_stops_in_the_last() {
+fn gemini_seals_the_part_after_its_thoughts_and_says_why_it_stops_in_the_last() {
     let all = documents(Dialect::Gemini, &reply());
     assert_eq!(all.len(), 6);
     let part = |number: usize| &all[number]["candidates"][0]["content"]["parts"][0];
@@ -201,7 +201,7 @@ fn ollama_is_done_once_in_its_last_line() {
 }
 
 #[test]
-fn a_broken_frame_is_framed_well_and_no_json_and_an_error_is_json() {
+fn a_broken_frame_is_framed_well_but_is_not_json_and_an_error_is_json() {
     for dialect in Dialect::ALL {
         let (_, data) = open(dialect, &dialect.broken_frame());
         assert!(serde_json::from_str::<Value>(&data).is_err());

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. The socket is read all the time, also while nothing is sent and while the client takes nothing.
+//! 1. The socket is read all the time, even while nothing is sent and while the client reads nothing.
 //! 2. A connection is used again only after a whole answer.
 
 mod parse;
@@ -59,7 +59,7 @@ enum Body {
 struct Http1 {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
-    /// What the client has sent and nobody has looked at.
+    /// What the client has sent and nobody has read.
     unread: BytesMut,
     /// How the body that is being sent will end.
     body: Body,
@@ -124,14 +124,14 @@ impl Http1 {
     /// Closes the connection without the end of the body.
     fn break_off(self, how: Break) {
         if let Break::Reset(_) = how {
-            // If it fails the client sees a FIN in place of an RST.
+            // If it fails, the client sees a FIN instead of an RST.
             let _ = self.writer.as_ref().set_zero_linger();
             // Dropping the writer would send a FIN first.
             self.writer.forget();
         }
     }
 
-    /// The next whole request; none if the client has no more, or speaks something else.
+    /// The next whole request; `None` if the client sends no more, or does not speak HTTP.
     async fn request(&mut self) -> Option<Request> {
         loop {
             if let Some((request, length)) = parse(&self.unread).ok()? {
@@ -165,6 +165,6 @@ fn hangup(error: &io::Error) -> Hangup {
 }
 
 fn reason(status: u16) -> &'static str {
-    // Some clients want a word here; none looks at it.
+    // Some clients expect a word here; none reads it.
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Status")
 }

@@ -1,4 +1,4 @@
-//! Reading a request of HTTP/1.1 out of the bytes that have come so far.
+//! Reads an HTTP/1.1 request from the bytes that have arrived so far.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use crate::provider::request::Request;
 
-/// What the client speaks is something else.
+/// The client does not speak HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotHttp;
 
@@ -16,7 +16,7 @@ impl<E: std::error::Error> From<E> for NotHttp {
     }
 }
 
-/// The request that the bytes begin with and its length, or none if it has not come whole.
+/// The request that the bytes begin with, and its length; `None` if it has not arrived whole.
 pub(super) fn parse(unread: &[u8]) -> Result<Option<(Request, usize)>, NotHttp> {
     let mut headers = [httparse::EMPTY_HEADER; 100];
     let mut head = httparse::Request::new(&mut headers);
@@ -31,7 +31,7 @@ pub(super) fn parse(unread: &[u8]) -> Result<Option<(Request, usize)>, NotHttp> 
     Ok(Some((Request::new(method, &target, headers, body), length + used)))
 }
 
-/// The body and how many bytes it takes, or none if it has not come whole.
+/// The body, and how many bytes it takes; `None` if it has not arrived whole.
 fn body(headers: &HeaderMap, rest: &[u8]) -> Result<Option<(Bytes, usize)>, NotHttp> {
     if headers.contains_key(TRANSFER_ENCODING) {
         return chunks(rest);
@@ -52,7 +52,7 @@ fn chunks(rest: &[u8]) -> Result<Option<(Bytes, usize)>, NotHttp> {
         let httparse::Status::Complete((start, length)) = size else { return Ok(None) };
         let length = usize::try_from(length)?;
         let Some(chunk) = unread.get(start..start.saturating_add(length)) else { return Ok(None) };
-        // Behind every chunk stands the end of a line, behind the last one too.
+        // A line end follows every chunk, the last one included.
         place += start + length + 2;
         if place > rest.len() {
             return Ok(None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_is_refused() {
+    fn what_is_not_http_is_refused() {
         for text in
             ["\u{1}\u{2}", "POST / HTTP/1.1\r\ncontent-length: many\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
         {

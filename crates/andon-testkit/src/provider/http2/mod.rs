@@ -48,7 +48,7 @@ pub(super) async fn serve(socket: TcpStream, connection: &Arc<Connection>) {
         let wire = Http2 { id: respond.stream_id().as_u32(), respond, stream: None, sent: 0, ledger: ledger.clone() };
         streams.spawn(answer(request, wire, Arc::clone(connection)));
     }
-    // Each stream learns from the connection that it is over, and writes so on record itself.
+    // Each stream learns from the connection that it is over, and puts that on record itself.
     drop(http2);
     while streams.join_next().await.is_some() {}
 }
@@ -87,7 +87,7 @@ async fn read(mut body: RecvStream) -> Option<Bytes> {
 struct Http2 {
     id: u32,
     respond: SendResponse<Bytes>,
-    /// There once the headers are sent.
+    /// `Some` once the headers are sent.
     stream: Option<SendStream<Bytes>>,
     /// How much of the body has been given to the writer.
     sent: u64,
@@ -141,7 +141,7 @@ impl Wire for Http2 {
 }
 
 impl Http2 {
-    /// Waits until the client takes at least one byte, and says how many it takes.
+    /// Waits until the client accepts at least one byte, and returns how many it accepts.
     async fn window(&mut self, wanted: usize) -> Result<usize, Hangup> {
         let Some(stream) = &mut self.stream else { return Err(self.hung_up().await) };
         stream.reserve_capacity(wanted);
@@ -149,7 +149,7 @@ impl Http2 {
             if let Poll::Ready(reset) = stream.poll_reset(cx) {
                 return Poll::Ready(Err(told(reset)));
             }
-            // What is there already is not told again by polling, which only tells of more.
+            // Polling reports only new capacity, not what is there already.
             match (stream.capacity(), stream.poll_capacity(cx)) {
                 (0, Poll::Ready(Some(Ok(window)))) => Poll::Ready(Ok(window)),
                 (0, Poll::Ready(_)) => Poll::Ready(Err(Hangup::Closed)),

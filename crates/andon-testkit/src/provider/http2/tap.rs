@@ -1,7 +1,7 @@
-//! A socket that notices which frames of HTTP/2 have gone out through it.
+//! A socket that notices which HTTP/2 frames were written to it.
 //!
-//! HTTP/2's writer lives in a task of its own, and a reset throws away what still waits there. So whoever wants to know
-//! that something was sent, or to cut exactly behind it, has to look at the socket.
+//! HTTP/2's writer lives in a task of its own, and a reset throws away what still waits there. So only the socket shows what was
+//! really sent, and where to cut exactly after it.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,23 +13,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-/// What has been written of one stream.
+/// What was written of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Whether its headers have been.
+    /// Whether its headers were.
     pub(super) headers: bool,
     /// How many bytes of its body.
     pub(super) body: u64,
-    /// Whether its end has been.
+    /// Whether its end was.
     pub(super) end: bool,
 }
 
-/// What has been written, by the number of the stream.
+/// What was written, by stream number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger(Arc<watch::Sender<HashMap<u32, Written>>>);
 
 impl Ledger {
-    /// Waits until what has been written of a stream is enough.
+    /// Waits until enough of a stream was written.
     pub(super) async fn when(&self, stream: u32, enough: impl Fn(Written) -> bool) {
         let holds = |all: &HashMap<u32, Written>| enough(all.get(&stream).copied().unwrap_or_default());
         // The ledger holds the sender, so the wait cannot fail.
@@ -125,7 +125,7 @@ impl Frames {
 }
 
 impl Frame {
-    /// Its last byte has passed.
+    /// Counts the frame, whose last byte has passed.
     fn done(self, all: &mut HashMap<u32, Written>) {
         let (headers, end) = match self.kind {
             HEADERS => (true, self.flags & END_STREAM != 0),

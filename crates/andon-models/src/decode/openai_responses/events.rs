@@ -1,4 +1,4 @@
-//! The events of a stream, in the provider's form: only what is looked at.
+//! The events of a stream as the provider sends them, with the fields that matter here.
 
 use andon_runtime::ModelError;
 use serde::Deserialize;
@@ -8,75 +8,66 @@ use crate::decode::event::{Json, Kind, MAX_CALLS};
 use crate::decode::loose::{Count, Few, Text};
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ItemEvent<'a> {
     #[serde(default)]
     pub(super) output_index: Count,
-    /// Read only if it is of a kind that is known: the others' fields have forms of their own.
-    #[serde(borrow)]
+    /// Read only if its kind is known: in other kinds these fields may have other types.
     pub(super) item: &'a RawValue,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
-struct Sent<'a> {
-    #[serde(rename = "type", borrow)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct SentItem<'a> {
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     call_id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
     encrypted_content: Text<'a>,
-    #[serde(borrow)]
     summary: Few<Words<'a>, MAX_CALLS>,
-    #[serde(borrow)]
     content: Few<Words<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Words<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     refusal: Text<'a>,
 }
 
-/// An item, as far as it says anything.
+/// An item, with what it says.
 #[derive(Debug, Default)]
 pub(super) struct Item {
     pub(super) kind: String,
     pub(super) id: String,
-    /// By which a call is answered.
+    /// The id that a call's result refers to.
     pub(super) call_id: String,
     pub(super) name: String,
     pub(super) arguments: String,
     pub(super) sealed: Option<String>,
-    /// What a thought says, paragraph by paragraph.
+    /// A thought's paragraphs.
     pub(super) summary: String,
-    /// What a message says.
+    /// A message's text.
     pub(super) text: String,
     pub(super) is_refusal: bool,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct DeltaEvent<'a> {
     pub(super) output_index: Count,
-    #[serde(borrow)]
     pub(super) delta: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct ArgumentsDelta<'a> {
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct ArgumentsEvent<'a> {
     pub(super) output_index: Count,
-    #[serde(borrow)]
-    pub(super) delta: Option<&'a RawValue>,
+    /// More of them, or all of them at their end.
+    #[serde(alias = "delta")]
+    pub(super) arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -86,33 +77,20 @@ pub(super) struct PartEvent {
     pub(super) summary_index: Count,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct ArgumentsDone<'a> {
-    pub(super) output_index: Count,
-    #[serde(borrow)]
-    pub(super) arguments: Option<&'a RawValue>,
-}
-
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ResponseEvent<'a> {
-    #[serde(borrow)]
     pub(super) response: Response<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Option<Tokens>,
-    #[serde(borrow)]
     pub(super) error: Option<Problem<'a>>,
-    #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
-    #[serde(borrow)]
     pub(super) output: Few<&'a RawValue, MAX_CALLS>,
 }
 
@@ -138,46 +116,40 @@ pub(super) struct OutputDetails {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Incomplete<'a> {
-    #[serde(borrow)]
     pub(super) reason: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Problem<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
 }
 
-/// It stands in the event itself, or one level deeper.
+/// The error is in the event itself or one level deeper.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorEvent<'a> {
-    #[serde(borrow)]
     pub(super) error: Option<Problem<'a>>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
 }
 
-/// The item, if it is of a kind that is known.
+/// The item, if its kind is known.
 pub(super) fn item(sent: &RawValue) -> Result<Option<Item>, ModelError> {
     let json = Json::new(sent.get());
     match json.read::<Kind<'_>>()?.name() {
-        "message" | "reasoning" | "function_call" => Ok(Some(json.read::<Sent<'_>>()?.into())),
+        "message" | "reasoning" | "function_call" => Ok(Some(json.read::<SentItem<'_>>()?.into())),
         _ => Ok(None),
     }
 }
 
-impl From<Sent<'_>> for Item {
-    fn from(sent: Sent<'_>) -> Self {
+impl From<SentItem<'_>> for Item {
+    fn from(sent: SentItem<'_>) -> Self {
         let is_refusal = sent.content.0.iter().any(|words| !words.refusal.is_empty());
         let said = sent.content.0.into_iter().filter_map(|words| words.text.some().or(words.refusal.some()));
         let paragraphs: Vec<String> = sent.summary.0.into_iter().filter_map(|words| words.text.some()).collect();
@@ -196,7 +168,7 @@ impl From<Sent<'_>> for Item {
 }
 
 impl Item {
-    /// The id that a call's result goes back with.
+    /// The id that a call's result refers to.
     pub(super) fn answered_by(&self) -> &str {
         if self.call_id.is_empty() { &self.id } else { &self.call_id }
     }

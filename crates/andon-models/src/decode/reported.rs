@@ -2,9 +2,9 @@
 
 use andon_core::usage::{Figure, Usage};
 
-/// The latest number for each field, and nothing where none has come.
+/// The latest number for each field; `None` where none has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Seen {
+pub(super) struct Reported {
     pub(super) input: Option<u64>,
     pub(super) cache_read: Option<u64>,
     pub(super) cache_write: Option<u64>,
@@ -17,8 +17,8 @@ pub(super) fn take(field: &mut Option<u64>, latest: Option<u64>) {
     *field = latest.or(*field);
 }
 
-impl Seen {
-    /// As a usage: final once the answer is over.
+impl Reported {
+    /// The usage, final once the answer is over.
     pub(super) fn usage(&self, is_over: bool) -> Usage {
         let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, Figure::reported);
         let usage = Usage {
