@@ -1,4 +1,4 @@
-//! A session to talk in: of this program, or at a server.
+//! A session to talk in: in this process, or on a server.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::start::stop_the_rest;
 
 /// A session to talk in.
 pub(crate) enum Conversation {
-    /// Of this program.
+    /// In this process.
     Here(Agent),
-    /// At a server.
+    /// On a server.
     There(Box<Remote>),
 }
 
-/// A session at a server, and how its runs are ordered.
+/// A session on a server, and the options of its runs.
 pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) key: SessionKey,
     pub(crate) manner: Manner,
 }
 
-/// What is said of each run beside its prompt.
+/// What each request says besides the prompt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manner {
     pub(crate) when_busy: Option<&'static str>,
@@ -35,11 +35,11 @@ pub(crate) struct Manner {
     pub(crate) limits: OrderLimits,
 }
 
-/// A run that was there before.
+/// A run that was in progress before.
 pub(crate) struct Earlier {
     pub(crate) run: Subject,
     pub(crate) state: State,
-    /// What was asked.
+    /// Its prompt.
     pub(crate) prompt: String,
 }
 
@@ -55,7 +55,7 @@ impl Conversation {
     pub(crate) async fn history(&self) -> anyhow::Result<Vec<Arc<Message>>> {
         match self {
             Self::Here(agent) => Ok(agent.history().await?),
-            // One in which nothing was said yet is none.
+            // A session without messages does not exist on a server yet.
             Self::There(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
         }
     }
@@ -81,7 +81,7 @@ impl Conversation {
         }
     }
 
-    /// Starts a run. `aim` sees it before the server does: a signal that comes first stops it as it arrives.
+    /// Starts a run. `aim` sees it before the server does, so that an early signal stops it as it arrives.
     pub(crate) async fn start<T>(
         &self,
         prompt: &str,
@@ -112,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Sessions of the same agent and user, the last used first.
+    /// Sessions of the same agent and user, most recently used first.
     pub(crate) async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
         let key = self.key();
         let which = SessionFilter {
@@ -127,7 +127,7 @@ impl Conversation {
         }
     }
 
-    /// How the last run of this session ended, by an earlier program.
+    /// How the last run of this session ended, in an earlier process.
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
         let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.key()) };
         match self {
@@ -143,7 +143,7 @@ impl Conversation {
         }
     }
 
-    /// Stops what would end with this program. What is at a server does not.
+    /// Stops the runs that would die with this process. Runs on a server go on.
     pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         match self {
             Self::Here(agent) => stop_the_rest(agent.runtime()).await,
@@ -167,13 +167,13 @@ impl Remote {
         }
     }
 
-    /// What is wrong, in the words of the command line.
+    /// The error, in terms of the command line.
     fn explain(&self, error: ClientError) -> anyhow::Error {
         match error.problem() {
             Some(problem) if problem.is("session-busy") => {
                 let session = &self.key.session;
                 anyhow!(
-                    "a run is in progress in session {session}: wait for its end, cancel it (`{}`), or say --when-busy queue or \
+                    "a run is in progress in session {session}: wait for it to end, cancel it (`{}`), or use --when-busy queue or \
                      --when-busy supersede",
                     self.client.command(&format!("cancel --session {}", crate::db::quoted(session.as_str())))
                 )
@@ -182,7 +182,7 @@ impl Remote {
         }
     }
 
-    /// A session at a server: the one that is named, the last used, or a new one.
+    /// A session on a server: the named one, the last used, or a new one.
     pub(crate) async fn choose_session(
         client: &Client,
         app: &str,
@@ -194,7 +194,7 @@ impl Remote {
             return Ok(SessionKey::new(app, user, session.key()?.session.as_str())?);
         }
         if let Some(id) = run_id.filter(|_| !talk.continue_last) {
-            // The same run asked for again is in the same session: it is then the same run, and no other.
+            // A repeated request must name the same session to get the same run.
             let own = SessionKey::new(app, user, format!("run-{id}"));
             return Ok(own.or_else(|_| SessionKey::new(app, user, id.as_str()))?);
         }
@@ -215,7 +215,7 @@ impl Remote {
         let last = client.list_sessions(which).await?.pop();
         last.map(|last| last.key).with_context(|| {
             format!(
-                "there is no session to continue at {}: begin one with `{}`",
+                "there is no session to continue on the server at {}: start one with `{}`",
                 client.shown(),
                 client.command("chat")
             )

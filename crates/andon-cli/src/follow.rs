@@ -1,4 +1,4 @@
-//! Following one run to its end, here or at a server: its feed to a listener, its questions to a person.
+//! Following one run to its end, locally or on a server: its feed goes to a listener, its questions to a person.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::input::{Input, Typed};
 use crate::interrupt::Target;
 use crate::terminal;
 
-/// Who is shown a run.
+/// What a run is shown on.
 pub(crate) trait Listener {
     /// Shows one item of its feed.
     fn item(&mut self, item: &FeedItem) -> io::Result<()>;
@@ -24,33 +24,33 @@ pub(crate) trait Listener {
     /// Asks whether a call may be made; the answer comes from the [`Approver`].
     fn ask(&mut self, call: &ToolCall) -> io::Result<()>;
 
-    /// Says something that is not of the run, but about it.
+    /// Shows a remark about the run that is not part of it.
     fn aside(&mut self, words: &str) -> io::Result<()>;
 }
 
-/// Who decides about calls that need a yes.
+/// Who decides about calls that need approval.
 pub(crate) enum Approver<'a> {
     /// A person at standard input.
     Person(&'a mut Input),
-    /// Yes to everything.
+    /// Everything is approved.
     Yes,
-    /// Nobody: so no.
+    /// Nobody, so everything is denied.
     Nobody,
-    /// Somebody elsewhere, who is told this command.
+    /// Somebody elsewhere, with this command.
     Elsewhere(String),
 }
 
-/// The person left in the middle of a run that goes on without them.
+/// The person left during a run, which goes on.
 #[derive(Debug, thiserror::Error)]
 #[error("left")]
 pub(crate) struct Left;
 
-/// A run that is followed.
+/// A run to follow.
 #[derive(Debug)]
 pub(crate) enum Subject {
-    /// Of this program.
+    /// In this process.
     Here(Run),
-    /// Of a server.
+    /// On a server.
     There(RemoteRun),
 }
 
@@ -62,7 +62,7 @@ impl Subject {
         }
     }
 
-    /// Counts among its readers, until this is dropped. A server counts who reads itself.
+    /// Counts as one of its readers until dropped. A server counts its readers itself.
     pub(crate) fn watch(&self) -> Option<Watcher> {
         match self {
             Self::Here(run) => Some(run.watch()),
@@ -80,7 +80,7 @@ impl Subject {
             Self::There(run) => {
                 let (id, client) = (run.id(), run.client());
                 let stop = client.command(&format!("cancel {id} --now"));
-                let last_words = format!("Left. Run {id} may go on at {}: `{stop}` stops it.", client.shown());
+                let last_words = format!("Run {id} may go on at {}. To stop it: {stop}", client.shown());
                 let run = run.clone();
                 Target { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
             }
@@ -94,7 +94,7 @@ impl Subject {
         }
     }
 
-    // A decision that comes too late is refused, and the feed tells why: the run was stopped.
+    // A decision that comes too late is refused, and the feed says why: the run was stopped.
     fn approve(&self, call: &CallId, digest: Digest, by: &str) {
         match self {
             Self::Here(run) => drop(run.approve_exactly(call, digest, Some(by))),
@@ -109,7 +109,7 @@ impl Subject {
         }
     }
 
-    /// Its receipt as it is now.
+    /// Its current receipt.
     pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ToldReceipt>> {
         match self {
             Self::Here(run) => Ok(run.receipt().map(ToldReceipt::from)),
@@ -118,7 +118,7 @@ impl Subject {
     }
 }
 
-/// What comes of a run.
+/// The feed of a run.
 enum Items {
     Here(Feed),
     There(RemoteFeed),
@@ -143,8 +143,7 @@ impl Items {
     }
 }
 
-/// Shows a run until it has settled. If the listener cannot be written to any more, the run is stopped: nobody is there
-/// to want its answer.
+/// Shows a run until it has settled. If the listener can no longer be written to, the run is stopped: nobody wants its answer.
 pub(crate) async fn follow(
     run: &Subject,
     listener: &mut dyn Listener,
@@ -160,7 +159,7 @@ pub(crate) async fn follow(
     Ok((following.outcome().await?, shown))
 }
 
-/// Shows a run from a place in its feed until it has settled, and does nothing to it.
+/// Shows a run from a cursor on until it has settled, and does nothing to it.
 pub(crate) async fn watch(
     run: &Subject,
     from: Cursor,
@@ -174,16 +173,16 @@ pub(crate) async fn watch(
 
 struct Following<'a> {
     run: &'a Subject,
-    /// Where it was to begin.
+    /// Where to start.
     from: Cursor,
     items: Items,
     listener: &'a mut dyn Listener,
     calls: Vec<ToolCall>,
-    /// Calls that wait for a yes, the one that is asked about first.
+    /// Calls that need approval; the first is being asked about.
     open: Vec<CallId>,
     /// The last answer.
     answer: Option<Arc<Message>>,
-    /// It was said that the journal does not take the run's end.
+    /// Whether the person was told that the journal cannot record the run's end.
     is_stalled: bool,
 }
 
@@ -194,7 +193,7 @@ enum Next {
     Left,
 }
 
-/// Why the journal does not take the end of a run of this program. A server says it itself.
+/// Waits until the journal fails to record the end of a local run. A server reports that itself.
 async fn stalled(run: &Subject) -> JournalError {
     if let Subject::Here(run) = run
         && let Err(why) = run.settled().await
@@ -210,7 +209,7 @@ impl<'a> Following<'a> {
         Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
     }
 
-    /// Shows all until the end; what was wrong with the screen, if it was that.
+    /// Shows everything until the end; the inner error is the screen's.
     async fn until_settled(&mut self, approver: &mut Approver<'_>) -> anyhow::Result<io::Result<()>> {
         loop {
             let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::There(_)));
@@ -226,7 +225,7 @@ impl<'a> Following<'a> {
                 Next::Step(Step::Note(words)) => self.listener.aside(&words),
                 Next::Stalled(why) => {
                     self.is_stalled = true;
-                    let words = format!("{why}. The run was stopped; its end is written as soon as that is possible.");
+                    let words = format!("{why}. The run was stopped; its end is recorded as soon as possible.");
                     self.listener.aside(&words)
                 }
                 Next::Typed(typed) => self.answer(&typed),
@@ -257,14 +256,14 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// What is said of a run whose server is gone.
+    /// The error for a run that can no longer be followed.
     fn left_behind(&self) -> String {
         let id = self.run.id();
         match self.run {
             Subject::Here(_) => format!("run {id} cannot be followed"),
             Subject::There(run) => {
                 let watch = run.client().command(&format!("watch {id}"));
-                format!("run {id} cannot be followed any more, and may go on: `{watch}` shows it later")
+                format!("run {id} can no longer be followed, and may go on: to watch it later, use `{watch}`")
             }
         }
     }
@@ -283,8 +282,8 @@ impl<'a> Following<'a> {
         if let FeedItem::TextLost { at } = item
             && at.seq < self.from.seq
         {
-            // Nothing was lost: there has never been anything.
-            let words = format!("There is no event {} yet: it goes on behind {at}.", self.from);
+            // Nothing was lost: that event never existed.
+            let words = format!("There is no event {} yet, so this starts after {at}.", self.from);
             return self.listener.aside(&words);
         }
         self.listener.item(item)?;
@@ -295,7 +294,7 @@ impl<'a> Following<'a> {
             Event::ApprovalResolved { call, .. } => {
                 let asked = self.open.first().cloned();
                 self.open.retain(|open| open != call);
-                // The question on the screen was closed by a stop, or answered elsewhere; another may be open still.
+                // The question on the screen was closed by a stop, or answered elsewhere. Another may still be open.
                 if asked.as_ref() == Some(call) {
                     self.ask_next()?;
                 }
@@ -308,9 +307,9 @@ impl<'a> Following<'a> {
     fn question(&mut self, call: &CallId, approver: &Approver<'_>) -> io::Result<()> {
         match approver {
             Approver::Yes => self.approve(call, "--yes"),
-            Approver::Nobody => self.run.deny(call, None, Some("Nobody was there to be asked.")),
+            Approver::Nobody => self.run.deny(call, None, Some("Nobody was there to approve it.")),
             Approver::Elsewhere(command) => {
-                return self.listener.aside(&format!("It waits for a person's yes: `{command}` asks you."));
+                return self.listener.aside(&format!("This call needs approval. To decide: {command}"));
             }
             Approver::Person(_) => {
                 self.open.push(call.clone());
@@ -322,14 +321,14 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Says yes to what was shown, and to nothing else. As above: one that comes too late changes nothing.
+    /// Approves exactly what was shown. An approval that comes too late changes nothing.
     fn approve(&self, call: &CallId, by: &str) {
         if let Some(shown) = self.calls.iter().find(|shown| shown.id == *call) {
             self.run.approve(call, shown.digest(), by);
         }
     }
 
-    /// Puts the first open question on the screen, with what is typed visible.
+    /// Puts the first open question on the screen, and turns echo back on.
     fn ask_next(&mut self) -> io::Result<()> {
         let first = self.open.first();
         let call = self.calls.iter().find(|call| Some(&call.id) == first);
@@ -351,7 +350,7 @@ impl<'a> Following<'a> {
             Typed::Line(line) => line.trim().to_lowercase(),
             Typed::Interrupted | Typed::End => "n".to_owned(),
         };
-        // As above: a decision that comes too late changes nothing.
+        // A decision that comes too late changes nothing.
         match word.as_str() {
             "y" | "yes" => self.approve(&call, "terminal"),
             "n" | "no" => self.run.deny(&call, Some("terminal"), None),
@@ -362,7 +361,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The next line of the person who decides, or that they leave what goes on without them.
+/// The next line from the person who decides, or that they left the run to itself.
 async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -> Next {
     match approver {
         Approver::Person(input) if is_asked => Next::Typed(input.line().await),

@@ -1,4 +1,4 @@
-//! `andon keys`: at the server that holds the database, or on the database itself.
+//! `andon keys`: on the server that holds the database, or on the database itself.
 
 use andon_runtime::Journal;
 use andon_runtime::core::time::Wall;
@@ -12,7 +12,7 @@ use crate::client::Place;
 use crate::db::{Db, For};
 use crate::show::{Style, Table, aside, plain_line, when, write, write_line};
 
-/// Makes, lists or takes back keys.
+/// Creates, lists or revokes keys.
 pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
         KeysCommand::Create(args) => create(args).await?,
@@ -50,7 +50,7 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
             let runtime = db.open("andon keys", For::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
-            recorded.await.context("the key is not on record, and opens nothing")?;
+            recorded.await.context("the key could not be recorded, so it does not work")?;
             (key.show().to_owned(), info)
         }
     };
@@ -63,7 +63,7 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     }
     let (id, name, scopes) = (&info.id, plain_line(&info.name), info.scopes.join(", "));
     let end = info.expires_at.map_or_else(String::new, |end| format!(" until {}", when::utc(end)));
-    aside(&format!("The key {id} of {name} allows {scopes}{end}. It is shown this once:\n"));
+    aside(&format!("Key {id} of {name} allows {scopes}{end}. It is shown only once:\n"));
     Ok(write_line(&key)?)
 }
 
@@ -79,14 +79,14 @@ async fn list(args: &KeyPlace) -> anyhow::Result<()> {
         }
     } else if keys.is_empty() {
         let create = place.command("keys create NAME --scope run:read");
-        write(&format!("There is no key. One is made with `{create}`.\n"))?;
+        write(&format!("There are no keys. Create one with `{create}`.\n"))?;
     } else {
         write(&table(&keys))?;
     }
     Ok(())
 }
 
-/// The keys of a database that nobody serves.
+/// The keys in a database that no server holds.
 async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
     let Some(journal) = db.journal_to_read()? else { return Ok(Vec::new()) };
     let keys = Keys::read(journal.shelf()).await?;
@@ -98,17 +98,17 @@ async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
 }
 
 fn table(keys: &[KeyInfo]) -> String {
-    let mut table = Table::new(&["ID", "NAME", "USER", "TENANT", "ALLOWS", "MADE (UTC)", "IS GOOD"]);
+    let mut table = Table::new(&["ID", "NAME", "USER", "TENANT", "ALLOWS", "CREATED (UTC)", "VALID"]);
     let now = when::now();
     for key in keys {
-        let is_good = match (key.revoked_at, key.expires_at) {
+        let valid = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => format!("no, revoked {}", when::utc(at)),
-            (None, Some(end)) if end <= now => format!("no, ended {}", when::utc(end)),
+            (None, Some(end)) if end <= now => format!("no, expired {}", when::utc(end)),
             (None, Some(end)) => format!("until {}", when::utc(end)),
             (None, None) => "yes".to_owned(),
         };
         let names = [&key.id, &key.name, &key.user, &key.tenant].map(|name| name.as_str().into());
-        let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), is_good.into()];
+        let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), valid.into()];
         table.row(names.into_iter().chain(rest).collect());
     }
     table.fit(None)
@@ -122,8 +122,8 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
             let keys = Keys::read(runtime.shelf()).await?;
             let revoked = keys.revoke(&args.id, runtime.now().wall, runtime.shelf());
             let list = db.command("keys list");
-            let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: `{list}` lists them"))?;
-            recorded.await.context("the key is not taken back")?;
+            let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: list them with `{list}`"))?;
+            recorded.await.context("the key could not be revoked")?;
             info
         }
     };
@@ -131,6 +131,6 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
         return Ok(write_line(&serde_json::to_string(&info)?)?);
     }
     let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };
-    write(&format!("The {what} {} of {} opens nothing any more.\n", info.id, plain_line(&info.name)))?;
+    write(&format!("Revoked the {what} {} of {}.\n", info.id, plain_line(&info.name)))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Streaming: a plan's words come out one by one, each after its pause.
+//! Streams a plan word by word, with a pause before each.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,31 +17,31 @@ use super::plan::{Call, Plan};
 use super::words::{chunks, json_chunks};
 use andon_runtime::{Answer, ModelError};
 
-/// After this many words it reports its usage, so that a limit of tokens works in the middle of an answer.
+/// After how many words it reports its usage, so that a token limit works in the middle of an answer.
 const WORDS_PER_REPORT: usize = 20;
 
-/// One thing to hand out, and how long to wait before.
+/// One piece to stream, and how long to wait before it.
 struct Step {
     pause: Duration,
     give: Give,
 }
 
 enum Give {
-    /// A token of the answer: a word, a tool's name, a part of its arguments.
+    /// A token of the answer: a word, a tool's name, or part of its arguments.
     Word(Piece),
-    /// A token of a thought.
+    /// A token of its thinking.
     Thought(String),
     /// A piece that costs nothing.
     Mark(Piece),
-    /// What was used so far.
+    /// The usage so far.
     Report,
-    /// What was used in all.
+    /// The final usage.
     LastReport,
 }
 
-/// A practice model's answer as it comes.
+/// A practice model's answer as it streams.
 ///
-/// The pause before the next piece is a [`Sleep`] that lives in here: dropping the answer ends it.
+/// The pause before the next piece is a [`Sleep`] in here: dropping the answer ends it.
 pub(super) struct PracticeAnswer {
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -97,7 +97,7 @@ impl Answer for PracticeAnswer {
     }
 }
 
-/// The steps of one answer while they are laid out.
+/// The steps of one answer while they are being planned.
 struct Steps {
     pace: Duration,
     chance: fastrand::Rng,
@@ -139,7 +139,7 @@ impl Steps {
         self.add(Duration::ZERO, Give::Mark(Piece::CallEnd { index }));
     }
 
-    /// Adds a token after a pause that is a fifth longer or shorter than the pace, by chance.
+    /// Adds a token after a random pause, up to a fifth longer or shorter than the pace.
     fn add_paced(&mut self, give: Give) {
         let pause = self.pace.mul_f64(0.8 + 0.4 * self.chance.f64());
         self.add(pause, give);

@@ -1,4 +1,4 @@
-//! From what a file says to an agent that can run: the model is set up, servers are connected to.
+//! Builds an agent from its file: sets up the model, and connects to MCP servers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,12 +41,12 @@ impl Home {
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: servers that were connected to for it are let go.
+/// Cancel safe: its connections to MCP servers are closed.
 pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Result<Built, Fault> {
     let model = model(&file.model)?;
     let mut notes = Vec::new();
     if let Some((at, name)) = placeholder(&file.instruction) {
-        let why = "is sent to the model as it stands: nothing is filled in from the session's state";
+        let why = "is sent to the model as it is: nothing is filled in from the session's state";
         notes.push((at, format!("`{{{}}}` in `instruction` {why}", cut(&name))));
     }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Re
         for tool in tools_of(entry, home, &mut notes).await? {
             if !names.insert(tool.spec().name.clone()) {
                 let why = format!(
-                    "a second tool is called `{}`: leave one out, or give a McpToolset a `tool_name_prefix`",
+                    "there is already a tool `{}`: leave one out, or give a McpToolset a `tool_name_prefix`",
                     cut(&tool.spec().name)
                 );
                 return Err(Fault::new(entry.at, why));
@@ -74,7 +74,7 @@ pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Re
     Ok(Built { agent, description: file.description, notes })
 }
 
-/// The model of a name. The names of Google's own models are known from ADK without their provider.
+/// The model with this name. As in ADK, Google's own models may be named without their provider.
 fn model(name: &Spot<String>) -> Result<Arc<dyn Model>, Fault> {
     let wanted = name.value.trim();
     if wanted == PRACTICE {
@@ -118,9 +118,10 @@ async fn remote(
     notes: &mut Vec<(Place, String)>,
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
     let folder = args.cwd().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
-    // Its words name the server without what may be secret in its address.
+    // The error names the server without any secret in its address.
     let connected = args.server(&folder).connect().await;
-    let toolset = connected.map_err(|error| Fault::passing(at, format!("{error}; it is tried again now and then")))?;
+    let toolset =
+        connected.map_err(|error| Fault::passing(at, format!("{error}; this is tried again from time to time")))?;
     for (tool, why) in toolset.unusable() {
         let line = format!("the tool `{}` of the MCP server `{}` is left out: {why}", cut(&tool), toolset.server());
         notes.push((at, line));
@@ -128,38 +129,38 @@ async fn remote(
     Ok(toolset.tools().into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect())
 }
 
-/// A folder that is there; a relative one is beside the file.
+/// A folder that exists. A relative path is relative to the file.
 fn existing(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
     let path = home.folder().join(&folder.value);
-    // Links are followed now: a tool works in the folder that was there when the file was loaded.
+    // Links are followed now: a tool works in the folder that existed when the file was loaded.
     let real = path.canonicalize().ok().filter(|real| real.is_dir());
     real.ok_or_else(|| {
         let shown = folder.value.display();
-        let why = format!("there is no folder `{shown}`: make it; a relative one is looked for beside this file");
+        let why = format!("there is no folder `{shown}`: create it; a relative path is relative to this file");
         Fault::passing(folder.at, why)
     })
 }
 
-/// A folder in which the agent cannot write any agent's file: it could give itself whatever it likes.
+/// A folder in which the agent cannot write any agent's file: with that it could give itself any tool.
 fn harmless(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
     let real = existing(folder, home)?;
     let dir = home.dir.canonicalize().unwrap_or_else(|_| home.dir.clone());
     let own = home.folder().canonicalize().unwrap_or_else(|_| home.folder());
     let holds_a_file = dir.starts_with(&real) || own.starts_with(&real) || is_beside(&real, &dir);
     if holds_a_file {
-        let why = "in this folder the agent could rewrite agents, itself among them: name one that has none in it, \
-                   such as `folder: files`";
+        let why = "in this folder the agent could rewrite agents, including itself: name a folder without agents, such as \
+                   `folder: files`";
         return Err(Fault::new(folder.at, why));
     }
     Ok(real)
 }
 
-/// Whether it is the folder of an app.
+/// Whether a folder is an app's.
 fn is_beside(folder: &Path, dir: &Path) -> bool {
     folder.parent() == Some(dir)
 }
 
-/// A tool for each call of which a person has to say yes.
+/// A tool whose calls need approval.
 struct Asking {
     spec: Arc<ToolSpec>,
     tool: Arc<dyn Tool>,

@@ -1,7 +1,7 @@
-//! ADK's `McpToolset`, as its configuration has it.
+//! ADK's `McpToolset`.
 //!
-//! What ADK reads is read with the same meaning, with two differences that are ours: a program starts in the agent's own folder, and
-//! `${NAME}` in the value of a variable or a header stands for a variable of this process's environment.
+//! Its keys mean the same as in ADK, with two differences: a program starts in the agent's folder, and `${NAME}` in the value of
+//! a variable or a header stands for an environment variable of this process.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use andon_tools::mcp::McpServer;
 use super::fields::{Fault, Fields, Keys, Spot};
 use super::yaml::{Key, Node, cut};
 
-/// The longest that a server may be given to be ready.
+/// The longest time that a file may give a server to be ready.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Which server, and which of its tools.
@@ -52,8 +52,8 @@ const TOOLSET: Keys = Keys {
         "needs_approval",
     ],
     not_yet: &[
-        ("sse_connection_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
-        ("sse_server_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
+        ("sse_connection_params", "use streamable_http_connection_params"),
+        ("sse_server_params", "use streamable_http_connection_params"),
         ("auth_scheme", NO_AUTH),
         ("auth_credential", NO_AUTH),
         ("credential_key", NO_AUTH),
@@ -67,19 +67,19 @@ const PROGRAM: Keys = Keys {
     known: &["command", "args", "env", "cwd"],
     not_yet: &[
         ("encoding", "leave it out: it is always UTF-8"),
-        ("encoding_error_handler", "leave it out: a line that is no UTF-8 is an error"),
+        ("encoding_error_handler", "leave it out: a line that is not UTF-8 is an error"),
     ],
 };
 const HTTP: Keys = Keys {
     known: &["url", "headers", "timeout"],
     not_yet: &[
-        ("sse_read_timeout", "leave it out: a call may take as long as its run; `limits: {deadline: 5m}` bounds that"),
-        ("terminate_on_close", "leave it out: a session is always ended"),
+        ("sse_read_timeout", "leave it out: a call may take as long as its run, which `limits: {deadline: 5m}` limits"),
+        ("terminate_on_close", "leave it out: the session is always terminated"),
         ("httpx_client_factory", "leave it out"),
     ],
 };
 
-/// Reads the `args` of a `McpToolset`, and whether each of its calls needs an approval.
+/// Reads the `args` of a `McpToolset`, and whether each of its calls needs approval.
 pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
     let args = Fields::of(node, what, &TOOLSET)?;
     let mut ways = WAYS.iter().filter_map(|way| args.get(way).map(|node| (*way, node)));
@@ -113,7 +113,7 @@ fn program(node: &Node) -> Result<Reach, Fault> {
         return Err(Fault::new(node.at, "the server needs a `command`, such as `command: npx`"));
     };
     if command.value.contains(char::is_whitespace) && params.get("args").is_none() {
-        let why = "`command` is one program: write what follows it under `args`, one word an entry";
+        let why = "`command` is only the program: put its arguments under `args`, one per entry";
         return Err(Fault::new(command.at, why));
     }
     Ok(Reach::Stdio {
@@ -162,7 +162,7 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
         let is_plain =
             |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_plain(name)) else {
-            return Err("write a variable as ${NAME}, and a plain ${ as $${".to_owned());
+            return Err("write a variable as ${NAME}, and a literal ${ as $${".to_owned());
         };
         let Some(value) = look_up(name) else {
             return Err(format!("the variable {name} is not set: set it and start the server again"));
@@ -175,7 +175,7 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
 }
 
 impl McpArgs {
-    /// The folder in which the program runs, if the file names one.
+    /// The folder that the program runs in, if the file names one.
     pub(super) fn cwd(&self) -> Option<&Spot<PathBuf>> {
         match &self.reach {
             Reach::Stdio { cwd, .. } => cwd.as_ref(),
@@ -183,7 +183,7 @@ impl McpArgs {
         }
     }
 
-    /// The server, ready to be connected to; a program runs in this folder.
+    /// The server, not connected yet. A program runs in this folder.
     pub(super) fn server(&self, folder: &Path) -> McpServer {
         let mut server = match &self.reach {
             Reach::Stdio { command, args, env, .. } => {
@@ -201,7 +201,7 @@ impl McpArgs {
             server = server.only(&self.tool_filter);
         }
         match &self.tool_name_prefix {
-            // ADK puts the underscore itself.
+            // ADK adds the underscore, too.
             Some(prefix) => server.prefix(format!("{prefix}_")),
             None => server,
         }

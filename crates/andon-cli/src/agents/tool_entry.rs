@@ -1,4 +1,4 @@
-//! The entries of `tools`: the tools that come with the program, and those of MCP servers.
+//! The entries of `tools`: built-in tools, and those of MCP servers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::yaml::{Node, Place, Value, cut};
 pub(super) struct ToolEntry {
     pub(super) at: Place,
     pub(super) wanted: Wanted,
-    /// Whether a person has to say yes before each call.
+    /// Whether each call needs approval.
     pub(super) needs_approval: bool,
 }
 
@@ -57,7 +57,7 @@ const HTTP_GET: Keys = Keys { known: &["timeout", "needs_approval"], not_yet: &[
 /// Reads one entry.
 pub(super) fn read(node: &Node) -> Result<ToolEntry, Fault> {
     if let Value::Text(name) = &node.value {
-        let why = format!("a tool is written as `- name: {}`, with its settings under `args`", cut(name));
+        let why = format!("write a tool as `- name: {}`, with its settings under `args`", cut(name));
         return Err(Fault::new(node.at, why));
     }
     let entry = Fields::of(node, "a tool", &ENTRY)?;
@@ -67,8 +67,10 @@ pub(super) fn read(node: &Node) -> Result<ToolEntry, Fault> {
     let nothing = Node { at: node.at, value: Value::Null };
     let args = entry.get("args").unwrap_or(&nothing);
     if let Value::List(_) = args.value {
-        let why =
-            format!("`args` of `{}` must be keys with values, such as `key: value`, and not a list", cut(name.value));
+        let why = format!(
+            "`args` of `{}` must have keys and values, such as `key: value`: it is not a list",
+            cut(name.value)
+        );
         return Err(Fault::new(args.at, why));
     }
     let what = format!("the `args` of {}", cut(name.value));
@@ -109,14 +111,14 @@ fn no_folder(node: &Node, name: &str) -> Fault {
 fn unknown(name: &str) -> String {
     let known = NAMES.join(", ");
     if ADK.contains(&name) {
-        return format!("the tool `{name}` is not there yet: leave it out; there are {known}");
+        return format!("the tool `{name}` is not supported yet: leave it out; the tools are {known}");
     }
     if let Some(meant) = nearest(name, &NAMES) {
-        return format!("there is no tool `{}`: did you mean `{meant}`? There are {known}", cut(name));
+        return format!("there is no tool `{}`: did you mean `{meant}`? The tools are {known}", cut(name));
     }
     if name.contains('.') {
-        let why = "tools written in Python are not run here: serve them with an MCP server and name it in a McpToolset";
+        let why = "Andon does not run Python tools: serve them with an MCP server, and name that in a McpToolset";
         return format!("there is no tool `{}`; {why}", cut(name));
     }
-    format!("there is no tool `{}`: there are {known}", cut(name))
+    format!("there is no tool `{}`: the tools are {known}", cut(name))
 }

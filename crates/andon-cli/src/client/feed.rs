@@ -1,10 +1,10 @@
-//! A run's feed from a server: it goes on exactly where it was when the connection breaks.
+//! A run's feed from a server. When the connection breaks, it resumes exactly where it was.
 //!
 //! # Invariants
 //!
-//! 1. Each item comes once and in order, however often the connection breaks: the place of the last one is what is asked behind.
-//! 2. It ends with the run's end, or with why nothing more can be read. It does not wait for a server for ever.
-//! 3. An outage is over with the first byte that comes, a sign of life included: the next one has all the patience again.
+//! 1. Each item comes once and in order, however often the connection breaks: a new connection resumes after the last one.
+//! 2. It ends with the run's end, or with an error that says why nothing more can be read. It does not wait for ever.
+//! 3. The first byte that arrives, even a heartbeat, ends an outage: the next outage gets the full patience again.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Client, ClientError};
 
-/// The longest event that is taken: one has a whole answer in it, and what its tools said.
+/// The longest event that is read: one may hold a whole answer and the results of its tools.
 const MAX_EVENT: usize = 64 << 20;
-/// A connection on which nothing comes for so long is broken: a server gives signs of life much more often.
+/// A connection that is silent for this long is broken: a server sends heartbeats much more often.
 const SILENCE: Duration = Duration::from_secs(90);
-/// The first wait before the connection is tried again, and the longest.
+/// The first and the longest wait before connecting again.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How long a server is tried.
+/// How long to keep trying.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A connection that stood for so long was one, though nothing came on it.
+/// A connection that lasted this long ends the outage, even if nothing arrived on it.
 const STOOD: Duration = Duration::from_secs(2);
 
-/// What a reader of a feed is told.
+/// What a reader of a feed gets.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// An item.
     Item(Box<FeedItem>),
     /// Something about the connection, for people.
     Note(String),
-    /// There will be no more.
+    /// Nothing more will come.
     End(Result<(), ClientError>),
 }
 
@@ -53,29 +53,29 @@ impl RemoteFeed {
     }
 }
 
-/// Why a connection gives nothing more.
+/// Why a connection ended.
 enum Broken {
-    /// The run has settled, and all was read.
+    /// The run has settled, and everything was read.
     Settled,
-    /// Nobody reads any more.
+    /// The reader has gone.
     Unread,
-    /// The server ended it in good order behind something new: there may be nothing more.
+    /// The server closed it properly after sending something new: there may be nothing more.
     Ended,
-    /// It ended, or failed, before the run did.
+    /// It ended or failed before the run did.
     Early(ClientError),
-    /// What came makes no sense.
+    /// What arrived makes no sense.
     Strange(ClientError),
 }
 
-/// Since when nothing has come.
+/// A time in which nothing arrives.
 struct Outage {
     since: Instant,
     wait: Duration,
-    /// Whether it was said that the server answers again.
+    /// Whether the reader was told that the server answers again.
     is_told: bool,
 }
 
-/// Reads a run's feed to its end, as long as somebody wants it.
+/// Reads a run's feed to its end, or until the reader has gone.
 pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<Step>) {
     let gone = tell.clone();
     let mut reading = Reading { client, run, at: from, tell, outage: None };
@@ -84,14 +84,14 @@ pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<
         () = gone.closed() => return,
         end = reading.until_the_end() => end,
     };
-    // Who has gone does not want to know.
+    // Fails only if the reader has gone.
     let _ = gone.send(Step::End(end)).await;
 }
 
 struct Reading {
     client: Client,
     run: RunId,
-    /// Behind the last item that was told (invariant 1).
+    /// After the last item that was passed on (invariant 1).
     at: Cursor,
     tell: Sender<Step>,
     outage: Option<Outage>,
@@ -115,10 +115,10 @@ impl Reading {
         }
     }
 
-    /// Waits before the next try; says no when there was none for too long (invariant 2).
+    /// Waits before the next try; fails if the outage has lasted too long (invariant 2).
     async fn wait_after(&mut self, error: ClientError) -> Result<(), ClientError> {
         if self.outage.is_none() {
-            let words = format!("The connection is broken ({error}); it is tried again.");
+            let words = format!("The connection broke ({error}); reconnecting.");
             let _ = self.tell.send(Step::Note(words)).await;
         }
         let outage =
@@ -131,11 +131,11 @@ impl Reading {
         Ok(())
     }
 
-    /// One connection, from the answer to its end.
+    /// Reads one connection to its end.
     async fn read_one(&mut self, response: Response) -> Broken {
         if let Some(outage) = self.outage.as_mut().filter(|outage| !outage.is_told) {
             outage.is_told = true;
-            let _ = self.tell.send(Step::Note("Connected again: it goes on where it was.".to_owned())).await;
+            let _ = self.tell.send(Step::Note("Reconnected; nothing was missed.".to_owned())).await;
         }
         let began = Instant::now();
         let broken = self.pass_on(response).await;
@@ -145,7 +145,7 @@ impl Reading {
         broken
     }
 
-    /// Tells what one connection brings.
+    /// Passes on what one connection brings.
     async fn pass_on(&mut self, mut response: Response) -> Broken {
         let (mut events, began_at) = (Sse::new(MAX_EVENT), self.at);
         loop {
@@ -158,7 +158,7 @@ impl Reading {
                 Ok(Ok(None)) if self.at != began_at => return Broken::Ended,
                 Ok(Ok(None)) => return self.early("the feed ended before the run did"),
                 Ok(Err(error)) => return Broken::Early(self.client.broken(&error)),
-                Err(_) => return self.early("nothing came for too long"),
+                Err(_) => return self.early("nothing arrived for too long"),
             }
             loop {
                 let item = match events.frame() {
@@ -182,7 +182,7 @@ impl Reading {
         Broken::Early(self.client.unheard(why))
     }
 
-    /// Tells one item; something if nothing comes behind it.
+    /// Passes on one item; returns `Some` if nothing follows it.
     async fn tell(&mut self, item: FeedItem) -> Option<Broken> {
         self.at = item.cursor();
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn signs_of_life_alone_end_an_outage_and_the_next_one_has_all_the_patience() {
+    async fn heartbeats_alone_end_an_outage_and_the_next_one_gets_the_full_patience() {
         let (mut reading, mut told) = reading();
         let broken = |reading: &Reading| reading.client.unheard("it broke");
         reading.wait_after(broken(&reading)).await.unwrap();
@@ -224,11 +224,11 @@ mod tests {
             notes.push(words);
         }
         assert_eq!(notes.len(), 3, "{notes:?}");
-        assert!(notes[0].contains("broken") && notes[1].contains("Connected again") && notes[2].contains("broken"));
+        assert!(notes[0].contains("broke") && notes[1].contains("Reconnected") && notes[2].contains("broke"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_answers_and_never_says_anything_is_not_tried_for_ever() {
+    async fn a_server_that_answers_with_empty_feeds_is_not_tried_for_ever() {
         let (mut reading, mut told) = reading();
         let began = Instant::now();
         let error = loop {
@@ -240,6 +240,6 @@ mod tests {
         };
         assert!(matches!(error, ClientError::Broken { .. }) && began.elapsed() < PATIENCE * 2);
         let notes = std::iter::from_fn(|| told.try_recv().ok()).count();
-        assert_eq!(notes, 2, "it is said once that it broke and once that it answers");
+        assert_eq!(notes, 2, "one note that it broke and one that it answers");
     }
 }

@@ -1,4 +1,4 @@
-//! Where a command works: at a server that is named, at the one that holds the database, or here.
+//! Where a command works: on a named server, on the server that holds the database, or locally.
 
 use anyhow::bail;
 
@@ -9,15 +9,15 @@ use crate::db::Db;
 /// Where a command works.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// At a server.
+    /// A server.
     There(Client),
-    /// Here, on a database.
+    /// A database, in this process.
     Here(Db),
 }
 
 impl Place {
-    /// The server that is named; else the database, whoever holds it. For what only looks: a file can be read beside its
-    /// holder.
+    /// The named server, or else the database, even if a server holds it. For commands that only read: they can open the file
+    /// while another process holds it.
     pub(crate) fn named(args: &PlaceArgs) -> anyhow::Result<Self> {
         match args.server() {
             Some((address, flag)) => {
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The server that is named, else the one that holds the database, else the database.
+    /// The named server, else the one that holds the database, else the database.
     pub(crate) async fn find(args: &PlaceArgs) -> anyhow::Result<Self> {
         let db = match Self::named(args)? {
             Self::Here(db) => db,
@@ -48,16 +48,16 @@ impl Place {
         };
         match client.is_there().await {
             Ok(()) => Ok(Self::There(client)),
-            // It has ended since.
+            // It has ended in the meantime.
             Err(_) if db.owner().is_none_or(|now| now.pid != owner.pid) => Ok(Self::Here(db)),
             Err(error) => bail!(
-                "{} is held by {owner}, and that does not answer ({error}): wait for it or end it, or name another file with --db",
+                "{} is in use by {owner}, which does not answer ({error}): wait for it, end it, or name another file with --db",
                 db.shown()
             ),
         }
     }
 
-    /// The place, for people.
+    /// A description for people.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::There(client) => format!("the server at {}", client.shown()),
@@ -65,7 +65,7 @@ impl Place {
         }
     }
 
-    /// A command that works in this same place, for people to type.
+    /// A command for people to type that works on the same server or database.
     pub(crate) fn command(&self, words: &str) -> String {
         match self {
             Self::There(client) => client.command(words),
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// Whether what is said outlives the program.
+    /// Whether conversations outlive the program.
     pub(crate) fn is_kept(&self) -> bool {
         match self {
             Self::There(_) => true,
@@ -81,7 +81,7 @@ impl Place {
         }
     }
 
-    /// Whether a process is there that goes on with what is open.
+    /// Whether a process holds it and drives its open runs.
     pub(crate) fn is_held(&self) -> bool {
         match self {
             Self::There(_) => true,

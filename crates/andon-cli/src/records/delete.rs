@@ -32,15 +32,15 @@ pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {
         Place::Here(db) => delete_here(db, &key).await?,
     };
     match was_there {
-        true => write(&format!("Session {name} is deleted; nothing of it remains.\n"))?,
-        false => bail!("session {name} was deleted meanwhile"),
+        true => write(&format!("Session {name} was deleted, with everything recorded in it.\n"))?,
+        false => bail!("session {name} has been deleted in the meantime"),
     }
     Ok(Exit::Completed)
 }
 
 async fn delete_here(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
     let runtime = db.open("andon delete", For::Changing)?;
-    // No agent is here: a run that a dead program left open is settled, and one that waits can be cancelled.
+    // There is no agent here: runs that a dead program left open are settled, and waiting ones can be cancelled.
     runtime.recover().await?;
     let cancel = Cancel::now().by(who()).note("its session was deleted");
     Ok(runtime.delete_session(key, cancel).await?)
@@ -50,11 +50,11 @@ async fn delete_here(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
 fn is_meant(runs: &[RunInfo], key: &SessionKey) -> anyhow::Result<bool> {
     let name = session_shown(key);
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked here whether to delete session {name}: say --yes");
+        bail!("standard input is not a terminal, so nobody can confirm: to delete session {name}, use --yes");
     }
     let first = runs.last().map_or_else(String::new, |run| format!(" (“{}”)", plain_line(&run.title)));
     let count = if runs.len() == 1 { "its run".to_owned() } else { format!("its {} runs", runs.len()) };
-    write(&format!("Delete session {name}{first} and {count} for ever? [y/N] "))?;
+    write(&format!("Delete session {name}{first} and {count}? This cannot be undone. [y/N] "))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

@@ -6,7 +6,7 @@ use crate::args::HistoryArgs;
 use crate::client::Place;
 use crate::show::{transcript, write_line};
 
-/// Shows what was said in a session.
+/// Shows the conversation of a session.
 pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
     let key = args.session.key()?;
     let place = Place::named(&args.place)?;
@@ -21,7 +21,7 @@ pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Completed);
     }
     match messages.as_slice() {
-        [] => write("Nothing was said yet by a run that has settled.\n")?,
+        [] => write("No run of this session has settled yet.\n")?,
         messages => write(&transcript(messages))?,
     }
     Ok(Exit::Completed)

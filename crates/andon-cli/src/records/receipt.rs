@@ -15,7 +15,7 @@ use crate::client::{Client, Place, RemoteRun};
 use crate::db::Db;
 use crate::show::{Style, receipt as show, write_line};
 
-/// Tells all about one run.
+/// Shows the receipt of a run.
 pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
     let place = Place::named(&args.place)?;
     let Found { told, answer, state } = match &place {
@@ -31,9 +31,9 @@ pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Completed)
 }
 
-/// What is said of a run that is not there.
+/// The error for a run that does not exist.
 pub(crate) fn no_run(place: &Place, run: &str) -> String {
-    format!("there is no run {run} {}: `{}` lists them", where_it_is(place), place.command("runs"))
+    format!("there is no run {run} {}: list them with `{}`", where_it_is(place), place.command("runs"))
 }
 
 struct Found {
@@ -46,7 +46,7 @@ struct Found {
 async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Found>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
-    let receipt = run.receipt().with_context(|| format!("nothing is known of run {} yet", run.id()))?;
+    let receipt = run.receipt().with_context(|| format!("nothing is known about run {} yet", run.id()))?;
     let answer = run.try_outcome().and_then(|outcome| outcome.message.clone());
     Ok(Some(Found { told: receipt.into(), answer, state: run.state() }))
 }
@@ -56,14 +56,14 @@ async fn find_there(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Optio
     let told = client.told_receipt(&run.run_id).await?;
     let is_cut = told.receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
     let answer = match is_cut && !args.json {
-        // How much of it is kept is in its feed alone.
+        // Only the feed says how much of the answer was kept.
         true => RemoteRun::new(client, run.run_id).whole_outcome().await?.message.clone(),
         false => None,
     };
     Ok(Some(Found { told, answer, state: run.state }))
 }
 
-/// The run of this id, or the one whose id begins so.
+/// The run with this id, or the one whose id begins like this.
 pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option<Run>> {
     let Ok(id) = RunId::new(text) else { return Ok(None) };
     if let Some(run) = runtime.find(&id).await? {
@@ -75,12 +75,12 @@ pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option
     }
 }
 
-/// What is said of a run that has not settled.
+/// The text for a run that has not settled.
 fn open_words(state: State, place: &Place) -> String {
     let (bold, bad) = (Style::BOLD, Style::BAD);
     if is_in_progress(state) && !place.is_held() {
         let next = place.command("chat --continue");
-        return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, such as `{next}`");
+        return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, for example `{next}`");
     }
     format!("{bold}Not settled:{bold:#} {}", word(state))
 }

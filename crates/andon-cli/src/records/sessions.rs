@@ -17,7 +17,7 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
         tenant: None,
         app: args.app.clone(),
         user: args.user.clone(),
-        // One more, to know whether there are more.
+        // One extra shows whether there are more.
         limit: limit.map(|limit| limit.saturating_add(1)),
     };
     let found = match &place {
@@ -40,11 +40,11 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
     } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
         write(&format!("{}\n", nothing_recorded(&place)))?;
     } else if found.is_empty() {
-        write(&format!("There is no such session. All of them: {}\n", place.command("sessions")))?;
+        write(&format!("There is no such session. To list all of them: {}\n", place.command("sessions")))?;
     } else {
         write(&table(&found))?;
         if has_more {
-            write("There are more: --limit N shows them.\n")?;
+            write("There are more. To see them, use --limit N.\n")?;
         }
     }
     Ok(Exit::Completed)
@@ -54,7 +54,8 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
 pub(crate) fn table(sessions: &[SessionInfo]) -> String {
     let width = width();
     let time = |wall| if width.is_some() { when::ago(wall) } else { when::utc(wall) };
-    let mut table = Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "BEGAN WITH"]);
+    let mut table =
+        Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "FIRST PROMPT"]);
     for session in sessions {
         table.row(vec![
             session_shown(&session.key).into(),

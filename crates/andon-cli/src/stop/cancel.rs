@@ -15,7 +15,7 @@ use crate::how::How;
 use crate::records::no_run;
 use crate::show::{receipt, write, write_line};
 
-/// Stops a run, a call, or all that is meant.
+/// Stops a run, a call, or all runs that match.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
     let place = Place::find(&args.place).await?;
     let how = How { grace: args.grace, ..How::asked(args.force(), args.note.clone()) };
@@ -55,19 +55,19 @@ fn selector(args: &CancelArgs) -> Selector {
 
 async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
     let found = match client.find(run).await {
-        // A server that has no room for questions still takes a cancel: then the id has to be the whole one.
+        // A server that refuses other requests because it is too busy still takes a cancel, but it needs the whole id.
         Err(error) if is_crowded(&error) => None,
         found => found?.map(|found| found.run_id),
     };
     if let Some(call) = &args.call {
-        // Of a run that is not there nothing is stopped: who means one call does not mean the run.
+        // Unlike a run, a call of an unknown run is not remembered: whoever stops one call does not mean the run.
         let id = found.ok_or_else(|| anyhow!("{}", no_run(&Place::There(client.clone()), run)))?;
         return Ok(client.cancel_call(&id, call, how).await?);
     }
-    // One that is not there yet is stopped when it comes: the server remembers.
+    // The server remembers the cancel of a run that does not exist yet, and stops it when it comes.
     let id = match found {
         Some(id) => id,
-        None => RunId::new(run).map_err(|error| anyhow!("{run:?} is no run: {error}"))?,
+        None => RunId::new(run).map_err(|error| anyhow!("{run:?} is not a run id: {error}"))?,
     };
     let stopping = client.cancel(&id, how, args.wait);
     let answer = if args.wait { waiting::while_waiting("Stopping", stopping).await } else { stopping.await };
@@ -75,7 +75,7 @@ async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> 
     if args.wait {
         let settling = waiting::until_settled(client, &mut cancelled);
         let settled = waiting::while_waiting("Stopping", settling).await;
-        settled.with_context(|| format!("run {id} is being stopped, and whether it has settled cannot be seen"))?;
+        settled.with_context(|| format!("run {id} is being stopped, but it is not known whether it has settled"))?;
     }
     let [cancelled] = cancelled;
     Ok(cancelled)
@@ -91,12 +91,12 @@ fn unknown(error: &ClientError, client: &Client, run: &str) -> anyhow::Error {
         Some(problem) if problem.is("no-such-run") => {
             let remembered = problem.remembered_for_ms.map_or_else(String::new, |millis| {
                 let time = humantime::format_duration(std::time::Duration::from_millis(millis));
-                format!("; one of exactly this id that comes within {time} is stopped at once")
+                format!("; if a run with exactly this id starts within {time}, it is stopped at once")
             });
-            // Somebody else's run is as one that is not there: whose key it was that asked may be the reason.
+            // Somebody else's run looks like one that does not exist, so the key may be the reason.
             let given = client.given_key().map_or_else(String::new, |given| {
                 let way_out = given.way_out().map_or_else(String::new, |way_out| format!(": {way_out}"));
-                format!("; asked with the key from {}, which may not reach it{way_out}", given.place)
+                format!("; the key from {} may not be allowed to reach it{way_out}", given.place)
             });
             anyhow!("{}{remembered}{given}", no_run(&Place::There(client.clone()), run))
         }

@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
 use crate::show::{Style, plain_line, when, write, write_line};
 
-/// Holds the line, opens it, or tells how it stands.
+/// Holds the line, opens it, or shows what is held.
 pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
     match &args.command {
         LineCommand::Hold(args) => hold(args).await,
@@ -87,13 +87,13 @@ fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result
         text.push_str(&format!("{}\n", words(hold)));
     }
     if !line.holds.is_empty() && line.state == "open" {
-        text.push_str(&format!("{good}●{good:#} For all others the line is open.\n"));
+        text.push_str(&format!("{good}●{good:#} The line is open for everything else.\n"));
     }
     write(&text)?;
     Ok(Exit::Completed)
 }
 
-/// Says so where a hold on all stands in the way of what was opened.
+/// Warns if a hold on everything still blocks what was opened.
 fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyhow::Result<Exit> {
     let what = match (&scope.app, &scope.user) {
         (Some(app), _) => format!("the app {app}"),
@@ -102,7 +102,7 @@ fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyho
     };
     if line.state == "held" && !scope.status.json {
         let open = client.command("line open");
-        write(&format!("Nothing begins for {what} yet: the hold on all is on it too. `{open}` lifts that one.\n"))?;
+        write(&format!("No new run starts for {what} yet: the whole line is still held. Open it with `{open}`.\n"))?;
     }
     Ok(Exit::Completed)
 }

@@ -23,7 +23,7 @@ pub(crate) async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
     let run = run.with_context(|| no_run(&place, &args.run))?;
     let mut interrupts = Interrupts::listen()?;
     let (dim, stop) = (Style::DIM, place.command(&format!("cancel {}", run.id())));
-    interrupts.leave_with(format!("{dim}Left. The run goes on: `{stop}` stops it.{dim:#}"));
+    interrupts.leave_with(format!("{dim}The run goes on. To stop it: {stop}{dim:#}"));
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
     let approve = place.command(&format!("approve {}", run.id()));
     let outcome = follow(&run, args.after.unwrap_or_default(), output.listener(), approve).await?;
@@ -36,7 +36,7 @@ async fn find_there(client: &Client, text: &str) -> anyhow::Result<Option<Subjec
     Ok(found.map(|run| Subject::There(RemoteRun::new(client, run.run_id))))
 }
 
-/// A run on record, which no server has: it can be shown if it is over.
+/// A run in a database that no server holds. It can be shown only if it has settled.
 async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
@@ -46,10 +46,10 @@ async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     let id = run.id();
     match db.owner() {
         Some(owner) => {
-            bail!("run {id} is one of {owner}, which is no server: only the runs of a server can be watched")
+            bail!("run {id} belongs to {owner}, which is not a server: only runs on a server can be watched")
         }
         None => bail!(
-            "run {id} was left open by a program that ended, and nobody goes on with it: `{}` settles it",
+            "run {id} was left open by a program that ended, and nothing drives it: settle it with `{}`",
             db.command(&format!("cancel {id}"))
         ),
     }

@@ -1,21 +1,21 @@
-//! The stop of a call: the server is told, and its end is proven, or else it is named as leaked.
+//! The stop of a call: the server is told, and either the call's end is proven or it is named as leaked.
 //!
 //! # Theory of operation
 //!
-//! By the protocol a cancelled request is not answered: a server that heeds a cancel is as silent as one that does not. So
-//! neither silence nor any other answer of the server's proves that the call is over. What does:
+//! By the protocol, a cancelled request is not answered: a server that obeys a cancel is as silent as one that ignores it. So
+//! neither silence nor most answers prove that the call has ended. These do:
 //!
-//! 1. The server answers the request all the same, with a result; or it says of a task that it is over. An error is no proof:
-//!    many servers send one as soon as they have heard, and work on.
-//! 2. The server is a program of ours, and that has ended with all that it had started. It is ended for this if no other call
-//!    uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
+//! 1. The server answers the request with a result anyway, or says that a task has ended. An error is not proof: many servers
+//!    send one as soon as they get the cancel, and keep working.
+//! 2. The server is a program of ours that has ended with everything that it started. It is ended for this purpose if no other
+//!    call uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
 //!
-//! Without proof the call is leaked: told, and not seen to end. No grace is spent on waiting for what does not come. The grace
-//! is for a server that has not yet read the cancel: it is asked something small after it (`ping`, or `server/discover` where
-//! there is no ping). One that answers has heard, because lines are read in order. One that does not is busy or hangs; it has
-//! the grace to answer in, and is not used again.
+//! Without proof the call is leaked: the server was told, but the end was not seen. No grace is spent waiting for an answer that
+//! does not come. The grace is for a server that has not yet read the cancel: a small request follows it (`ping`, or
+//! `server/discover` where there is no ping). A server that answers that has read the cancel, because lines are read in order.
+//! One that does not answer is busy or hangs; it gets the grace to answer, and is not used again.
 //!
-//! A graceful stop closes a program's standard input and lets it end by itself for a moment. With force `now`, and when the
+//! A graceful stop closes a program's standard input and gives it a moment to end by itself. With force `now`, and when the
 //! grace is over, it is killed.
 
 use std::time::Duration;
@@ -34,32 +34,33 @@ use super::content;
 use super::in_progress::MayEnd;
 use super::task;
 
-/// What the cleanup of a call may take, by the tool's specification. The steps below end within it.
+/// How long the cleanup of a call may take, by the tool's specification. The steps below end within it.
 pub(super) const CLEANUP: Duration = Duration::from_millis(1_500);
-/// What it takes at most to tell a server in the cleanup: over HTTP, and over lines.
+/// How long the cleanup may take to tell a server, over HTTP and over lines.
 const TELLING_HTTP: Duration = Duration::from_millis(400);
 const TELLING_LINES: Duration = Duration::from_millis(150);
-/// What it takes at most to find out there whether a server hears, and whether others still use it.
+/// How long it may take to find out whether the server reads, and whether other calls use it.
 const HEARING: Duration = Duration::from_millis(150);
 const DECIDING: Duration = Duration::from_millis(150);
-/// What it takes at most to see the end of a program that is killed.
+/// How long it may take to see the end of a killed program.
 const ENDING: Duration = Duration::from_millis(500);
-/// After a cancel was heard, an answer that was on its way already has so long to come.
+/// After the server has read the cancel, how long to wait for an answer that was already on its way.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// How a server learnt that it is to stop something.
+/// What is known about how the server was told to stop something.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     /// It could not be told.
     No,
-    /// It was told, and did not say that it has heard.
+    /// It was told, but did not confirm it.
     Unheard,
+    /// It has read the cancel.
     Heard,
 }
 
 impl Call {
-    /// Tells the server, and waits until it has answered or heard. Then its program may end by itself. The runtime ends this
-    /// when the grace is over.
+    /// Tells the server, and waits until it has answered or read that. Then its program may end by itself. The runtime ends
+    /// this when the grace is over.
     pub(super) async fn stop_request(&self, asked: Asked, id: RequestId, mut answers: Answers) -> Returned {
         let connection = asked.connection();
         self.open.told(asked.clone());
@@ -93,8 +94,8 @@ impl Call {
         }
     }
 
-    /// Whatever must be done when the call's future is gone: the server is told, if it has not been, and what it was asked
-    /// for is proven to be over, or named.
+    /// The cleanup after the call's future is gone: tells the server, if that was not done, and proves that the request has
+    /// ended, or names it as leaked.
     pub(super) async fn clean_up(self) -> Remains {
         let (asked, told) = match self.open.take() {
             Stage::Settled => return Remains::NONE,
@@ -102,7 +103,7 @@ impl Call {
             Stage::Told(asked) => (asked, Some(Told::Unheard)),
             Stage::Heard(asked) => (asked, Some(Told::Heard)),
         };
-        // From before it is told, so that no answer is missed.
+        // Claimed before the server is told, so that no answer is missed.
         let late = match &asked.what {
             What::Request(id) => Some(asked.connection().wire.late_answer(id)),
             What::Task(_) => None,
@@ -130,7 +131,7 @@ impl Call {
         self.name_as_leaked(&asked, told)
     }
 
-    /// Tells a server that has not been told before the call's future was dropped.
+    /// Tells a server that was not told before the call's future was dropped.
     async fn tell_at_last(&self, asked: &Asked) -> Told {
         let connection = asked.connection();
         let telling = async {
@@ -146,14 +147,14 @@ impl Call {
         }
     }
 
-    /// Ends the program, if no other call uses it, and gives what is left of it. Nothing if there is none, it is in use, or its
-    /// end was not seen.
+    /// Ends the program, if no other call uses it, and returns what remains. `None` if there is no program, it is in use, or
+    /// its end was not seen.
     async fn end_program(&self, asked: &Asked, told: Told) -> Option<Remains> {
         let connection = asked.connection();
         if connection.way.over != Over::Program {
             return None;
         }
-        // One that has closed its end of the wire is ended in any case.
+        // A program that has closed its end of the connection is ended in any case.
         if !connection.wire.closed.is_cancelled() {
             match timeout(DECIDING, asked.seat.may_end_program()).await {
                 Ok(MayEnd::Yes) => {}
@@ -170,12 +171,12 @@ impl Call {
                 Told::No => format!("the MCP server `{server}` could not be told"),
                 Told::Unheard | Told::Heard => format!("the MCP server `{server}` was told: {words}"),
             };
-            remains.notes.insert(0, format!("{told}; its program was ended, and starts again when it is next needed"));
+            remains.notes.insert(0, format!("{told}; its program was ended, and is started again when needed"));
         }
         Some(remains)
     }
 
-    /// Whether a server that goes on hears at all. One that does not is not used again.
+    /// Checks whether the server reads at all. One that does not is not used again.
     async fn look_at_server(&self, asked: &Asked, told: Told) -> Told {
         let connection = asked.connection();
         let told = match told {
@@ -189,7 +190,7 @@ impl Call {
         told
     }
 
-    /// The account of a call that was not seen to end.
+    /// The report on a call whose end was not seen.
     fn name_as_leaked(&self, asked: &Asked, told: Told) -> Remains {
         let way = asked.connection().way;
         if way.over == Over::Program {
@@ -203,7 +204,7 @@ impl Call {
             let words = format!("{}; not seen to end", self.told_words(asked, told));
             return Remains { unended: Some(words), ..Remains::NONE };
         }
-        // The call has failed by itself, and leaves this behind.
+        // The call failed by itself, and leaves this behind.
         let words = match &asked.what {
             What::Request(_) => format!("the MCP server `{}` was lost; not seen to end", self.session.server.name),
             What::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
@@ -224,15 +225,15 @@ impl Call {
                 format!("the MCP server `{server}` was told to stop {what} by closing its stream")
             }
             Told::Unheard => {
-                format!("the MCP server `{server}` was told to stop {what} and did not say that it has heard")
+                format!("the MCP server `{server}` was told to stop {what} and did not confirm it")
             }
             Told::Heard => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
         }
     }
 }
 
-/// What an answer that came in the last moment leaves: what it says, and nothing that goes on. `None` for a task, which does,
-/// and for an error, behind which it may.
+/// What remains after an answer at the last moment: its output. `None` for a task, which goes on, and for an error, after which
+/// the work may go on.
 fn answered(answer: super::wire::Answer) -> Option<Remains> {
     let output = match answer {
         Ok(ServerResult::CreateTaskResult(_)) | Err(_) => return None,
@@ -241,19 +242,19 @@ fn answered(answer: super::wire::Answer) -> Option<Remains> {
     Some(Remains { output, ..Remains::NONE })
 }
 
-/// Why a call is stopped, in words for the server: the reason, and the note of whoever asked.
+/// Why a call is stopped, for the server: the reason and the note.
 pub(super) fn stop_words(cord: &Cord) -> String {
     match cord.request() {
         Some(request) => match &request.note {
             Some(note) => format!("{}: {note}", request.reason.as_str()),
             None => request.reason.as_str().to_owned(),
         },
-        // The call alone is stopped, and not its run: its time was up.
+        // Only the call is stopped, not its run: its time was up.
         None => "timeout".to_owned(),
     }
 }
 
-/// Tells the server that a request is cancelled. Over HTTP by the newer protocol rmcp closes the response stream instead.
+/// Tells the server that a request is cancelled. Over HTTP with the newer protocol, rmcp closes the response stream instead.
 async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
     let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(reason)));
     connection.peer.send_notification(cancelled.into()).await
@@ -265,7 +266,7 @@ async fn tell_and_be_heard(connection: &Connection, id: RequestId, reason: Strin
     if connection.way.is_modern_http() { Ok(()) } else { is_alive(connection).await }
 }
 
-/// Asks for something small. Any answer will do, a refusal too.
+/// Sends a small request. Any answer will do, even a refusal.
 async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
     let question = if connection.way.modern {
         ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
@@ -278,7 +279,7 @@ async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
     }
 }
 
-/// Asks the server to cancel a task. It says that it has heard, and not that the task is over.
+/// Asks the server to cancel a task. The answer only confirms that the server has read it, not that the task has ended.
 pub(super) async fn cancel_task(connection: &Connection, id: String) -> Result<(), ServiceError> {
     let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
     match connection.peer.send_request(request).await {

@@ -13,7 +13,7 @@ pub(crate) struct HostEnds {
     pub(crate) stderr: Option<Receiver>,
 }
 
-/// The process's ends. The host must let go of them, or the pipes never end.
+/// The process's ends. The host must close them, or the pipes never end.
 #[derive(Debug)]
 pub(crate) struct ToolEnds {
     pub(crate) stdin: Option<OwnedFd>,
