@@ -9,18 +9,18 @@ use tokio::time::timeout;
 use crate::Exit;
 use crate::agent::PRACTICE;
 use crate::args::ChatArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::conversation::Conversation;
 use crate::db::quoted;
-use crate::follow::{Approver, Left, Subject, follow};
-use crate::input::{Input, PROMPT, Typed};
-use crate::interrupt::{Aimed, Interrupt, Interrupts};
+use crate::follow::{Approver, LeftRunning, Subject, follow};
+use crate::input::{Input, PROMPT, TerminalInput};
+use crate::interrupt::{Interrupt, Interrupts, SignalGuard};
 use crate::records;
 use crate::run_once::LAST_WORD;
 use crate::show::{
     Screen, Streams, Style, flowing, history, own_flowing, plain, plain_line, recap, receipt, recovered, with_command,
 };
-use crate::start::{Start, Wanted, start};
+use crate::start::{Start, TalkRequest, start};
 use crate::terminal::Hushed;
 
 /// The words that the practice model understands.
@@ -49,15 +49,15 @@ const LISTED: usize = 10;
 
 /// Talks until the person leaves.
 pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
-    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
     let needs_a_server = served.needs_a_server();
-    let wanted = Wanted { program: "andon chat", options, talk, served, place, run_id: None, needs_a_server };
-    let Start { conversation, model, place, is_new, recovered } = start(&wanted).await?;
+    let wanted = TalkRequest { program: "andon chat", options, talk, served, target, run_id: None, needs_a_server };
+    let Start { conversation, model, target, is_new, recovered } = start(&wanted).await?;
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
     let screen = Screen::new(Streams::Together);
     let mut chat =
-        Chat { conversation, model, place, interrupts, input, screen, last: None, is_left: false, has_talked: false };
+        Chat { conversation, model, target, interrupts, input, screen, last: None, is_left: false, has_talked: false };
     chat.greet(is_new, &recovered).await?;
     chat.go_on().await?;
     while let Some(line) = chat.next_line().await? {
@@ -83,7 +83,7 @@ struct Chat {
     conversation: Conversation,
     /// The name of its model.
     model: String,
-    place: Place,
+    target: Target,
     interrupts: Interrupts,
     input: Input,
     screen: Screen,
@@ -110,16 +110,16 @@ impl Chat {
                  {stop}"
             ),
         }))?;
-        for line in recovered(found, self.conversation.key(), &self.place) {
+        for line in recovered(found, self.conversation.key(), &self.target) {
             self.screen.note(&flowing(&line))?;
         }
-        if let Place::There(client) = &self.place {
+        if let Target::Server(client) = &self.target {
             let words =
                 format!("It runs on the server at {}. If you quit during an answer, it goes on there.", client.shown());
             self.screen.note(&flowing(&words))?;
         }
         let name = &self.conversation.key().session;
-        self.screen.note(&match (self.place.is_kept(), is_new) {
+        self.screen.note(&match (self.target.is_kept(), is_new) {
             (false, _) => own_flowing("This conversation is in memory only, and gone when you quit.\n"),
             (true, true) => {
                 let sentence = format!("Session {bold}{name}{bold:#}. To continue later:");
@@ -143,7 +143,7 @@ impl Chat {
             false => format!(" --{flag} {}", quoted(name)),
         };
         let (app, user) = (of("app", &key.app, PRACTICE), of("user", &key.user, LOCAL));
-        self.place.command(&format!("chat --session {}{app}{user}", quoted(key.session.as_str())))
+        self.target.command(&format!("chat --session {}{app}{user}", quoted(key.session.as_str())))
     }
 
     /// Follows the runs in progress in this session, such as one that a dead program left waiting: its question is asked again.
@@ -167,7 +167,7 @@ impl Chat {
     /// Ends the chat, and says how to continue it later.
     async fn leave(&mut self) -> anyhow::Result<Exit> {
         self.conversation.leave().await?;
-        if let Some((Some(Subject::Here(run)), _)) = &self.last {
+        if let Some((Some(Subject::Local(run)), _)) = &self.last {
             // Late corrections to the receipt would be lost with the program. A signal ends the wait.
             tokio::select! {
                 biased;
@@ -175,7 +175,7 @@ impl Chat {
                 _ = timeout(LAST_WORD, run.last_word()) => {}
             }
         }
-        if self.has_talked && self.place.is_kept() {
+        if self.has_talked && self.target.is_kept() {
             let dim = Style::DIM;
             self.screen.note(&format!("{dim}To continue later: {}{dim:#}", self.how_to_continue()))?;
         }
@@ -192,24 +192,24 @@ impl Chat {
             let typed = tokio::select! {
                 biased;
                 interrupt = self.interrupts.while_idle() => match interrupt {
-                    Interrupt::CtrlC => Typed::Interrupted,
-                    Interrupt::Terminate => Typed::End,
+                    Interrupt::CtrlC => TerminalInput::Interrupted,
+                    Interrupt::Terminate => TerminalInput::End,
                 },
                 typed = self.input.prompt() => typed,
             };
             match typed {
-                Typed::Line(line) => {
+                TerminalInput::Line(line) => {
                     if !self.input.is_terminal() && !line.trim().is_empty() {
                         // Nobody saw it being typed, so show it.
                         self.screen.note(&format!("{PROMPT}{}", plain(&line)))?;
                     }
                     return Ok(Some(line));
                 }
-                Typed::Interrupted if !was_hinted => {
+                TerminalInput::Interrupted if !was_hinted => {
                     was_hinted = true;
                     self.screen.note("Nothing is running. Press Ctrl-C again, or Ctrl-D, to quit.")?;
                 }
-                Typed::Interrupted | Typed::End => return Ok(None),
+                TerminalInput::Interrupted | TerminalInput::End => return Ok(None),
             }
         }
     }
@@ -220,29 +220,29 @@ impl Chat {
         match self.conversation.start(prompt, None, aim).await {
             Ok((run, aimed)) => self.follow(run, aimed).await,
             // A server that refuses now may accept later: the conversation is not over.
-            Err(error) if matches!(self.conversation, Conversation::There(_)) => self.complain(&error),
+            Err(error) if matches!(self.conversation, Conversation::Remote(_)) => self.complain(&error),
             Err(error) => Err(error),
         }
     }
 
-    async fn follow(&mut self, run: Subject, aimed: Aimed) -> anyhow::Result<()> {
+    async fn follow(&mut self, run: Subject, aimed: SignalGuard) -> anyhow::Result<()> {
         let followed = {
             let _hushed = Hushed::new();
             follow(&run, &mut self.screen, &mut Approver::Person(&mut self.input)).await
         };
         drop(aimed);
         let (outcome, shown) = match (followed, &run) {
-            (Err(error), Subject::There(_)) if error.is::<Left>() => {
+            (Err(error), Subject::Remote(_)) if error.is::<LeftRunning>() => {
                 (self.is_left, self.has_talked) = (true, true);
                 return Ok(self.screen.note(&format!("\nRun {} goes on.", run.id()))?);
             }
-            (Err(error), Subject::There(_)) => return self.complain(&error),
+            (Err(error), Subject::Remote(_)) => return self.complain(&error),
             (followed, _) => followed?,
         };
         shown?;
         let told = match (outcome.stop_reason(), &run) {
             // Whoever stopped it sees the whole receipt, with the cost if the server knows it.
-            ("cancelled", Subject::There(_)) => run.receipt().await.ok().flatten(),
+            ("cancelled", Subject::Remote(_)) => run.receipt().await.ok().flatten(),
             _ => None,
         };
         self.screen.account(&outcome, told.as_ref().and_then(|told| told.cost.as_ref()))?;
@@ -268,10 +268,10 @@ impl Chat {
         Ok(match &self.last {
             Some((run, outcome)) => {
                 // More may have been learned since.
-                let newer = match (run, &self.place) {
+                let newer = match (run, &self.target) {
                     (Some(run), _) => run.receipt().await?,
-                    (None, Place::There(client)) => Some(client.told_receipt(&outcome.receipt.run).await?),
-                    (None, Place::Here(_)) => None,
+                    (None, Target::Server(client)) => Some(client.server_receipt(&outcome.receipt.run).await?),
+                    (None, Target::Database(_)) => None,
                 };
                 let told = newer.unwrap_or_else(|| outcome.receipt.clone().into());
                 let (receipt, cost) = (told.receipt, told.cost);
@@ -289,12 +289,12 @@ impl Chat {
 
     fn show_session(&mut self) -> std::io::Result<()> {
         let name = &self.conversation.key().session;
-        if !self.place.is_kept() {
+        if !self.target.is_kept() {
             return self.screen.note(&format!("Session {name}, in memory only: it is gone when you quit."));
         }
-        let (place, later) = (self.place.shown(), self.how_to_continue());
-        let kept = if matches!(self.place, Place::There(_)) { "on" } else { "in" };
-        self.screen.note(&format!("Session {name}, stored {kept} {place}\nTo continue later: {later}"))
+        let (target, later) = (self.target.shown(), self.how_to_continue());
+        let kept = if matches!(self.target, Target::Server(_)) { "on" } else { "in" };
+        self.screen.note(&format!("Session {name}, stored {kept} {target}\nTo continue later: {later}"))
     }
 
     async fn show_sessions(&mut self) -> anyhow::Result<()> {

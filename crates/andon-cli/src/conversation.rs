@@ -7,7 +7,7 @@ use andon_runtime::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFil
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-use crate::client::{Client, ClientError, Order, OrderLimits, RemoteRun};
+use crate::client::{Client, ClientError, RemoteRun, RunRequest, RunRequestLimits};
 use crate::follow::Subject;
 use crate::records;
 use crate::start::stop_the_rest;
@@ -15,28 +15,28 @@ use crate::start::stop_the_rest;
 /// A session to talk in.
 pub(crate) enum Conversation {
     /// In this process.
-    Here(Agent),
+    Local(Agent),
     /// On a server.
-    There(Box<Remote>),
+    Remote(Box<RemoteSession>),
 }
 
 /// A session on a server, and the options of its runs.
-pub(crate) struct Remote {
+pub(crate) struct RemoteSession {
     pub(crate) client: Client,
     pub(crate) key: SessionKey,
-    pub(crate) manner: Manner,
+    pub(crate) options: RunOptions,
 }
 
 /// What each request says besides the prompt.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Manner {
+pub(crate) struct RunOptions {
     pub(crate) when_busy: Option<&'static str>,
     pub(crate) on_disconnect: Option<serde_json::Value>,
-    pub(crate) limits: OrderLimits,
+    pub(crate) limits: RunRequestLimits,
 }
 
 /// A run that was in progress before.
-pub(crate) struct Earlier {
+pub(crate) struct EarlierRun {
     pub(crate) run: Subject,
     pub(crate) state: State,
     /// Its prompt.
@@ -47,35 +47,35 @@ impl Conversation {
     /// The session.
     pub(crate) fn key(&self) -> &SessionKey {
         match self {
-            Self::Here(agent) => agent.session_key(),
-            Self::There(remote) => &remote.key,
+            Self::Local(agent) => agent.session_key(),
+            Self::Remote(remote) => &remote.key,
         }
     }
 
     pub(crate) async fn history(&self) -> anyhow::Result<Vec<Arc<Message>>> {
         match self {
-            Self::Here(agent) => Ok(agent.history().await?),
+            Self::Local(agent) => Ok(agent.history().await?),
             // A session without messages does not exist on a server yet.
-            Self::There(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
+            Self::Remote(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
         }
     }
 
     /// The run in progress, if there is one.
-    pub(crate) async fn current(&self) -> anyhow::Result<Option<Earlier>> {
+    pub(crate) async fn current(&self) -> anyhow::Result<Option<EarlierRun>> {
         match self {
-            Self::Here(agent) => Ok(agent.current().map(|run| {
+            Self::Local(agent) => Ok(agent.current().map(|run| {
                 let prompt = run.records().first().and_then(|record| match &record.event {
                     Event::RunAccepted { accepted } => Some(accepted.input.text()),
                     _ => None,
                 });
-                Earlier { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Here(run) }
+                EarlierRun { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Local(run) }
             })),
-            Self::There(remote) => {
-                let Remote { client, key, .. } = &**remote;
+            Self::Remote(remote) => {
+                let RemoteSession { client, key, .. } = &**remote;
                 let open = client.open_runs(key).await?.into_iter().next();
                 Ok(open.map(|info| {
-                    let run = Subject::There(RemoteRun::new(client, info.run));
-                    Earlier { run, state: info.state, prompt: info.title }
+                    let run = Subject::Remote(RemoteRun::new(client, info.run));
+                    EarlierRun { run, state: info.state, prompt: info.title }
                 }))
             }
         }
@@ -89,25 +89,25 @@ impl Conversation {
         aim: impl FnOnce(&Subject) -> T,
     ) -> anyhow::Result<(Subject, T)> {
         match self {
-            Self::Here(agent) => {
+            Self::Local(agent) => {
                 let prompt = agent.prompt(prompt);
                 let prompt = match run_id {
                     Some(id) => prompt.run_id(id),
                     None => prompt,
                 };
-                let run = Subject::Here(prompt.start()?);
+                let run = Subject::Local(prompt.start()?);
                 let aimed = aim(&run);
                 Ok((run, aimed))
             }
-            Self::There(remote) => {
+            Self::Remote(remote) => {
                 let run_id = match run_id {
                     Some(id) => id,
                     None => RunId::new(Uuid::now_v7().to_string())?,
                 };
                 let run = RemoteRun::new(&remote.client, run_id.clone());
-                let aimed = aim(&Subject::There(run.clone()));
+                let aimed = aim(&Subject::Remote(run.clone()));
                 run.create(&remote.order(prompt, run_id)).await.map_err(|error| remote.explain(error))?;
-                Ok((Subject::There(run), aimed))
+                Ok((Subject::Remote(run), aimed))
             }
         }
     }
@@ -122,8 +122,8 @@ impl Conversation {
             limit: Some(limit),
         };
         match self {
-            Self::Here(agent) => Ok(agent.runtime().list_sessions(which).await?),
-            Self::There(remote) => Ok(remote.client.list_sessions(which).await?),
+            Self::Local(agent) => Ok(agent.runtime().list_sessions(which).await?),
+            Self::Remote(remote) => Ok(remote.client.list_sessions(which).await?),
         }
     }
 
@@ -131,12 +131,12 @@ impl Conversation {
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
         let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.key()) };
         match self {
-            Self::Here(agent) => {
+            Self::Local(agent) => {
                 let runtime = agent.runtime();
                 let Some(last) = runtime.list_runs(which).await?.pop() else { return Ok(None) };
                 Ok(runtime.find(&last.run).await?.and_then(|run| run.try_outcome()))
             }
-            Self::There(remote) => {
+            Self::Remote(remote) => {
                 let Some(last) = remote.client.list_runs(which).await?.pop() else { return Ok(None) };
                 Ok(Some(RemoteRun::new(&remote.client, last.run).whole_outcome().await?))
             }
@@ -146,16 +146,16 @@ impl Conversation {
     /// Stops the runs that would die with this process. Runs on a server go on.
     pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         match self {
-            Self::Here(agent) => stop_the_rest(agent.runtime()).await,
-            Self::There(_) => Ok(()),
+            Self::Local(agent) => stop_the_rest(agent.runtime()).await,
+            Self::Remote(_) => Ok(()),
         }
     }
 }
 
-impl Remote {
-    fn order(&self, prompt: &str, run_id: RunId) -> Order {
-        let Manner { when_busy, on_disconnect, limits } = self.manner.clone();
-        Order {
+impl RemoteSession {
+    fn order(&self, prompt: &str, run_id: RunId) -> RunRequest {
+        let RunOptions { when_busy, on_disconnect, limits } = self.options.clone();
+        RunRequest {
             app: self.key.app.to_string(),
             user: self.key.user.to_string(),
             session: self.key.session.to_string(),

@@ -20,7 +20,7 @@ pub(crate) struct Db {
 
 /// Why a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum OpenFor {
     /// To run prompts. That also works in memory.
     Running,
     /// To change what is on record.
@@ -40,11 +40,11 @@ impl Db {
     }
 
     /// Opens it for writing, in the name of this program; creates the file if there is none.
-    pub(crate) fn open(&self, program: &str, why: For) -> anyhow::Result<Runtime> {
+    pub(crate) fn open(&self, program: &str, why: OpenFor) -> anyhow::Result<Runtime> {
         let Some(file) = &self.file else {
             return match why {
-                For::Running => Ok(Runtime::builder().build()),
-                For::Changing => Err(anyhow!("`--db memory` keeps nothing: name a file with --db PATH")),
+                OpenFor::Running => Ok(Runtime::builder().build()),
+                OpenFor::Changing => Err(anyhow!("`--db memory` keeps nothing: name a file with --db PATH")),
             };
         };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
@@ -56,7 +56,7 @@ impl Db {
     pub(crate) fn open_to_serve(&self, program: &str, runtime: RuntimeBuilder) -> anyhow::Result<(Runtime, Address)> {
         let Some(file) = &self.file else { return Ok((runtime.build(), Address(None))) };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
-        let journal = Arc::new(journal.map_err(|error| with_advice(error, For::Running))?);
+        let journal = Arc::new(journal.map_err(|error| with_advice(error, OpenFor::Running))?);
         Ok((runtime.journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
     }
 
@@ -167,9 +167,9 @@ impl Address {
 }
 
 /// The store says what is wrong; this adds the flag that helps.
-fn with_advice(error: OpenError, why: For) -> anyhow::Error {
+fn with_advice(error: OpenError, why: OpenFor) -> anyhow::Error {
     match (&error, why) {
-        (OpenError::InUse { .. } | OpenError::Locked { .. }, For::Running) => {
+        (OpenError::InUse { .. } | OpenError::Locked { .. }, OpenFor::Running) => {
             anyhow!("{error}, with --db PATH; or use --db memory, which keeps nothing")
         }
         (OpenError::Missing { .. } | OpenError::Newer { .. } | OpenError::Other { .. }, _) => error.into(),

@@ -9,11 +9,11 @@ use andon_runtime::{
 };
 use anyhow::{Context, bail};
 
-use crate::client::forms::ToldReceipt;
-use crate::client::{RemoteFeed, RemoteRun, Step};
+use crate::client::forms::ServerReceipt;
+use crate::client::{FeedUpdate, RemoteFeed, RemoteRun};
 use crate::how::How;
-use crate::input::{Input, Typed};
-use crate::interrupt::Target;
+use crate::input::{Input, TerminalInput};
+use crate::interrupt::SignalTarget;
 use crate::terminal;
 
 /// What a run is shown on.
@@ -43,102 +43,104 @@ pub(crate) enum Approver<'a> {
 /// The person left during a run, which goes on.
 #[derive(Debug, thiserror::Error)]
 #[error("left")]
-pub(crate) struct Left;
+pub(crate) struct LeftRunning;
 
 /// A run to follow.
 #[derive(Debug)]
 pub(crate) enum Subject {
     /// In this process.
-    Here(Run),
+    Local(Run),
     /// On a server.
-    There(RemoteRun),
+    Remote(RemoteRun),
 }
 
 impl Subject {
     pub(crate) fn id(&self) -> &RunId {
         match self {
-            Self::Here(run) => run.id(),
-            Self::There(run) => run.id(),
+            Self::Local(run) => run.id(),
+            Self::Remote(run) => run.id(),
         }
     }
 
     /// Counts as one of its readers until dropped. A server counts its readers itself.
     pub(crate) fn watch(&self) -> Option<Watcher> {
         match self {
-            Self::Here(run) => Some(run.watch()),
-            Self::There(_) => None,
+            Self::Local(run) => Some(run.watch()),
+            Self::Remote(_) => None,
         }
     }
 
     /// What signals do to it.
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> SignalTarget {
         match self {
-            Self::Here(run) => {
+            Self::Local(run) => {
                 let cord = run.cord();
-                Target { pull: Box::new(move |how| drop(cord.pull(how.cancel()))), last_words: None }
+                SignalTarget { pull: Box::new(move |how| drop(cord.pull(how.cancel()))), last_words: None }
             }
-            Self::There(run) => {
+            Self::Remote(run) => {
                 let (id, client) = (run.id(), run.client());
                 let stop = client.command(&format!("cancel {id} --now"));
                 let last_words = format!("Run {id} may go on at {}. To stop it: {stop}", client.shown());
                 let run = run.clone();
-                Target { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
+                SignalTarget { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
             }
         }
     }
 
     fn pull(&self, how: How) {
         match self {
-            Self::Here(run) => drop(run.cancel(how.cancel())),
-            Self::There(run) => run.pull(how),
+            Self::Local(run) => drop(run.cancel(how.cancel())),
+            Self::Remote(run) => run.pull(how),
         }
     }
 
     // A decision that comes too late is refused, and the feed says why: the run was stopped.
     fn approve(&self, call: &CallId, digest: Digest, by: &str) {
         match self {
-            Self::Here(run) => drop(run.approve_exactly(call, digest, Some(by))),
-            Self::There(run) => run.approve(call, digest),
+            Self::Local(run) => drop(run.approve_exactly(call, digest, Some(by))),
+            Self::Remote(run) => run.approve(call, digest),
         }
     }
 
     fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) {
         match self {
-            Self::Here(run) => drop(run.deny(call, by, why)),
-            Self::There(run) => run.deny(call, why),
+            Self::Local(run) => drop(run.deny(call, by, why)),
+            Self::Remote(run) => run.deny(call, why),
         }
     }
 
     /// Its current receipt.
-    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ToldReceipt>> {
+    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ServerReceipt>> {
         match self {
-            Self::Here(run) => Ok(run.receipt().map(ToldReceipt::from)),
-            Self::There(run) => Ok(Some(run.client().told_receipt(run.id()).await?)),
+            Self::Local(run) => Ok(run.receipt().map(ServerReceipt::from)),
+            Self::Remote(run) => Ok(Some(run.client().server_receipt(run.id()).await?)),
         }
     }
 }
 
 /// The feed of a run.
 enum Items {
-    Here(Feed),
-    There(RemoteFeed),
+    Local(Feed),
+    Remote(RemoteFeed),
 }
 
 impl Items {
     fn of(subject: &Subject, from: Cursor) -> Self {
         match subject {
-            Subject::Here(run) => Self::Here(run.feed_from(from)),
-            Subject::There(run) => Self::There(run.feed(from)),
+            Subject::Local(run) => Self::Local(run.feed_from(from)),
+            Subject::Remote(run) => Self::Remote(run.feed(from)),
         }
     }
 
     /// # Cancel safety
     ///
     /// Cancel safe: a step is taken only when it is returned.
-    async fn next(&mut self) -> Step {
+    async fn next(&mut self) -> FeedUpdate {
         match self {
-            Self::Here(feed) => feed.next().await.map_or(Step::End(Ok(())), |item| Step::Item(Box::new(item))),
-            Self::There(feed) => feed.next().await,
+            Self::Local(feed) => {
+                feed.next().await.map_or(FeedUpdate::End(Ok(())), |item| FeedUpdate::Item(Box::new(item)))
+            }
+            Self::Remote(feed) => feed.next().await,
         }
     }
 }
@@ -187,15 +189,15 @@ struct Following<'a> {
 }
 
 enum Next {
-    Step(Step),
+    Update(FeedUpdate),
     Stalled(JournalError),
-    Typed(Typed),
+    Typed(TerminalInput),
     Left,
 }
 
 /// Waits until the journal fails to record the end of a local run. A server reports that itself.
 async fn stalled(run: &Subject) -> JournalError {
-    if let Subject::Here(run) = run
+    if let Subject::Local(run) = run
         && let Err(why) = run.settled().await
     {
         return why;
@@ -212,24 +214,24 @@ impl<'a> Following<'a> {
     /// Shows everything until the end; the inner error is the screen's.
     async fn until_settled(&mut self, approver: &mut Approver<'_>) -> anyhow::Result<io::Result<()>> {
         loop {
-            let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::There(_)));
+            let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::Remote(_)));
             let next = tokio::select! {
                 biased;
-                step = self.items.next() => Next::Step(step),
+                step = self.items.next() => Next::Update(step),
                 why = stalled(self.run), if !self.is_stalled => Next::Stalled(why),
                 next = typed(approver, is_asked, can_be_left) => next,
             };
             let shown = match next {
-                Next::Step(Step::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
-                Next::Step(Step::Item(item)) => self.show(&item, approver),
-                Next::Step(Step::Note(words)) => self.listener.aside(&words),
+                Next::Update(FeedUpdate::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
+                Next::Update(FeedUpdate::Item(item)) => self.show(&item, approver),
+                Next::Update(FeedUpdate::Note(words)) => self.listener.aside(&words),
                 Next::Stalled(why) => {
                     self.is_stalled = true;
                     let words = format!("{why}. The run was stopped; its end is recorded as soon as possible.");
                     self.listener.aside(&words)
                 }
                 Next::Typed(typed) => self.answer(&typed),
-                Next::Left => bail!(Left),
+                Next::Left => bail!(LeftRunning),
             };
             if shown.is_err() {
                 return Ok(shown);
@@ -241,9 +243,9 @@ impl<'a> Following<'a> {
     async fn drain(&mut self) -> anyhow::Result<()> {
         loop {
             match self.items.next().await {
-                Step::End(end) => return end.with_context(|| self.left_behind()),
-                Step::Item(item) => self.take_in(&item),
-                Step::Note(_) => {}
+                FeedUpdate::End(end) => return end.with_context(|| self.left_behind()),
+                FeedUpdate::Item(item) => self.take_in(&item),
+                FeedUpdate::Note(_) => {}
             }
         }
     }
@@ -251,8 +253,8 @@ impl<'a> Following<'a> {
     /// How the run ended, once it has.
     async fn outcome(self) -> anyhow::Result<Arc<Outcome>> {
         match self.run {
-            Subject::Here(run) => Ok(run.outcome().await),
-            Subject::There(run) => run.outcome(self.answer).await,
+            Subject::Local(run) => Ok(run.outcome().await),
+            Subject::Remote(run) => run.outcome(self.answer).await,
         }
     }
 
@@ -260,8 +262,8 @@ impl<'a> Following<'a> {
     fn left_behind(&self) -> String {
         let id = self.run.id();
         match self.run {
-            Subject::Here(_) => format!("run {id} cannot be followed"),
-            Subject::There(run) => {
+            Subject::Local(_) => format!("run {id} cannot be followed"),
+            Subject::Remote(run) => {
                 let watch = run.client().command(&format!("watch {id}"));
                 format!("run {id} can no longer be followed, and may go on: to watch it later, use `{watch}`")
             }
@@ -344,11 +346,11 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn answer(&mut self, typed: &Typed) -> io::Result<()> {
+    fn answer(&mut self, typed: &TerminalInput) -> io::Result<()> {
         let Some(call) = self.open.first().cloned() else { return Ok(()) };
         let word = match typed {
-            Typed::Line(line) => line.trim().to_lowercase(),
-            Typed::Interrupted | Typed::End => "n".to_owned(),
+            TerminalInput::Line(line) => line.trim().to_lowercase(),
+            TerminalInput::Interrupted | TerminalInput::End => "n".to_owned(),
         };
         // A decision that comes too late changes nothing.
         match word.as_str() {

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What was read from standard input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum TerminalInput {
     /// A line, without its end.
     Line(String),
     /// Ctrl-C at an empty prompt.
@@ -39,7 +39,7 @@ pub(crate) enum Typed {
 }
 
 /// How to read a line.
-enum Ask {
+enum ReadMode {
     /// With editing and history, if it is a terminal.
     Prompt,
     /// Without editing.
@@ -48,8 +48,8 @@ enum Ask {
 
 /// Standard input.
 pub(crate) struct Input {
-    asks: Sender<Ask>,
-    typed: UnboundedReceiver<Typed>,
+    asks: Sender<ReadMode>,
+    typed: UnboundedReceiver<TerminalInput>,
     is_reading: bool,
     is_terminal: bool,
 }
@@ -79,8 +79,8 @@ impl Input {
     /// # Cancel safety
     ///
     /// Cancel safe: a line that was being typed goes to the next caller.
-    pub(crate) async fn prompt(&mut self) -> Typed {
-        self.next(Ask::Prompt).await
+    pub(crate) async fn prompt(&mut self) -> TerminalInput {
+        self.next(ReadMode::Prompt).await
     }
 
     /// The next line, without editing.
@@ -88,8 +88,8 @@ impl Input {
     /// # Cancel safety
     ///
     /// Cancel safe: a line that was being typed goes to the next caller.
-    pub(crate) async fn line(&mut self) -> Typed {
-        self.next(Ask::Plain).await
+    pub(crate) async fn line(&mut self) -> TerminalInput {
+        self.next(ReadMode::Plain).await
     }
 
     /// Waits for Ctrl-D in a terminal while no line is being read. Whatever else is typed is kept for the next prompt. The end
@@ -104,26 +104,26 @@ impl Input {
         }
     }
 
-    async fn next(&mut self, ask: Ask) -> Typed {
+    async fn next(&mut self, ask: ReadMode) -> TerminalInput {
         if !self.is_reading {
             self.is_reading = self.asks.send(ask).is_ok();
-        } else if matches!(ask, Ask::Prompt) && self.is_terminal {
+        } else if matches!(ask, ReadMode::Prompt) && self.is_terminal {
             // A read may already be in progress without a prompt before it.
             let _ = write(PROMPT);
         }
         let typed = self.typed.recv().await;
         self.is_reading = false;
-        typed.unwrap_or(Typed::End)
+        typed.unwrap_or(TerminalInput::End)
     }
 }
 
 /// The thread: reads one line per request.
-fn read(is_terminal: bool, asked: &Receiver<Ask>, tell: &UnboundedSender<Typed>) {
+fn read(is_terminal: bool, asked: &Receiver<ReadMode>, tell: &UnboundedSender<TerminalInput>) {
     let mut editor = if is_terminal { editor().ok() } else { None };
     for ask in asked {
         let typed = match (ask, &mut editor) {
-            (Ask::Prompt, Some(editor)) => edit(editor),
-            (Ask::Prompt, None) | (Ask::Plain, _) => read_plain(),
+            (ReadMode::Prompt, Some(editor)) => edit(editor),
+            (ReadMode::Prompt, None) | (ReadMode::Plain, _) => read_plain(),
         };
         if tell.send(typed).is_err() {
             return;
@@ -131,11 +131,11 @@ fn read(is_terminal: bool, asked: &Receiver<Ask>, tell: &UnboundedSender<Typed>)
     }
 }
 
-fn read_plain() -> Typed {
+fn read_plain() -> TerminalInput {
     let mut line = Vec::new();
     match stdin().lock().read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => Typed::End,
-        Ok(_) => Typed::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+        Ok(0) | Err(_) => TerminalInput::End,
+        Ok(_) => TerminalInput::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
     }
 }
 
@@ -146,11 +146,11 @@ fn editor() -> rustyline::Result<Editor<(), MemHistory>> {
     Ok(editor)
 }
 
-fn edit(editor: &mut Editor<(), MemHistory>) -> Typed {
+fn edit(editor: &mut Editor<(), MemHistory>) -> TerminalInput {
     match editor.readline(PROMPT) {
-        Ok(line) => Typed::Line(line),
-        Err(ReadlineError::Interrupted) => Typed::Interrupted,
-        Err(_) => Typed::End,
+        Ok(line) => TerminalInput::Line(line),
+        Err(ReadlineError::Interrupted) => TerminalInput::Interrupted,
+        Err(_) => TerminalInput::End,
     }
 }
 

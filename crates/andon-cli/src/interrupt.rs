@@ -38,11 +38,11 @@ pub(crate) enum Interrupt {
 }
 
 /// What a signal does at the moment.
-enum Aim {
+enum SignalAim {
     /// There is no run: the signal goes to whoever waits for a prompt.
     Nobody,
     /// It stops a run, whose cord was pulled this often.
-    Run { target: Target, pulls: u32 },
+    Run { target: SignalTarget, pulls: u32 },
     /// It shuts a server down, which was told to do so this often.
     Server { told: u32 },
     /// Somebody is only watching: any signal exits with these words.
@@ -50,7 +50,7 @@ enum Aim {
 }
 
 /// What signals stop.
-pub(crate) struct Target {
+pub(crate) struct SignalTarget {
     /// Stops it; does not wait.
     pub(crate) pull: Box<dyn Fn(How) + Send>,
     /// What to print when a third signal exits.
@@ -59,7 +59,7 @@ pub(crate) struct Target {
 
 /// The signals that come while there is no run, and the aim of the others.
 pub(crate) struct Interrupts {
-    aim: Arc<Mutex<Aim>>,
+    aim: Arc<Mutex<SignalAim>>,
     idle: UnboundedReceiver<Interrupt>,
 }
 
@@ -69,7 +69,7 @@ impl Interrupts {
         let failed = "cannot listen for signals";
         let mut ctrl_c = signal(SignalKind::interrupt()).context(failed)?;
         let mut terminate = signal(SignalKind::terminate()).context(failed)?;
-        let aim = Arc::new(Mutex::new(Aim::Nobody));
+        let aim = Arc::new(Mutex::new(SignalAim::Nobody));
         let (tell, idle) = unbounded_channel();
         let (handle, aimed) = (Handle::current(), Arc::clone(&aim));
         let listen = move || {
@@ -84,14 +84,14 @@ impl Interrupts {
     }
 
     /// Makes signals stop this target, until the guard is dropped.
-    pub(crate) fn aim_at(&self, target: Target) -> Aimed {
+    pub(crate) fn aim_at(&self, target: SignalTarget) -> SignalGuard {
         WAS_PULLED.store(false, Ordering::Relaxed);
-        *lock(&self.aim) = Aim::Run { target, pulls: 0 };
-        Aimed(Arc::clone(&self.aim))
+        *lock(&self.aim) = SignalAim::Run { target, pulls: 0 };
+        SignalGuard(Arc::clone(&self.aim))
     }
 
     /// Like [`aim_at`](Self::aim_at), but signals that came before there was a run count as well.
-    pub(crate) fn aim_at_first(&mut self, target: Target) -> Aimed {
+    pub(crate) fn aim_at_first(&mut self, target: SignalTarget) -> SignalGuard {
         let aimed = self.aim_at(target);
         while let Ok(interrupt) = self.idle.try_recv() {
             pull(&mut lock(&self.aim), interrupt);
@@ -101,13 +101,13 @@ impl Interrupts {
 
     /// From now on the first two signals of either kind are [returned](Self::while_idle), and the third exits at once.
     pub(crate) fn aim_at_server(&self) {
-        *lock(&self.aim) = Aim::Server { told: 0 };
+        *lock(&self.aim) = SignalAim::Server { told: 0 };
     }
 
     /// From now on any signal exits at once with these words, even while the terminal accepts no output. So does one that has
     /// already come.
     pub(crate) fn leave_with(&mut self, last_words: String) {
-        *lock(&self.aim) = Aim::Watch { last_words };
+        *lock(&self.aim) = SignalAim::Watch { last_words };
         if let Ok(interrupt) = self.idle.try_recv() {
             pull(&mut lock(&self.aim), interrupt);
         }
@@ -128,11 +128,11 @@ impl Interrupts {
 }
 
 /// While this lives, signals go to a run.
-pub(crate) struct Aimed(Arc<Mutex<Aim>>);
+pub(crate) struct SignalGuard(Arc<Mutex<SignalAim>>);
 
-impl Drop for Aimed {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
-        *lock(&self.0) = Aim::Nobody;
+        *lock(&self.0) = SignalAim::Nobody;
     }
 }
 
@@ -143,7 +143,7 @@ async fn next(ctrl_c: &mut Signal, terminate: &mut Signal) -> Option<Interrupt> 
     }
 }
 
-fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>) {
+fn act(aim: &Mutex<SignalAim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>) {
     let mut aim = lock(aim);
     let was_aimed = pull(&mut aim, interrupt);
     if !was_aimed || interrupt == Interrupt::Terminate {
@@ -153,18 +153,18 @@ fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>
 }
 
 /// Acts on the current aim. Returns whether a run was stopped.
-fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
+fn pull(aim: &mut SignalAim, interrupt: Interrupt) -> bool {
     let (target, pulls) = match aim {
-        Aim::Nobody => return false,
-        Aim::Server { told } => {
+        SignalAim::Nobody => return false,
+        SignalAim::Server { told } => {
             *told += 1;
             if *told > 2 {
                 Exit::Interrupted.leave();
             }
             return false;
         }
-        Aim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
-        Aim::Run { target, pulls } => (target, pulls),
+        SignalAim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
+        SignalAim::Run { target, pulls } => (target, pulls),
     };
     *pulls += 1;
     let how = match interrupt {
@@ -206,6 +206,6 @@ fn leave(last_words: Option<String>) -> ! {
     Exit::Interrupted.leave()
 }
 
-fn lock(aim: &Mutex<Aim>) -> MutexGuard<'_, Aim> {
+fn lock(aim: &Mutex<SignalAim>) -> MutexGuard<'_, SignalAim> {
     aim.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,16 +7,16 @@ use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
 use crate::Exit;
-use crate::args::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
-use crate::client::Place;
-use crate::db::{Db, For};
+use crate::args::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
+use crate::client::Target;
+use crate::db::{Db, OpenFor};
 use crate::show::{Style, Table, aside, plain_line, when, write, write_line};
 
 /// Creates, lists or revokes keys.
 pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
         KeysCommand::Create(args) => create(args).await?,
-        KeysCommand::List(place) => list(place).await?,
+        KeysCommand::List(target) => list(target).await?,
         KeysCommand::Revoke(args) => revoke(args).await?,
     }
     Ok(Exit::Completed)
@@ -27,8 +27,8 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Wall(when::now().0.saturating_add(micros))
     });
-    let (key, info) = match Place::find(&args.place.place).await? {
-        Place::There(client) => {
+    let (key, info) = match Target::find(&args.target.target).await? {
+        Target::Server(client) => {
             let scopes: Vec<&str> = args.scopes.iter().map(|scope| scope.as_str()).collect();
             let body = json!({
                 "name": args.name,
@@ -39,7 +39,7 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
             });
             client.create_key(&body).await?
         }
-        Place::Here(db) => {
+        Target::Database(db) => {
             let new = NewKey {
                 name: args.name.clone(),
                 scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
@@ -47,14 +47,14 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
                 tenant: args.tenant.clone(),
                 expires_at,
             };
-            let runtime = db.open("andon keys", For::Changing)?;
+            let runtime = db.open("andon keys", OpenFor::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
             recorded.await.context("the key could not be recorded, so it does not work")?;
             (key.show().to_owned(), info)
         }
     };
-    if args.place.json {
+    if args.target.json {
         let mut told = serde_json::to_value(&info)?;
         if let Value::Object(told) = &mut told {
             told.insert("key".to_owned(), Value::String(key));
@@ -67,18 +67,18 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     Ok(write_line(&key)?)
 }
 
-async fn list(args: &KeyPlace) -> anyhow::Result<()> {
-    let place = Place::find(&args.place).await?;
-    let keys = match &place {
-        Place::There(client) => client.keys().await?,
-        Place::Here(db) => read(db).await?,
+async fn list(args: &KeysTarget) -> anyhow::Result<()> {
+    let target = Target::find(&args.target).await?;
+    let keys = match &target {
+        Target::Server(client) => client.keys().await?,
+        Target::Database(db) => read(db).await?,
     };
     if args.json {
         for key in &keys {
             write_line(&serde_json::to_string(key)?)?;
         }
     } else if keys.is_empty() {
-        let create = place.command("keys create NAME --scope run:read");
+        let create = target.command("keys create NAME --scope run:read");
         write(&format!("There are no keys. Create one with `{create}`.\n"))?;
     } else {
         write(&table(&keys))?;
@@ -115,10 +115,10 @@ fn table(keys: &[KeyInfo]) -> String {
 }
 
 async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
-    let info = match Place::find(&args.place.place).await? {
-        Place::There(client) => client.revoke_key(&args.id).await?,
-        Place::Here(db) => {
-            let runtime = db.open("andon keys", For::Changing)?;
+    let info = match Target::find(&args.target.target).await? {
+        Target::Server(client) => client.revoke_key(&args.id).await?,
+        Target::Database(db) => {
+            let runtime = db.open("andon keys", OpenFor::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let revoked = keys.revoke(&args.id, runtime.now().wall, runtime.shelf());
             let list = db.command("keys list");
@@ -127,7 +127,7 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
             info
         }
     };
-    if args.place.json {
+    if args.target.json {
         return Ok(write_line(&serde_json::to_string(&info)?)?);
     }
     let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use andon_server::{ModelPrice, Price, PriceError, Prices};
 
-use crate::agents::yaml::{self, Key, MAX_BYTES, Node, Place, Value};
+use crate::agents::yaml::{self, Key, MAX_BYTES, Node, NodeIndex, Value};
 
 /// What is wrong, and where; the line is not known yet.
-type Refusal = (Place, String);
+type NodeError = (NodeIndex, String);
 
 /// Reads a file. The error says what is wrong with it, and where.
 pub(crate) fn read(path: &Path) -> Result<Prices, String> {
@@ -28,14 +28,14 @@ pub(crate) fn read(path: &Path) -> Result<Prices, String> {
     })
 }
 
-type Fault = (Option<(usize, usize)>, String);
+type LineError = (Option<(usize, usize)>, String);
 
-fn parse(text: &str) -> Result<Prices, Fault> {
+fn parse(text: &str) -> Result<Prices, LineError> {
     let root = yaml::parse(text).map_err(|bad| (bad.line.map(|line| (line, bad.column.unwrap_or(1))), bad.why))?;
     prices(&root).map_err(|(at, why)| (yaml::locate(text, at), why))
 }
 
-fn prices(root: &Node) -> Result<Prices, Refusal> {
+fn prices(root: &Node) -> Result<Prices, NodeError> {
     let fields = map(root, "the file must have the keys `currency` and `models`")?;
     known(fields, &["currency", "models"])?;
     let currency = needed(root, fields, "currency")?;
@@ -53,7 +53,7 @@ fn prices(root: &Node) -> Result<Prices, Refusal> {
     })
 }
 
-fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, Refusal> {
+fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, NodeError> {
     let name = yaml::cut(&name.text);
     let fields =
         map(node, &format!("`{name}` must have the keys `input` and `output`, with the price of a million tokens"))?;
@@ -65,7 +65,7 @@ fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, Refusal> {
     Ok(ModelPrice { input, cache_read, cache_write, output: price(needed(node, fields, "output")?)? })
 }
 
-fn price(node: &Node) -> Result<Price, Refusal> {
+fn price(node: &Node) -> Result<Price, NodeError> {
     // Rust prints a float with the shortest digits that give it back, so this is the text in the file.
     let text = match &node.value {
         Value::Whole(number) => number.to_string(),
@@ -77,14 +77,14 @@ fn price(node: &Node) -> Result<Price, Refusal> {
 
 type Fields = [(Key, Node)];
 
-fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Fields, Refusal> {
+fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Fields, NodeError> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
         _ => Err((node.at, why_not.to_owned())),
     }
 }
 
-fn known(fields: &Fields, names: &[&str]) -> Result<(), Refusal> {
+fn known(fields: &Fields, names: &[&str]) -> Result<(), NodeError> {
     match fields.iter().find(|(key, _)| !names.contains(&key.text.as_str())) {
         None => Ok(()),
         Some((key, _)) => {
@@ -97,7 +97,7 @@ fn find<'n>(fields: &'n Fields, name: &str) -> Option<&'n Node> {
     fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
 }
 
-fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, Refusal> {
+fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, NodeError> {
     find(fields, name).ok_or_else(|| (owner.at, format!("`{name}` is missing: add it")))
 }
 

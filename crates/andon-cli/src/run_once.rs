@@ -12,14 +12,14 @@ use tokio::time::timeout;
 
 use crate::Exit;
 use crate::args::{self, RunArgs};
-use crate::client::Place;
+use crate::client::Target;
 use crate::conversation::Conversation;
 use crate::db::quoted;
 use crate::follow::{Approver, Listener, Subject, follow};
 use crate::input::Input;
 use crate::interrupt::Interrupts;
 use crate::show::{JsonLines, Questions, Screen, Streams, Style, aside, receipt, recovered, session_shown, write_line};
-use crate::start::{Start, Wanted, start};
+use crate::start::{Start, TalkRequest, start};
 
 /// How long to wait for better usage figures.
 pub(crate) const LAST_WORD: Duration = Duration::from_secs(10);
@@ -31,16 +31,16 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     if prompt.trim().is_empty() {
         args::refuse("run", "the prompt is empty");
     }
-    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
     let needs_a_server = args.detach.then_some("--detach").or(served.needs_a_server());
     let run_id = args.run_id.as_ref();
-    let wanted = Wanted { program: "andon run", options, talk, served, place, run_id, needs_a_server };
-    let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
-    for line in recovered(&found, conversation.key(), &place) {
+    let wanted = TalkRequest { program: "andon run", options, talk, served, target, run_id, needs_a_server };
+    let Start { conversation, target, recovered: found, .. } = start(&wanted).await?;
+    for line in recovered(&found, conversation.key(), &target) {
         aside(&format!("{line}\n"));
     }
     if args.detach {
-        return detach(args, &prompt, &conversation, &place).await;
+        return detach(args, &prompt, &conversation, &target).await;
     }
     let mut interrupts = Interrupts::listen()?;
     let mut input = if std::io::stdin().is_terminal() { Some(Input::open()?) } else { None };
@@ -50,9 +50,9 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
         None => Approver::Nobody,
     };
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
-    if matches!(conversation, Conversation::Here(_)) {
+    if matches!(conversation, Conversation::Local(_)) {
         // On a server, --when-busy says what to do about a run in progress, which may be somebody else's.
-        follow_earlier(&conversation, &place, &interrupts, &mut approver).await?;
+        follow_earlier(&conversation, &target, &interrupts, &mut approver).await?;
     }
     let aim = |run: &Subject| interrupts.aim_at_first(run.target());
     let (run, aimed) = conversation.start(&prompt, args.run_id.clone(), aim).await?;
@@ -60,13 +60,13 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     drop(aimed);
     let outcome = with_last_word(&run, outcome, &mut interrupts).await;
     // If the output was closed, only the exit code says how the run ended.
-    let _ = shown.and_then(|()| output.account(&outcome, &conversation, &place));
+    let _ = shown.and_then(|()| output.account(&outcome, &conversation, &target));
     conversation.leave().await?;
     Ok(exit(&outcome))
 }
 
 /// Starts a run on a server, and leaves it there.
-async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place: &Place) -> anyhow::Result<Exit> {
+async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, target: &Target) -> anyhow::Result<Exit> {
     let (run, ()) = conversation.start(prompt, args.run_id.clone(), |_| ()).await?;
     let (id, key) = (run.id(), conversation.key());
     if args.json {
@@ -76,8 +76,8 @@ async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place
     }
     write_line(id.as_str())?;
     let (dim, watch, stop) =
-        (Style::DIM, place.command(&format!("watch {id}")), place.command(&format!("cancel {id}")));
-    aside(&format!("{dim}It runs on {}, in session {}.{dim:#}\n", place.shown(), session_shown(key)));
+        (Style::DIM, target.command(&format!("watch {id}")), target.command(&format!("cancel {id}")));
+    aside(&format!("{dim}It runs on {}, in session {}.{dim:#}\n", target.shown(), session_shown(key)));
     aside(&format!("{dim}To watch it: {watch}\nTo stop it:  {stop}{dim:#}\n"));
     Ok(Exit::Completed)
 }
@@ -86,7 +86,7 @@ async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place
 ///
 /// A server waits for them itself, and adds them to its receipt.
 async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut Interrupts) -> Arc<Outcome> {
-    let Subject::Here(run) = run else { return outcome };
+    let Subject::Local(run) = run else { return outcome };
     if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
         let dim = Style::DIM;
         aside(&format!("{dim}{}; Ctrl-C skips this{dim:#}\n", receipt::pending_words(awaited)));
@@ -105,14 +105,14 @@ async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut I
 /// Follows the runs that a dead program left in this session: they come first, and only on standard error.
 async fn follow_earlier(
     conversation: &Conversation,
-    place: &Place,
+    target: &Target,
     interrupts: &Interrupts,
     approver: &mut Approver<'_>,
 ) -> anyhow::Result<()> {
     while let Some(earlier) = conversation.current().await? {
         if matches!((&approver, earlier.state), (Approver::Nobody, State::Waiting)) {
             let session = &conversation.key().session;
-            let talk = place.command(&format!("chat --session {}", quoted(session.as_str())));
+            let talk = target.command(&format!("chat --session {}", quoted(session.as_str())));
             bail!("a run in session {session} needs approval: decide in `{talk}`, or use --yes");
         }
         let _aimed = interrupts.aim_at(earlier.run.target());
@@ -145,10 +145,10 @@ impl Output {
         }
     }
 
-    fn account(&mut self, outcome: &Outcome, conversation: &Conversation, place: &Place) -> std::io::Result<()> {
+    fn account(&mut self, outcome: &Outcome, conversation: &Conversation, target: &Target) -> std::io::Result<()> {
         self.end(outcome)?;
         match self {
-            Self::Text(screen) if place.is_kept() => {
+            Self::Text(screen) if target.is_kept() => {
                 let (dim, session) = (Style::DIM, session_shown(conversation.key()));
                 screen.note(&format!("{dim}session {session}{dim:#}"))
             }

@@ -6,10 +6,10 @@ use andon_runtime::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, Se
 use anyhow::{Context, bail};
 
 use crate::agent::{PRACTICE, build_agent};
-use crate::args::{Options, PlaceArgs, ServedArgs, SessionName, TalkArgs};
-use crate::client::{Client, Place};
-use crate::conversation::{Conversation, Manner, Remote};
-use crate::db::{Db, For};
+use crate::args::{Options, ServedArgs, SessionName, TalkArgs, TargetArgs};
+use crate::client::{Client, Target};
+use crate::conversation::{Conversation, RemoteSession, RunOptions};
+use crate::db::{Db, OpenFor};
 use crate::names;
 use crate::show::plain;
 
@@ -20,7 +20,7 @@ pub(crate) struct Start {
     /// The name of the model.
     pub(crate) model: String,
     /// The server or database.
-    pub(crate) place: Place,
+    pub(crate) target: Target,
     /// Whether the session is new.
     pub(crate) is_new: bool,
     /// The runs that a dead program left open, and what happened to them.
@@ -28,13 +28,13 @@ pub(crate) struct Start {
 }
 
 /// What the command line says about the conversation.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct TalkRequest<'a> {
     /// The command, such as `andon chat`.
     pub(crate) program: &'a str,
     pub(crate) options: &'a Options,
     pub(crate) talk: &'a TalkArgs,
     pub(crate) served: &'a ServedArgs,
-    pub(crate) place: &'a PlaceArgs,
+    pub(crate) target: &'a TargetArgs,
     /// The run's id, if it was given.
     pub(crate) run_id: Option<&'a RunId>,
     /// A flag that only works with a server.
@@ -42,18 +42,18 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Gets ready to talk.
-pub(crate) async fn start(wanted: &Wanted<'_>) -> anyhow::Result<Start> {
-    match Place::find(wanted.place).await? {
-        Place::There(client) => start_there(wanted, client).await,
-        Place::Here(db) => start_here(wanted, db).await,
+pub(crate) async fn start(wanted: &TalkRequest<'_>) -> anyhow::Result<Start> {
+    match Target::find(wanted.target).await? {
+        Target::Server(client) => start_remote(wanted, client).await,
+        Target::Database(db) => start_local(wanted, db).await,
     }
 }
 
-async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
+async fn start_local(wanted: &TalkRequest<'_>, db: Db) -> anyhow::Result<Start> {
     if let Some(flag) = wanted.needs_a_server {
         bail!("{flag} needs a server: {}", db.no_server());
     }
-    let runtime = db.open(wanted.program, For::Running)?;
+    let runtime = db.open(wanted.program, OpenFor::Running)?;
     let agent = build_agent(wanted.options, &runtime).await?;
     // Before recovery, because settling a run there must not make its session the last used one.
     let name = choose(&runtime, wanted.talk, &db).await?;
@@ -62,10 +62,10 @@ async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
     let recovered =
         runtime.recover().await.context("the runs that an earlier program left open cannot be recovered")?;
     let model = wanted.options.model.clone();
-    Ok(Start { conversation: Conversation::Here(agent), model, place: Place::Here(db), is_new, recovered })
+    Ok(Start { conversation: Conversation::Local(agent), model, target: Target::Database(db), is_new, recovered })
 }
 
-async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Start> {
+async fn start_remote(wanted: &TalkRequest<'_>, client: Client) -> anyhow::Result<Start> {
     let flags = wanted.options.only_here();
     if !flags.is_empty() {
         let (flags, server) = (flags.join(" and "), client.shown());
@@ -80,20 +80,20 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
         Some(user) => user.to_owned(),
         None => client.own_user().await?,
     };
-    let key = Remote::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
+    let key = RemoteSession::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
     let is_new = !client.has_session(&key).await?;
-    let manner = Manner {
+    let options = RunOptions {
         when_busy: wanted.served.when_busy(),
         on_disconnect: wanted.served.on_disconnect(),
         limits: wanted.options.limits().into(),
     };
-    let remote = Box::new(Remote { client: client.clone(), key, manner });
-    let place = Place::There(client);
-    Ok(Start { conversation: Conversation::There(remote), model, place, is_new, recovered: Vec::new() })
+    let remote = Box::new(RemoteSession { client: client.clone(), key, options });
+    let target = Target::Server(client);
+    Ok(Start { conversation: Conversation::Remote(remote), model, target, is_new, recovered: Vec::new() })
 }
 
 /// The app and the user, from their flags or from the session's full name.
-fn whose<'a>(wanted: &Wanted<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
+fn whose<'a>(wanted: &TalkRequest<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
     let (app, user) = (wanted.served.app.as_deref(), wanted.served.user.as_deref());
     let Some(SessionName::Whole(key)) = &wanted.talk.session else { return Ok((app, user)) };
     for (flag, said, whole) in [("--app", app, &*key.app), ("--user", user, &*key.user)] {

@@ -14,13 +14,13 @@ use andon_runtime::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::build::Built;
-use super::read::Refusal;
+use super::read::FileError;
 
 /// How many agents may wait for their MCP servers at the same time.
 const AT_ONCE: usize = 16;
 
 /// The result of a build.
-type Done = Result<Built, Refusal>;
+type Done = Result<Built, FileError>;
 
 /// Agents that are being built.
 pub(super) struct Builds {

@@ -2,15 +2,15 @@
 
 use andon_runtime::Limits;
 
-use super::fields::{Fault, Fields, Keys, Spot, list};
-use super::tool_entry::{self, ToolEntry, Wanted};
-use super::yaml::{Node, Place, Value, cut};
+use super::fields::{FieldError, Fields, Keys, Located, list};
+use super::tool_entry::{self, ToolEntry, ToolKind};
+use super::yaml::{Node, NodeIndex, Value, cut};
 
 /// An agent as its file describes it.
 #[derive(Debug, PartialEq)]
 pub(super) struct AgentFile {
-    pub(super) model: Spot<String>,
-    pub(super) instruction: Spot<String>,
+    pub(super) model: Located<String>,
+    pub(super) instruction: Located<String>,
     pub(super) description: Option<String>,
     pub(super) tools: Vec<ToolEntry>,
     pub(super) limits: Limits,
@@ -58,23 +58,26 @@ const LIMITS: Keys = Keys { known: &["deadline", "silence", "turns", "tokens"], 
 impl AgentFile {
     /// Whether it has MCP servers, which must be connected first.
     pub(super) fn has_servers(&self) -> bool {
-        self.tools.iter().any(|tool| matches!(tool.wanted, Wanted::Mcp(_)))
+        self.tools.iter().any(|tool| matches!(tool.wanted, ToolKind::Mcp(_)))
     }
 
     /// Reads the tree of a file. The app's name is for error messages.
-    pub(super) fn read(root: &Node, app: &str) -> Result<Self, Fault> {
+    pub(super) fn read(root: &Node, app: &str) -> Result<Self, FieldError> {
         match &root.value {
             Value::Map(_) => {}
-            Value::Null => return Err(Fault::new(root.at, missing("the file is empty: it needs at least", app))),
+            Value::Null => return Err(FieldError::new(root.at, missing("the file is empty: it needs at least", app))),
             _ => {
-                return Err(Fault::new(root.at, missing("the file must have keys and values; it needs at least", app)));
+                return Err(FieldError::new(
+                    root.at,
+                    missing("the file must have keys and values; it needs at least", app),
+                ));
             }
         }
         check_class(root)?;
         let fields = Fields::of(root, "an agent", &KEYS)?;
         let needed = |key: &str, example: &str| {
             let found = fields.text(key)?;
-            found.ok_or_else(|| Fault::new(fields.at, format!("`{key}` is missing: add `{key}: {example}`")))
+            found.ok_or_else(|| FieldError::new(fields.at, format!("`{key}` is missing: add `{key}: {example}`")))
         };
         check_name(needed("name", app)?)?;
         let model = needed("model", "practice` to try it without a key, or `model: anthropic/claude-sonnet-5")?;
@@ -84,8 +87,8 @@ impl AgentFile {
             None => Vec::new(),
         };
         Ok(Self {
-            model: Spot { at: model.at, value: model.value.to_owned() },
-            instruction: Spot { at: instruction.at, value: instruction.value.to_owned() },
+            model: Located { at: model.at, value: model.value.to_owned() },
+            instruction: Located { at: instruction.at, value: instruction.value.to_owned() },
             description: fields.text("description")?.map(|text| text.value.trim().to_owned()),
             tools,
             limits: limits(&fields)?,
@@ -98,7 +101,7 @@ fn missing(wrong: &str, app: &str) -> String {
 }
 
 /// Checked before the other keys, which another class may not have.
-fn check_class(root: &Node) -> Result<(), Fault> {
+fn check_class(root: &Node) -> Result<(), FieldError> {
     let Value::Map(entries) = &root.value else { return Ok(()) };
     let Some((_, class)) = entries.iter().find(|(key, _)| key.text == "agent_class") else { return Ok(()) };
     match &class.value {
@@ -109,33 +112,33 @@ fn check_class(root: &Node) -> Result<(), Fault> {
                 "agents of class `{}` are not supported yet: write an LlmAgent, with a model and its tools",
                 cut(name)
             );
-            Err(Fault::new(class.at, why))
+            Err(FieldError::new(class.at, why))
         }
-        _ => Err(Fault::new(class.at, "`agent_class` must be LlmAgent, or left out")),
+        _ => Err(FieldError::new(class.at, "`agent_class` must be LlmAgent, or left out")),
     }
 }
 
 /// Checks ADK's rules. The app has its folder's name, so nothing else uses this one.
-fn check_name(name: Spot<&str>) -> Result<(), Fault> {
+fn check_name(name: Located<&str>) -> Result<(), FieldError> {
     let starts = |letter: char| letter.is_alphabetic() || letter == '_';
     let mut letters = name.value.chars();
     let is_identifier =
         letters.next().is_some_and(starts) && letters.all(|letter| starts(letter) || letter.is_numeric());
     if !is_identifier || name.value.len() > andon_runtime::core::id::MAX_ID_BYTES {
         let why = "`name` must be letters, digits and _, and must not begin with a digit, such as my_agent";
-        return Err(Fault::new(name.at, why));
+        return Err(FieldError::new(name.at, why));
     }
     if name.value == "user" {
-        return Err(Fault::new(name.at, "`name` must not be `user`, which means the person: choose another"));
+        return Err(FieldError::new(name.at, "`name` must not be `user`, which means the person: choose another"));
     }
     Ok(())
 }
 
-fn limits(fields: &Fields<'_>) -> Result<Limits, Fault> {
+fn limits(fields: &Fields<'_>) -> Result<Limits, FieldError> {
     let Some(node) = fields.get("limits") else { return Ok(Limits::NONE) };
     let limits = Fields::of(node, "`limits`", &LIMITS)?;
     let turns = limits.count("turns")?.map(u32::try_from).transpose();
-    let too_many = |_| Fault::new(limits.get("turns").map_or(limits.at, |turns| turns.at), "`turns` is too large");
+    let too_many = |_| FieldError::new(limits.get("turns").map_or(limits.at, |turns| turns.at), "`turns` is too large");
     Ok(Limits {
         deadline: limits.time("deadline")?,
         silence: limits.time("silence")?,
@@ -145,7 +148,7 @@ fn limits(fields: &Fields<'_>) -> Result<Limits, Fault> {
 }
 
 /// The first placeholder that ADK would fill in from the session's state. Here it is sent as it is.
-pub(super) fn placeholder(instruction: &Spot<String>) -> Option<(Place, String)> {
+pub(super) fn placeholder(instruction: &Located<String>) -> Option<(NodeIndex, String)> {
     let mut rest = instruction.value.as_str();
     while let Some((_, after)) = rest.split_once('{') {
         let inner = after.split(['{', '}']).next().unwrap_or_default();

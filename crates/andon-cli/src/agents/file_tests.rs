@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::tool_entry::Wanted;
+use super::super::tool_entry::ToolKind;
 use super::super::yaml::{locate, parse};
 use super::*;
 
@@ -51,9 +51,9 @@ fn limits_and_tools_have_their_settings() {
     assert_eq!(file.limits, expected);
     assert_eq!(file.tools.iter().map(|tool| tool.needs_approval).collect::<Vec<_>>(), [true, false, false]);
     let [shell, read, get] = &file.tools[..] else { panic!("three tools: {:?}", file.tools) };
-    assert_eq!(shell.wanted, Wanted::Shell { folder: None, timeout: Some(Duration::from_secs(10)) });
-    assert!(matches!(&read.wanted, Wanted::ReadFile { folder } if folder.value.ends_with("files")));
-    assert_eq!(get.wanted, Wanted::HttpGet { timeout: None });
+    assert_eq!(shell.wanted, ToolKind::Shell { folder: None, timeout: Some(Duration::from_secs(10)) });
+    assert!(matches!(&read.wanted, ToolKind::ReadFile { folder } if folder.value.ends_with("files")));
+    assert_eq!(get.wanted, ToolKind::HttpGet { timeout: None });
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn an_mcp_toolset_is_written_as_in_adk() {
         "    streamable_http_connection_params:\n      url: https://example.org/mcp\n      headers: {A: b}\n      timeout: 5\n",
     ];
     for args in good {
-        assert!(matches!(read(&with(args)).tools[0].wanted, Wanted::Mcp(_)), "{args}");
+        assert!(matches!(read(&with(args)).tools[0].wanted, ToolKind::Mcp(_)), "{args}");
         assert_eq!(read(&with(args).replace("McpToolset", "MCPToolset")).tools.len(), 1);
     }
     let bad = [
@@ -202,7 +202,7 @@ fn no_words_and_no_debug_output_hold_a_secret() {
 #[test]
 fn what_adk_would_fill_in_is_found_and_other_braces_are_not() {
     let found = |text: &str| {
-        let instruction = Spot { at: parse("x").unwrap().at, value: text.to_owned() };
+        let instruction = Located { at: parse("x").unwrap().at, value: text.to_owned() };
         placeholder(&instruction).map(|(_, name)| name)
     };
     for (text, name) in [("About {topic}.", "topic"), ("{user:name?}", "user:name?"), ("{\"a\": {b}}", "b")] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use andon_tools::mcp::McpServer;
 
-use super::fields::{Fault, Fields, Keys, Spot};
+use super::fields::{FieldError, Fields, Keys, Located};
 use super::yaml::{Key, Node, cut};
 
 /// The longest time that a file may give a server to be ready.
@@ -17,19 +17,19 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// Which server, and which of its tools.
 #[derive(Debug, PartialEq)]
 pub(super) struct McpArgs {
-    reach: Reach,
+    reach: McpTransport,
     timeout: Option<Duration>,
     tool_filter: Vec<String>,
     tool_name_prefix: Option<String>,
 }
 
 #[derive(PartialEq)]
-enum Reach {
-    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Spot<PathBuf>> },
+enum McpTransport {
+    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Located<PathBuf>> },
     Http { url: String, headers: Vec<(String, String)> },
 }
 
-impl std::fmt::Debug for Reach {
+impl std::fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Arguments, variables, headers and addresses may be secret.
         f.write_str(match self {
@@ -80,20 +80,21 @@ const HTTP: Keys = Keys {
 };
 
 /// Reads the `args` of a `McpToolset`, and whether each of its calls needs approval.
-pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
+pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), FieldError> {
     let args = Fields::of(node, what, &TOOLSET)?;
     let mut ways = WAYS.iter().filter_map(|way| args.get(way).map(|node| (*way, node)));
     let Some((way, node)) = ways.next() else {
-        return Err(Fault::new(args.at, format!("a McpToolset needs a server: add one of {}", WAYS.join(", "))));
+        return Err(FieldError::new(args.at, format!("a McpToolset needs a server: add one of {}", WAYS.join(", "))));
     };
     if let Some((_, second)) = ways.next() {
-        return Err(Fault::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
+        return Err(FieldError::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
     }
     let (reach, timeout) = match way {
         "stdio_server_params" => (program(node)?, None),
         "stdio_connection_params" => {
             let params = Fields::of(node, "`stdio_connection_params`", &STDIO)?;
-            let missing = || Fault::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
+            let missing =
+                || FieldError::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
             (program(params.get("server_params").ok_or_else(missing)?)?, params.seconds("timeout", LONGEST)?)
         }
         _ => http(node)?,
@@ -107,16 +108,16 @@ pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
     Ok((args_read, args.is_true("needs_approval")?))
 }
 
-fn program(node: &Node) -> Result<Reach, Fault> {
+fn program(node: &Node) -> Result<McpTransport, FieldError> {
     let params = Fields::of(node, "the program of a McpToolset", &PROGRAM)?;
     let Some(command) = params.text("command")? else {
-        return Err(Fault::new(node.at, "the server needs a `command`, such as `command: npx`"));
+        return Err(FieldError::new(node.at, "the server needs a `command`, such as `command: npx`"));
     };
     if command.value.contains(char::is_whitespace) && params.get("args").is_none() {
         let why = "`command` is only the program: put its arguments under `args`, one per entry";
-        return Err(Fault::new(command.at, why));
+        return Err(FieldError::new(command.at, why));
     }
-    Ok(Reach::Stdio {
+    Ok(McpTransport::Stdio {
         command: command.value.to_owned(),
         args: params.texts("args")?.into_iter().map(str::to_owned).collect(),
         env: filled(params.pairs("env")?)?,
@@ -124,23 +125,23 @@ fn program(node: &Node) -> Result<Reach, Fault> {
     })
 }
 
-fn http(node: &Node) -> Result<(Reach, Option<Duration>), Fault> {
+fn http(node: &Node) -> Result<(McpTransport, Option<Duration>), FieldError> {
     let params = Fields::of(node, "`streamable_http_connection_params`", &HTTP)?;
     let Some(url) = params.text("url")? else {
-        return Err(Fault::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
+        return Err(FieldError::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
     };
     if !url.value.starts_with("http://") && !url.value.starts_with("https://") {
-        return Err(Fault::new(url.at, "`url` must begin with http:// or https://"));
+        return Err(FieldError::new(url.at, "`url` must begin with http:// or https://"));
     }
     let headers = filled(params.pairs("headers")?)?;
-    Ok((Reach::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
+    Ok((McpTransport::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
 }
 
-fn filled(pairs: Vec<(&Key, Spot<&str>)>) -> Result<Vec<(String, String)>, Fault> {
+fn filled(pairs: Vec<(&Key, Located<&str>)>) -> Result<Vec<(String, String)>, FieldError> {
     let look_up = |name: &str| std::env::var(name).ok();
-    let pair = |(name, value): (&Key, Spot<&str>)| {
+    let pair = |(name, value): (&Key, Located<&str>)| {
         let filled = fill(value.value, look_up).map_err(|why| {
-            Fault::new(value.at, format!("the value of `{}` cannot be filled in: {why}", cut(&name.text)))
+            FieldError::new(value.at, format!("the value of `{}` cannot be filled in: {why}", cut(&name.text)))
         })?;
         Ok((name.text.clone(), filled))
     };
@@ -176,21 +177,21 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
 
 impl McpArgs {
     /// The folder that the program runs in, if the file names one.
-    pub(super) fn cwd(&self) -> Option<&Spot<PathBuf>> {
+    pub(super) fn cwd(&self) -> Option<&Located<PathBuf>> {
         match &self.reach {
-            Reach::Stdio { cwd, .. } => cwd.as_ref(),
-            Reach::Http { .. } => None,
+            McpTransport::Stdio { cwd, .. } => cwd.as_ref(),
+            McpTransport::Http { .. } => None,
         }
     }
 
     /// The server, not connected yet. A program runs in this folder.
     pub(super) fn server(&self, folder: &Path) -> McpServer {
         let mut server = match &self.reach {
-            Reach::Stdio { command, args, env, .. } => {
+            McpTransport::Stdio { command, args, env, .. } => {
                 let server = McpServer::stdio(command, args).cwd(folder);
                 env.iter().fold(server, |server, (name, value)| server.env(name, value))
             }
-            Reach::Http { url, headers } => {
+            McpTransport::Http { url, headers } => {
                 headers.iter().fold(McpServer::http(url), |server, (name, value)| server.header(name, value))
             }
         };

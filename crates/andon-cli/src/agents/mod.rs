@@ -40,9 +40,9 @@ use anyhow::bail;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::build::{Built, Home};
+use self::build::{AppFolder, Built};
 use self::builds::Builds;
-use self::read::{Refusal, placed, read_and_build};
+use self::read::{FileError, placed, read_and_build};
 pub(crate) use self::report::{Meanwhile, Refused, Report};
 use self::scan::{Content, Scan, scan};
 
@@ -62,7 +62,7 @@ pub(crate) struct AgentFolder {
     apps: Apps,
     /// What was served before (invariant 7).
     before: BTreeMap<String, App>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownApp>,
     /// The apps that are being built.
     builds: Builds,
     /// Notes that were already reported.
@@ -70,7 +70,7 @@ pub(crate) struct AgentFolder {
 }
 
 /// What is known about an app.
-struct Known {
+struct KnownApp {
     /// Its file at the last look.
     seen: Content,
     /// Whether an agent from this file is served.
@@ -164,11 +164,11 @@ impl AgentFolder {
 
     /// Starts to build an app. A build of an earlier version of its file is dropped.
     fn begin(&mut self, app: String, content: Content) {
-        let (home, runtime) = (Home { app: app.clone(), dir: self.dir.clone() }, self.runtime.clone());
+        let (home, runtime) = (AppFolder { app: app.clone(), dir: self.dir.clone() }, self.runtime.clone());
         let (file, slots) = (content.clone(), self.builds.slots());
-        let known = self.known.entry(app.clone()).or_insert_with(|| Known::new(content.clone()));
+        let known = self.known.entry(app.clone()).or_insert_with(|| KnownApp::new(content.clone()));
         if known.seen != content {
-            *known = Known { is_served: known.is_served, ..Known::new(content) };
+            *known = KnownApp { is_served: known.is_served, ..KnownApp::new(content) };
         }
         self.builds.begin(app, async move { read_and_build(&file, &home, &runtime, &slots).await });
     }
@@ -233,7 +233,7 @@ impl AgentFolder {
         format!("cannot read the folder {}", self.dir.display())
     }
 
-    fn take_up(&mut self, app: String, built: Result<Built, Refusal>, report: &mut Report) {
+    fn take_up(&mut self, app: String, built: Result<Built, FileError>, report: &mut Report) {
         let Some(known) = self.known.get_mut(&app) else { return };
         let earlier = (known.refused.take(), known.retry.take());
         match built {
@@ -244,7 +244,7 @@ impl AgentFolder {
                 report.notes.extend(notes.into_iter().map(|(at, why)| placed(&app, &known.seen, at, &why)));
                 apps.push(app);
             }
-            Err(Refusal { why, may_pass }) => {
+            Err(FileError { why, may_pass }) => {
                 let meanwhile = match self.before.get(&app) {
                     _ if known.is_served => Meanwhile::Earlier,
                     Some(_) => Meanwhile::BuiltIn,
@@ -293,7 +293,7 @@ impl AgentFolder {
     }
 }
 
-impl Known {
+impl KnownApp {
     fn new(seen: Content) -> Self {
         Self { seen, is_served: false, is_missing: false, refused: None, retry: None }
     }

@@ -23,12 +23,12 @@ const MAX_BRACKETS: usize = 5_000;
 
 /// The index of a key or a value in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct NodeIndex(u32);
 
 /// A value in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) at: Place,
+    pub(crate) at: NodeIndex,
     pub(crate) value: Value,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Value {
 /// A key of a mapping, which is unique in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) at: Place,
+    pub(crate) at: NodeIndex,
     pub(crate) text: String,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
 }
 
 /// The line and column of a node in the text that it was read from, counted from 1.
-pub(crate) fn locate(text: &str, place: Place) -> Option<(usize, usize)> {
+pub(crate) fn locate(text: &str, place: NodeIndex) -> Option<(usize, usize)> {
     let reading = Reading { wanted: Some(place), ..Reading::default() };
     let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
     found.location().map(|location| (location.line(), location.column()))
@@ -120,7 +120,7 @@ struct Reading {
     nodes: Cell<u32>,
     bytes: Cell<usize>,
     /// The node to refuse, so that the parser says where it is.
-    wanted: Option<Place>,
+    wanted: Option<NodeIndex>,
     /// Our own error: the parser would put a path around it.
     said: RefCell<Option<String>>,
 }
@@ -132,8 +132,8 @@ impl Reading {
     }
 
     /// Counts a node. It is called within a visitor, so that an error has the location of that node.
-    fn enter<E: serde::de::Error>(&self, bytes: usize) -> Result<Place, E> {
-        let place = Place(self.nodes.get());
+    fn enter<E: serde::de::Error>(&self, bytes: usize) -> Result<NodeIndex, E> {
+        let place = NodeIndex(self.nodes.get());
         self.nodes.set(place.0.saturating_add(1));
         self.bytes.set(self.bytes.get().saturating_add(bytes));
         if self.wanted == Some(place) {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn place_of(text: &str, pick: impl Fn(&Node) -> Place) -> Option<(usize, usize)> {
+fn place_of(text: &str, pick: impl Fn(&Node) -> NodeIndex) -> Option<(usize, usize)> {
     locate(text, pick(&parse(text).unwrap()))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use andon_server::Scope;
 use clap::Subcommand;
 
-use super::{PlaceArgs, some_time};
+use super::{TargetArgs, some_time};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,19 +25,19 @@ pub(crate) enum KeysCommand {
     /// Create a key. It is printed to standard output once, and cannot be shown again.
     Create(CreateKeyArgs),
     /// List the keys, including expired and revoked ones. The keys themselves are not shown.
-    List(KeyPlace),
+    List(KeysTarget),
     /// Revoke a key. It stops working at once, and feeds opened with it end within five seconds.
     Revoke(RevokeKeyArgs),
 }
 
 /// Which server or database, and the output format.
 #[derive(Debug, clap::Args)]
-pub(crate) struct KeyPlace {
+pub(crate) struct KeysTarget {
     /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) struct CreateKeyArgs {
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) expires: Option<Duration>,
     #[command(flatten)]
-    pub(crate) place: KeyPlace,
+    pub(crate) target: KeysTarget,
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub(crate) struct RevokeKeyArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) place: KeyPlace,
+    pub(crate) target: KeysTarget,
 }
 
 fn scope(text: &str) -> Result<Scope, String> {

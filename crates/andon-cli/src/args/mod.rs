@@ -1,17 +1,16 @@
 //! The command line.
 
+mod flag_sources;
 mod keys;
-mod place;
 mod records;
 mod serve;
 mod served;
 mod session;
 mod stop;
+mod target;
 mod telemetry;
-mod typed;
 
-pub(crate) use keys::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
-pub(crate) use place::PlaceArgs;
+pub(crate) use keys::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
 pub(crate) use records::{
     DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
 };
@@ -19,6 +18,7 @@ pub(crate) use serve::ServeArgs;
 pub(crate) use served::ServedArgs;
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
 pub(crate) use stop::{ApproveArgs, CancelArgs, HoldArgs, LineArgs, LineCommand, LineScope, LineStatus, WatchArgs};
+pub(crate) use target::TargetArgs;
 pub(crate) use telemetry::{LogFormat, TelemetryArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -142,7 +142,7 @@ pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) served: ServedArgs,
 }
@@ -168,7 +168,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) served: ServedArgs,
 }
@@ -176,7 +176,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    typed: typed::Typed,
+    flag_sources: flag_sources::FlagSources,
     /// The model, such as anthropic/claude-sonnet-5, openai/gpt-5, gemini/gemini-3-pro or ollama/llama3.2. Its key comes from
     /// the usual variable, such as ANTHROPIC_API_KEY. The practice model needs no key.
     #[arg(long, value_name = "NAME", env = "ANDON_MODEL", default_value = "practice", help_heading = "Model")]

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::{DbArgs, PlaceArgs, SessionName};
+use super::{DbArgs, SessionName, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  andon sessions --limit 5")]
@@ -17,7 +17,7 @@ pub(crate) struct SessionsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct RunsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 /// The output of a list.
@@ -73,7 +73,7 @@ pub(crate) struct ReceiptArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,7 +86,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -131,7 +131,7 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -144,5 +144,5 @@ pub(crate) struct UsageArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }

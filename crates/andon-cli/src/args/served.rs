@@ -73,7 +73,7 @@ impl Options {
     pub(crate) fn only_here(&self) -> Vec<String> {
         let fields = ["model", "instructions", "seed", "instant", "tools", "folder", "mcp"];
         let flag = |field: &str| format!("--{}", if field == "tools" { "tool" } else { field });
-        fields.into_iter().filter(|field| self.typed.has(field)).map(flag).collect()
+        fields.into_iter().filter(|field| self.flag_sources.has(field)).map(flag).collect()
     }
 }
 

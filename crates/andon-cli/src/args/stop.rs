@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use andon_runtime::{CallId, Cursor, Force};
 
-use super::{PlaceArgs, SessionName};
+use super::{SessionName, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,7 +24,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<Cursor>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,7 +86,7 @@ pub(crate) struct CancelArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 impl CancelArgs {
@@ -129,7 +129,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -178,7 +178,7 @@ pub(crate) struct LineStatus {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]

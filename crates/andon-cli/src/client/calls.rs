@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Me, Models, RunPage, RunView,
-    SessionList, ToldReceipt,
+    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Models, OwnUser, RunPage, RunView,
+    ServerReceipt, SessionList,
 };
-use super::{ANSWER, Client, ClientError, Order};
+use super::{ANSWER, Client, ClientError, RunRequest};
 use crate::how::How;
 
 /// How long to wait for a server that is said to be running.
@@ -48,7 +48,7 @@ impl Client {
 
     /// Who we are to the server.
     pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
-        match self.get::<Me>(&["v1", "me"], &[]).await {
+        match self.get::<OwnUser>(&["v1", "me"], &[]).await {
             Ok(me) => Ok(me.user),
             // A server without this endpoint asks for no keys.
             Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Starts a run. The same request again gives the same run.
-    pub(super) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+    pub(super) async fn create(&self, order: &RunRequest) -> Result<RunView, ClientError> {
         self.ask(self.request(Method::POST, &["v1", "runs"]).json(order).timeout(ANSWER)).await
     }
 
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// Like [`receipt`](Self::receipt), with what the server adds to it.
-    pub(crate) async fn told_receipt(&self, run: &RunId) -> Result<ToldReceipt, ClientError> {
+    pub(crate) async fn server_receipt(&self, run: &RunId) -> Result<ServerReceipt, ClientError> {
         self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 

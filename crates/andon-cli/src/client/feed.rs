@@ -30,7 +30,7 @@ const STOOD: Duration = Duration::from_secs(2);
 
 /// What a reader of a feed gets.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum FeedUpdate {
     /// An item.
     Item(Box<FeedItem>),
     /// Something about the connection, for people.
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 }
 
 /// A feed that is being read.
-pub(crate) struct RemoteFeed(pub(super) Receiver<Step>);
+pub(crate) struct RemoteFeed(pub(super) Receiver<FeedUpdate>);
 
 impl RemoteFeed {
     /// What comes next.
@@ -48,13 +48,13 @@ impl RemoteFeed {
     /// # Cancel safety
     ///
     /// Cancel safe: a step is taken only when it is returned.
-    pub(crate) async fn next(&mut self) -> Step {
-        self.0.recv().await.unwrap_or(Step::End(Ok(())))
+    pub(crate) async fn next(&mut self) -> FeedUpdate {
+        self.0.recv().await.unwrap_or(FeedUpdate::End(Ok(())))
     }
 }
 
 /// Why a connection ended.
-enum Broken {
+enum ConnectionEnd {
     /// The run has settled, and everything was read.
     Settled,
     /// The reader has gone.
@@ -76,7 +76,7 @@ struct Outage {
 }
 
 /// Reads a run's feed to its end, or until the reader has gone.
-pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<Step>) {
+pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<FeedUpdate>) {
     let gone = tell.clone();
     let mut reading = Reading { client, run, at: from, tell, outage: None };
     let end = tokio::select! {
@@ -85,7 +85,7 @@ pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<
         end = reading.until_the_end() => end,
     };
     // Fails only if the reader has gone.
-    let _ = gone.send(Step::End(end)).await;
+    let _ = gone.send(FeedUpdate::End(end)).await;
 }
 
 struct Reading {
@@ -93,7 +93,7 @@ struct Reading {
     run: RunId,
     /// After the last item that was passed on (invariant 1).
     at: Cursor,
-    tell: Sender<Step>,
+    tell: Sender<FeedUpdate>,
     outage: Option<Outage>,
 }
 
@@ -103,14 +103,14 @@ impl Reading {
             let broken = match self.client.events(&self.run, &self.at.to_string()).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(response)) => self.read_one(response).await,
-                Err(error) if error.is_passing() => Broken::Early(error),
+                Err(error) if error.is_passing() => ConnectionEnd::Early(error),
                 Err(error) => return Err(error),
             };
             match broken {
-                Broken::Settled | Broken::Unread => return Ok(()),
-                Broken::Strange(error) => return Err(error),
-                Broken::Ended => sleep(FIRST_WAIT).await,
-                Broken::Early(error) => self.wait_after(error).await?,
+                ConnectionEnd::Settled | ConnectionEnd::Unread => return Ok(()),
+                ConnectionEnd::Strange(error) => return Err(error),
+                ConnectionEnd::Ended => sleep(FIRST_WAIT).await,
+                ConnectionEnd::Early(error) => self.wait_after(error).await?,
             }
         }
     }
@@ -119,7 +119,7 @@ impl Reading {
     async fn wait_after(&mut self, error: ClientError) -> Result<(), ClientError> {
         if self.outage.is_none() {
             let words = format!("The connection broke ({error}); reconnecting.");
-            let _ = self.tell.send(Step::Note(words)).await;
+            let _ = self.tell.send(FeedUpdate::Note(words)).await;
         }
         let outage =
             self.outage.get_or_insert_with(|| Outage { since: Instant::now(), wait: FIRST_WAIT, is_told: false });
@@ -132,10 +132,10 @@ impl Reading {
     }
 
     /// Reads one connection to its end.
-    async fn read_one(&mut self, response: Response) -> Broken {
+    async fn read_one(&mut self, response: Response) -> ConnectionEnd {
         if let Some(outage) = self.outage.as_mut().filter(|outage| !outage.is_told) {
             outage.is_told = true;
-            let _ = self.tell.send(Step::Note("Reconnected; nothing was missed.".to_owned())).await;
+            let _ = self.tell.send(FeedUpdate::Note("Reconnected; nothing was missed.".to_owned())).await;
         }
         let began = Instant::now();
         let broken = self.pass_on(response).await;
@@ -146,7 +146,7 @@ impl Reading {
     }
 
     /// Passes on what one connection brings.
-    async fn pass_on(&mut self, mut response: Response) -> Broken {
+    async fn pass_on(&mut self, mut response: Response) -> ConnectionEnd {
         let (mut events, began_at) = (Sse::new(MAX_EVENT), self.at);
         loop {
             match timeout(SILENCE, response.chunk()).await {
@@ -155,9 +155,9 @@ impl Reading {
                     self.outage = None;
                     events.push(&bytes);
                 }
-                Ok(Ok(None)) if self.at != began_at => return Broken::Ended,
+                Ok(Ok(None)) if self.at != began_at => return ConnectionEnd::Ended,
                 Ok(Ok(None)) => return self.early("the feed ended before the run did"),
-                Ok(Err(error)) => return Broken::Early(self.client.broken(&error)),
+                Ok(Err(error)) => return ConnectionEnd::Early(self.client.broken(&error)),
                 Err(_) => return self.early("nothing arrived for too long"),
             }
             loop {
@@ -172,23 +172,23 @@ impl Reading {
                             return end;
                         }
                     }
-                    Err(why) => return Broken::Strange(self.client.strange(why)),
+                    Err(why) => return ConnectionEnd::Strange(self.client.strange(why)),
                 }
             }
         }
     }
 
-    fn early(&self, why: &str) -> Broken {
-        Broken::Early(self.client.unheard(why))
+    fn early(&self, why: &str) -> ConnectionEnd {
+        ConnectionEnd::Early(self.client.unheard(why))
     }
 
     /// Passes on one item; returns `Some` if nothing follows it.
-    async fn tell(&mut self, item: FeedItem) -> Option<Broken> {
+    async fn tell(&mut self, item: FeedItem) -> Option<ConnectionEnd> {
         self.at = item.cursor();
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
-        match self.tell.send(Step::Item(Box::new(item))).await {
-            Err(_) => Some(Broken::Unread),
-            Ok(()) => is_end.then_some(Broken::Settled),
+        match self.tell.send(FeedUpdate::Item(Box::new(item))).await {
+            Err(_) => Some(ConnectionEnd::Unread),
+            Ok(()) => is_end.then_some(ConnectionEnd::Settled),
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn reading() -> (Reading, Receiver<Step>) {
+    fn reading() -> (Reading, Receiver<FeedUpdate>) {
         let (tell, told) = channel(16);
         let client = Client::at("127.0.0.1:1").unwrap();
         let run = RunId::new("run-1").unwrap();
@@ -220,7 +220,7 @@ mod tests {
         advance(PATIENCE * 2).await;
         reading.wait_after(broken(&reading)).await.unwrap();
         let mut notes = Vec::new();
-        while let Ok(Step::Note(words)) = told.try_recv() {
+        while let Ok(FeedUpdate::Note(words)) = told.try_recv() {
             notes.push(words);
         }
         assert_eq!(notes.len(), 3, "{notes:?}");

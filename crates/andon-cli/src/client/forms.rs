@@ -36,7 +36,7 @@ pub(super) struct MadeKey {
 
 /// Who we are to the server.
 #[derive(Debug, Deserialize)]
-pub(super) struct Me {
+pub(super) struct OwnUser {
     pub(super) user: String,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Cost {
 /// A receipt as a server sends it, which may also say what the run cost.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Value")]
-pub(crate) struct ToldReceipt {
+pub(crate) struct ServerReceipt {
     pub(crate) receipt: Receipt,
     /// What the run cost, if the server knows.
     pub(crate) cost: Option<Cost>,
@@ -60,7 +60,7 @@ pub(crate) struct ToldReceipt {
     told: Option<Value>,
 }
 
-impl TryFrom<Value> for ToldReceipt {
+impl TryFrom<Value> for ServerReceipt {
     type Error = serde_json::Error;
 
     fn try_from(told: Value) -> Result<Self, serde_json::Error> {
@@ -70,13 +70,13 @@ impl TryFrom<Value> for ToldReceipt {
     }
 }
 
-impl From<Receipt> for ToldReceipt {
+impl From<Receipt> for ServerReceipt {
     fn from(receipt: Receipt) -> Self {
         Self { receipt, cost: None, told: None }
     }
 }
 
-impl Serialize for ToldReceipt {
+impl Serialize for ServerReceipt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.told {
             Some(told) => told.serialize(serializer),
@@ -108,7 +108,7 @@ pub(crate) struct RunView {
     pub(crate) title: String,
     /// Calls that need approval.
     #[serde(default)]
-    pub(crate) approvals: Vec<Awaited>,
+    pub(crate) approvals: Vec<PendingCall>,
 }
 
 impl RunView {
@@ -127,7 +127,7 @@ impl RunView {
 
 /// A call that needs approval.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Awaited {
+pub(crate) struct PendingCall {
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) arguments: String,
@@ -201,7 +201,7 @@ pub(crate) struct Cancelled {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<Box<ToldReceipt>>,
+    pub(crate) receipt: Option<Box<ServerReceipt>>,
 }
 
 /// What a cancel did to many runs.

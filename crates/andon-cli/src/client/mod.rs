@@ -9,14 +9,14 @@
 pub(crate) mod calls;
 mod feed;
 pub(crate) mod forms;
-mod given;
-mod place;
+mod key_source;
 mod run;
+mod target;
 
-pub(crate) use feed::{RemoteFeed, Step};
-pub(crate) use given::Given;
-pub(crate) use place::Place;
-pub(crate) use run::{Order, OrderLimits, RemoteRun};
+pub(crate) use feed::{FeedUpdate, RemoteFeed};
+pub(crate) use key_source::KeySource;
+pub(crate) use run::{RemoteRun, RunRequest, RunRequestLimits};
+pub(crate) use target::Target;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) struct Client {
     /// The flag that other commands need to reach the same server.
     flag: String,
     /// Where the user's key was found, if there is one.
-    given: Option<Given>,
+    given: Option<KeySource>,
     http: reqwest::Client,
 }
 
@@ -121,18 +121,18 @@ impl Client {
     }
 
     /// Remembers where the user's key was found.
-    fn given(self, place: &'static str, is_in_the_way: bool) -> Self {
-        Self { given: Some(Given { place, is_in_the_way }), ..self }
+    fn given(self, source: &'static str, hides_owner_key: bool) -> Self {
+        Self { given: Some(KeySource { source, hides_owner_key }), ..self }
     }
 
     /// Where the user's key was found, if there is one.
-    pub(crate) fn given_key(&self) -> Option<Given> {
+    pub(crate) fn given_key(&self) -> Option<KeySource> {
         self.given
     }
 
     /// A hint to append to the error for a refused key.
     fn way_out(&self) -> String {
-        let way_out = self.given.and_then(Given::way_out);
+        let way_out = self.given.and_then(KeySource::way_out);
         way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"))
     }
 

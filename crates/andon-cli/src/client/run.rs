@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use super::forms::RunView;
-use super::{Client, ClientError, RemoteFeed, Step, feed, spawn};
+use super::{Client, ClientError, FeedUpdate, RemoteFeed, feed, spawn};
 use crate::how::How;
 
 /// How often a request is tried when the connection breaks, and the wait before the second try.
@@ -25,7 +25,7 @@ const AHEAD: usize = 256;
 
 /// The request body that starts a run.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Order {
+pub(crate) struct RunRequest {
     pub(crate) app: String,
     pub(crate) user: String,
     pub(crate) session: String,
@@ -35,12 +35,12 @@ pub(crate) struct Order {
     pub(crate) when_busy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_disconnect: Option<Value>,
-    pub(crate) limits: OrderLimits,
+    pub(crate) limits: RunRequestLimits,
 }
 
 /// The limits in that request.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct OrderLimits {
+pub(crate) struct RunRequestLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub(crate) struct OrderLimits {
     tokens: Option<u64>,
 }
 
-impl From<Limits> for OrderLimits {
+impl From<Limits> for RunRequestLimits {
     fn from(limits: Limits) -> Self {
         // Less than a millisecond must not become 0.
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -69,8 +69,8 @@ impl From<Limits> for OrderLimits {
 pub(crate) struct RemoteRun {
     client: Client,
     id: RunId,
-    tell: Sender<Step>,
-    told: Arc<Mutex<Option<Receiver<Step>>>>,
+    tell: Sender<FeedUpdate>,
+    told: Arc<Mutex<Option<Receiver<FeedUpdate>>>>,
 }
 
 impl RemoteRun {
@@ -89,7 +89,7 @@ impl RemoteRun {
     }
 
     /// Starts it. The same request gives the same run, so it is sent again when the connection breaks.
-    pub(crate) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+    pub(crate) async fn create(&self, order: &RunRequest) -> Result<RunView, ClientError> {
         again_if_broken(|| self.client.create(order)).await
     }
 
@@ -145,7 +145,7 @@ impl RemoteRun {
 
     async fn note(&self, words: String) {
         // Fails only if the reader has gone.
-        let _ = self.tell.send(Step::Note(words)).await;
+        let _ = self.tell.send(FeedUpdate::Note(words)).await;
     }
 
     /// How it ended, once it has; `answer` is the last one in its feed.
@@ -162,9 +162,9 @@ impl RemoteRun {
         let mut answer = None;
         loop {
             match feed.next().await {
-                Step::End(end) => break end?,
-                Step::Note(_) => {}
-                Step::Item(item) => {
+                FeedUpdate::End(end) => break end?,
+                FeedUpdate::Note(_) => {}
+                FeedUpdate::Item(item) => {
                     if let FeedItem::Fact(record) = *item
                         && let Event::Message { message } = &record.event
                         && message.role == Role::Assistant

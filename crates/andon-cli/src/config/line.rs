@@ -19,7 +19,7 @@ use crate::args::Args;
 
 /// What the command line and the variables say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct CommandLine {
     /// The subcommands: `line`, `hold`.
     path: Vec<String>,
     /// The flags that are set, and not to false.
@@ -28,7 +28,7 @@ pub(super) struct Said {
     pub(super) file: Option<PathBuf>,
 }
 
-impl Said {
+impl CommandLine {
     /// Reads the command line once without the file. Mistakes in it are reported by the second reading; a request for help is
     /// answered here, because it needs no file.
     pub(super) fn read(words: &[OsString]) -> Result<Self, clap::Error> {

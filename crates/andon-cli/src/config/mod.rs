@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use self::line::Said;
+use self::line::CommandLine;
 use crate::args::Args;
 use crate::show::{Style, aside};
 pub(crate) use example::print;
@@ -56,13 +56,13 @@ pub(crate) fn parse() -> Args {
 }
 
 fn read(words: &[OsString]) -> Result<Args, clap::Error> {
-    let said = Said::read(words)?;
+    let said = CommandLine::read(words)?;
     let command = said.in_front_of(with_file(&said)?);
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// The command with the file's values as defaults, if there is a file.
-fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
+fn with_file(said: &CommandLine) -> Result<clap::Command, clap::Error> {
     let plain = Args::command();
     let is_one_of = |names: &[&str]| said.command().is_some_and(|command| names.contains(&command));
     if is_one_of(&WITHOUT) {

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
 use super::line::exclude_each_other;
-use crate::agents::yaml::{self, Key, Node, Place, Value};
+use crate::agents::yaml::{self, Key, Node, NodeIndex, Value};
 
 /// The flags that say what a command is aimed at.
 const AIMS: [(&str, &[&str]); 4] = [
@@ -25,12 +25,12 @@ const DECISIONS: [(&str, &[&str]); 3] =
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SettingsError {
     at: Option<(usize, usize)>,
     why: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Some((line, column)) => write!(f, ":{line}:{column}: {}", self.why),
@@ -40,14 +40,14 @@ impl fmt::Display for Fault {
 }
 
 /// What is wrong, and where; the line is not known yet.
-type Refusal = (Place, String);
+type NodeError = (NodeIndex, String);
 
 /// The command with the text's values as defaults, and the keys in the text. `file` is where the text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), Fault> {
-    let root = yaml::parse(text).map_err(|bad| Fault { at: bad.line.zip(bad.column), why: bad.why })?;
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), SettingsError> {
+    let root = yaml::parse(text).map_err(|bad| SettingsError { at: bad.line.zip(bad.column), why: bad.why })?;
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
     let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
-    let command = applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })?;
+    let command = applied.map_err(|(at, why)| SettingsError { at: yaml::locate(text, at), why })?;
     let mut said = BTreeSet::new();
     keys(&root, &mut said);
     Ok((command, said))
@@ -63,7 +63,7 @@ fn keys(node: &Node, said: &mut BTreeSet<String>) {
     }
 }
 
-fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refusal> {
+fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, NodeError> {
     let entries = entries(root, "the file must have keys and values, such as `bind: 127.0.0.1:8001`")?;
     let is_section = |key: &Key| command.find_subcommand(&key.text).is_some();
     let (sections, flat): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| is_section(key));
@@ -83,7 +83,7 @@ fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refu
 }
 
 /// Applies the flags of one command and of its subcommands.
-fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, Refusal> {
+fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, NodeError> {
     let mut said = Vec::new();
     for (key, node) in entries(node, &format!("`{name}` is a command: put its flags under it, indented"))? {
         let flag = key.text.as_str();
@@ -132,7 +132,7 @@ fn alone(command: &Command, said: &[Id], arg: &Arg) -> Result<(), String> {
     })
 }
 
-fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {
+fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], NodeError> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
         Value::Null => Ok(&[]),
@@ -158,7 +158,7 @@ pub(super) fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(move |arg| arg.get_long().is_some_and(|long| !never.contains(&long)))
 }
 
-fn unknown(command: &Command, key: &Key) -> Refusal {
+fn unknown(command: &Command, key: &Key) -> NodeError {
     let name = yaml::cut(&key.text);
     let owner = command.get_subcommands().find(|owner| flag_of(owner, &key.text).is_some());
     let why = match owner.map(Command::get_name) {
@@ -169,7 +169,7 @@ fn unknown(command: &Command, key: &Key) -> Refusal {
 }
 
 /// The values of a flag, as they would be on the command line.
-fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<String>, Refusal> {
+fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<String>, NodeError> {
     let long = arg.get_long().unwrap_or_default();
     if !arg.get_action().takes_values() {
         return match node.value {
@@ -185,7 +185,7 @@ fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<
     nodes.iter().map(|node| value(owner, arg, node, folder)).collect()
 }
 
-fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<String, Refusal> {
+fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<String, NodeError> {
     let long = arg.get_long().unwrap_or_default();
     let text = match &node.value {
         Value::Text(text) => text.clone(),

@@ -4,14 +4,14 @@ use std::time::Duration;
 use andon_runtime::Force;
 use clap::{CommandFactory, FromArgMatches};
 
-use super::super::line::Said;
+use super::super::line::CommandLine;
 use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
     let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
     let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
-    let command = Said::read(&words).unwrap().in_front_of(command);
+    let command = CommandLine::read(&words).unwrap().in_front_of(command);
     command.clone().debug_assert();
     let matches = command.try_get_matches_from(words).unwrap();
     Args::from_arg_matches(&matches).unwrap()
@@ -117,7 +117,7 @@ fn a_flag_that_aims_or_decides_takes_no_value() {
         [&["cancel", "--all=false"][..], &["approve", "r1", "--yes=false"], &["line", "hold", "--cancel=false"]]
     {
         let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
-        let command = Said::read(&words).unwrap().in_front_of(Args::command());
+        let command = CommandLine::read(&words).unwrap().in_front_of(Args::command());
         assert!(command.try_get_matches_from(&words).is_err(), "{words:?}");
     }
 }

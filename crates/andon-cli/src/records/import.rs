@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use super::{runs_of, write};
 use crate::Exit;
 use crate::args::ImportArgs;
-use crate::db::{Db, For, quoted};
+use crate::db::{Db, OpenFor, quoted};
 use crate::show::session_shown;
 
 /// Imports an exported session.
@@ -25,7 +25,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
             db.shown()
         );
     }
-    let runtime = db.open("andon import", For::Changing)?;
+    let runtime = db.open("andon import", OpenFor::Changing)?;
     let Imported { session, recovered } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
         1 => "1 run".to_owned(),

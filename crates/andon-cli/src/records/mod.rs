@@ -21,7 +21,7 @@ pub(crate) use usage::usage;
 use andon_runtime::{RunFilter, Runtime, SessionKey};
 
 use crate::args::ListForm;
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::Db;
 use crate::show::{session_shown, write};
 use crate::terminal;
@@ -32,19 +32,19 @@ fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
 }
 
 /// The text for a database without runs.
-fn nothing_recorded(place: &Place) -> String {
-    match place.is_kept() {
+fn nothing_recorded(target: &Target) -> String {
+    match target.is_kept() {
         true => {
-            format!("Nothing has been recorded yet {}. Start with `{}`.", where_it_is(place), place.command("chat"))
+            format!("Nothing has been recorded yet {}. Start with `{}`.", where_it_is(target), target.command("chat"))
         }
         false => "`--db memory` keeps nothing: name a file with --db PATH.".to_owned(),
     }
 }
 
 /// "in FILE" or "on the server at ADDRESS".
-fn where_it_is(place: &Place) -> String {
-    let word = if matches!(place, Place::There(_)) { "on" } else { "in" };
-    format!("{word} {}", place.shown())
+fn where_it_is(target: &Target) -> String {
+    let word = if matches!(target, Target::Server(_)) { "on" } else { "in" };
+    format!("{word} {}", target.shown())
 }
 
 /// The terminal's width; `None` if standard output is not a terminal.
@@ -65,7 +65,7 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
 
 /// Opens a database to read a session; fails if there is no such session.
 async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
-    let unknown = || no_session(&Place::Here(db.clone()), key);
+    let unknown = || no_session(&Target::Database(db.clone()), key);
     let runtime = db.open_to_read()?.ok_or_else(unknown)?;
     if runtime.state(key).await?.is_none() {
         return Err(unknown());
@@ -74,7 +74,7 @@ async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
 }
 
 /// The error for a session that does not exist.
-fn no_session(place: &Place, key: &SessionKey) -> anyhow::Error {
-    let (name, list) = (session_shown(key), place.command("sessions"));
-    anyhow::anyhow!("there is no session {name} {}: list them with `{list}`", where_it_is(place))
+fn no_session(target: &Target, key: &SessionKey) -> anyhow::Error {
+    let (name, list) = (session_shown(key), target.command("sessions"));
+    anyhow::anyhow!("there is no session {name} {}: list them with `{list}`", where_it_is(target))
 }

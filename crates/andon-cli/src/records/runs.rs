@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::{RunsArgs, SessionName};
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
 
 /// How much of an id a table shows at least: of our own ids, the time to the millisecond.
@@ -16,7 +16,7 @@ const ROOMY: usize = 100;
 
 /// Lists runs.
 pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
-    let db = Place::named(&args.place)?;
+    let db = Target::named(&args.target)?;
     let Some((mut found, is_left)) = list(&db, filter(args)).await? else {
         write_empty(&args.form, &nothing_recorded(&db))?;
         return Ok(Exit::Completed);
@@ -56,19 +56,19 @@ fn filter(args: &RunsArgs) -> RunFilter {
 
 /// The runs, and which of them a dead program left in progress; `None` if nothing was ever recorded.
 async fn list(
-    place: &Place,
+    target: &Target,
     which: RunFilter,
 ) -> anyhow::Result<Option<(Vec<RunInfo>, impl Fn(&RunInfo) -> bool + use<>)>> {
     // Checked before and after: a program that started or ended in between is not a dead one.
-    let was_held = place.is_held();
-    let found = match place {
-        Place::There(client) => client.list_runs(which).await?,
-        Place::Here(db) => match db.open_to_read()? {
+    let was_held = target.is_held();
+    let found = match target {
+        Target::Server(client) => client.list_runs(which).await?,
+        Target::Database(db) => match db.open_to_read()? {
             Some(runtime) => runtime.list_runs(which).await?,
             None => return Ok(None),
         },
     };
-    let is_held = was_held || place.is_held();
+    let is_held = was_held || target.is_held();
     Ok(Some((found, move |run: &RunInfo| !is_held && is_in_progress(run.state))))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn is_in_progress(state: State) -> bool {
     }
 }
 
-fn empty(args: &RunsArgs, db: &Place) -> String {
+fn empty(args: &RunsArgs, db: &Target) -> String {
     let is_filtered = args.session.is_some() || args.app.is_some() || args.user.is_some();
     match (is_filtered, args.open) {
         (false, false) if !args.settled => format!("{}\n", nothing_recorded(db)),
@@ -151,7 +151,7 @@ pub(super) fn word(state: State) -> &'static str {
     }
 }
 
-fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Place) -> String {
+fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Target) -> String {
     let mut text = String::new();
     if runs.iter().any(is_left) {
         let next = db.command("chat --continue");

@@ -6,12 +6,12 @@ use serde_json::json;
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::SessionsArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Table, session_shown, when, write_line};
 
 /// Lists sessions.
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
-    let place = Place::named(&args.place)?;
+    let target = Target::named(&args.target)?;
     let limit = args.form.limit();
     let which = SessionFilter {
         tenant: None,
@@ -20,15 +20,15 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
         // One extra shows whether there are more.
         limit: limit.map(|limit| limit.saturating_add(1)),
     };
-    let found = match &place {
-        Place::There(client) => Some(client.list_sessions(which).await?),
-        Place::Here(db) => match db.open_to_read()? {
+    let found = match &target {
+        Target::Server(client) => Some(client.list_sessions(which).await?),
+        Target::Database(db) => match db.open_to_read()? {
             Some(runtime) => Some(runtime.list_sessions(which).await?),
             None => None,
         },
     };
     let Some(mut found) = found else {
-        write_empty(&args.form, &nothing_recorded(&place))?;
+        write_empty(&args.form, &nothing_recorded(&target))?;
         return Ok(Exit::Completed);
     };
     let has_more = limit.is_some_and(|limit| found.len() > limit);
@@ -38,9 +38,9 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
             write_line(&as_json(session).to_string())?;
         }
     } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
-        write(&format!("{}\n", nothing_recorded(&place)))?;
+        write(&format!("{}\n", nothing_recorded(&target)))?;
     } else if found.is_empty() {
-        write(&format!("There is no such session. To list all of them: {}\n", place.command("sessions")))?;
+        write(&format!("There is no such session. To list all of them: {}\n", target.command("sessions")))?;
     } else {
         write(&table(&found))?;
         if has_more {

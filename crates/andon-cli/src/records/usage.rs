@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::{nothing_recorded, where_it_is, width, write};
 use crate::Exit;
 use crate::args::UsageArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Cell, Style, Table, plain_line, write_line};
 
 /// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
-    let db = Place::named(&args.place)?;
+    let db = Target::named(&args.target)?;
     let kept: Vec<(String, Value)> = match &db {
-        Place::There(client) => client.usage().await?.into_iter().collect(),
-        Place::Here(db) => match db.journal_to_read()? {
+        Target::Server(client) => client.usage().await?.into_iter().collect(),
+        Target::Database(db) => match db.journal_to_read()? {
             Some(journal) => journal.shelf().kept(CALIBRATION).await?,
             None => Vec::new(),
         },
@@ -49,7 +49,7 @@ fn standing(kept: Vec<(String, Value)>, word: &str) -> Vec<Standing> {
     standing
 }
 
-fn empty(args: &UsageArgs, db: &Place) -> String {
+fn empty(args: &UsageArgs, db: &Target) -> String {
     match &args.model {
         Some(word) => format!("Nothing is known about a model whose name contains `{word}`."),
         None if db.is_kept() => format!(

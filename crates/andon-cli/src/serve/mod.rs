@@ -29,7 +29,7 @@ use crate::Exit;
 use crate::agent::build_agent;
 use crate::agents::{AgentFolder, Report};
 use crate::args::{ServeArgs, refuse};
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::{Address, Db};
 use crate::interrupt::Interrupts;
 use crate::show::recovered;
@@ -113,7 +113,7 @@ impl Ready {
         };
         // After the agents are loaded: a run that waits goes on with its agent, or later when that agent is added.
         let found = runtime.recover().await.context("the runs that an earlier server left open cannot be recovered")?;
-        for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
+        for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
             voice.say(line);
         }
         Ok(Self { server, listener, address, folder, db })

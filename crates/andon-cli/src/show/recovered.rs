@@ -4,11 +4,11 @@ use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Ending, Fate, Reason, Recovered, SessionKey, State};
 
 use crate::agent::PRACTICE;
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::quoted;
 
 /// A line for each kind of run that was found. `here` is the session that the person is in.
-pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> Vec<String> {
+pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, target: &Target) -> Vec<String> {
     let mut lines = Vec::new();
     let settled = |is_it: fn(&Ending) -> bool| {
         found.iter().filter(|run| run.fate.ending().is_some_and(|ending| is_it(ending))).count()
@@ -29,7 +29,7 @@ pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> V
             count => lines.push(format!("{count} runs that earlier programs left open have been settled: {many}.")),
         }
     }
-    lines.extend(found.iter().filter_map(|run| one_line(run, here, db)));
+    lines.extend(found.iter().filter_map(|run| one_line(run, here, target)));
     lines
 }
 
@@ -39,7 +39,7 @@ fn is_left_alone(ending: &Ending) -> bool {
 }
 
 /// The line for a single run, if it needs one.
-fn one_line(run: &Recovered, here: &SessionKey, db: &Place) -> Option<String> {
+fn one_line(run: &Recovered, here: &SessionKey, target: &Target) -> Option<String> {
     match &run.fate {
         Fate::Settled { .. } => None,
         Fate::LivesOn { session, state } if session == here => Some(match state {
@@ -49,7 +49,7 @@ fn one_line(run: &Recovered, here: &SessionKey, db: &Place) -> Option<String> {
         Fate::LivesOn { session, state: State::Waiting } => {
             let talk = is_own(session).then(|| {
                 let words = format!("chat --session {}", quoted(session.session.as_str()));
-                format!(": decide in `{}`", db.command(&words))
+                format!(": decide in `{}`", target.command(&words))
             });
             Some(format!("1 run in session {} needs approval{}.", session_shown(session), talk.unwrap_or_default()))
         }
@@ -94,7 +94,7 @@ mod tests {
         let here = SessionKey::new(PRACTICE, LOCAL, "here").unwrap();
         let there = SessionKey::new(PRACTICE, LOCAL, "there").unwrap();
         let other = SessionKey::new("shop", "ada", "s1").unwrap();
-        let db = Place::Here(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
+        let db = Target::Database(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
         assert_eq!(recovered(&[], &here, &db), Vec::<String>::new());
         let lost = found(Fate::Settled { session: here.clone(), ending: Arc::new(Ending::Lost) });
         let runs = [

@@ -23,7 +23,7 @@ pub(crate) enum Streams {
 
 /// What the open line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum Speaker {
     Answer,
     Thought,
     /// What a running tool shows of its work.
@@ -34,7 +34,7 @@ enum Voice {
 pub(crate) struct Screen {
     streams: Streams,
     flow: Flow,
-    voice: Voice,
+    speaker: Speaker,
     /// The calls that were announced, to show results by name.
     calls: Vec<ToolCall>,
     /// The calls in progress.
@@ -53,7 +53,7 @@ impl Screen {
         Self {
             streams,
             flow,
-            voice: Voice::Answer,
+            speaker: Speaker::Answer,
             calls: Vec::new(),
             running: Vec::new(),
             is_asking: false,
@@ -74,17 +74,17 @@ impl Screen {
             _ => receipt::short(outcome),
         };
         self.end_line()?;
-        (self.voice, self.is_after_result) = (Voice::Answer, false);
+        (self.speaker, self.is_after_result) = (Speaker::Answer, false);
         self.write_beside(&format!("\n{text}"))
     }
 
-    fn say(&mut self, voice: Voice, text: &str) -> io::Result<()> {
-        if voice != self.voice {
+    fn say(&mut self, speaker: Speaker, text: &str) -> io::Result<()> {
+        if speaker != self.speaker {
             self.end_line()?;
-            if self.voice == Voice::Thought {
+            if self.speaker == Speaker::Thought {
                 self.write_beside("\n")?;
             }
-            self.voice = voice;
+            self.speaker = speaker;
         }
         if std::mem::take(&mut self.is_after_result) {
             self.write_beside("\n")?;
@@ -92,9 +92,9 @@ impl Screen {
         // A terminal may change its size. The last column is left free: a space there would start the next line.
         self.flow.set_width(crate::terminal::columns().map(|columns| columns.saturating_sub(1)));
         let text = self.flow.broken(text);
-        match voice {
-            Voice::Answer => out::write_answer(&text),
-            Voice::Thought | Voice::Tool => {
+        match speaker {
+            Speaker::Answer => out::write_answer(&text),
+            Speaker::Thought | Speaker::Tool => {
                 let dim = Style::DIM;
                 self.write_beside(&format!("{dim}{text}{dim:#}"))
             }
@@ -107,9 +107,9 @@ impl Screen {
             return Ok(());
         }
         self.flow.line_ended();
-        match self.voice {
-            Voice::Answer => out::write_answer("\n"),
-            Voice::Thought | Voice::Tool => self.write_beside("\n"),
+        match self.speaker {
+            Speaker::Answer => out::write_answer("\n"),
+            Speaker::Thought | Speaker::Tool => self.write_beside("\n"),
         }
     }
 
@@ -123,12 +123,12 @@ impl Screen {
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {
         match &delta.kind {
             // A program that reads the answer gets it unchanged; a terminal would obey what is in it.
-            Kind::Text if out::is_terminal() => self.say(Voice::Answer, &plain(&delta.text)),
-            Kind::Text => self.say(Voice::Answer, &delta.text),
-            Kind::Thinking => self.say(Voice::Thought, &plain(&delta.text)),
+            Kind::Text if out::is_terminal() => self.say(Speaker::Answer, &plain(&delta.text)),
+            Kind::Text => self.say(Speaker::Answer, &delta.text),
+            Kind::Thinking => self.say(Speaker::Thought, &plain(&delta.text)),
             // A call is shown when its arguments are whole.
             Kind::ToolInput(_) => Ok(()),
-            Kind::ToolOutput(_) => self.say(Voice::Tool, &plain(&delta.text)),
+            Kind::ToolOutput(_) => self.say(Speaker::Tool, &plain(&delta.text)),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use andon_runtime::core::id::LOCAL;
 
-use crate::client::Given;
+use crate::client::KeySource;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Asker, NearMiss};
 use crate::db::quoted;
 use crate::show::plain;
 
 /// The text after the list of stopped runs, or instead of it if there are none. Empty if the server does not say.
-pub(super) fn told(aim: &Aim, reached: bool, given: Option<Given>) -> String {
+pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String {
     if aim.looked_for.is_empty() {
         return if reached { String::new() } else { "Nothing was running.\n".to_owned() };
     }
@@ -26,7 +26,7 @@ pub(super) fn told(aim: &Aim, reached: bool, given: Option<Given>) -> String {
 }
 
 /// The text about a hold without a cancel: a warning if its name may be mistyped.
-pub(super) fn of_hold(aim: &Aim, given: Option<Given>) -> String {
+pub(super) fn of_hold(aim: &Aim, given: Option<KeySource>) -> String {
     if aim.known || aim.looked_for.is_empty() {
         return asked(aim, given);
     }
@@ -63,14 +63,14 @@ fn meant(aim: &Aim) -> String {
 }
 
 /// Which of the user's keys was used, and what it can reach.
-fn asked(aim: &Aim, given: Option<Given>) -> String {
+fn asked(aim: &Aim, given: Option<KeySource>) -> String {
     let (Some(given), Some(asker)) = (given, aim.asked_by.as_ref().filter(|asker| is_somebody(asker))) else {
         return String::new();
     };
-    let (name, reach, place) = (plain(&asker.name), plain(&asker.reach), given.place);
+    let (name, reach, source) = (plain(&asker.name), plain(&asker.reach), given.source);
     let who = match &asker.key {
-        Some(id) => format!("key {} of {name} (from {place})", plain(id)),
-        None => format!("a token of {name} (from {place})"),
+        Some(id) => format!("key {} of {name} (from {source})", plain(id)),
+        None => format!("a token of {name} (from {source})"),
     };
     let way_out = given.way_out().map_or_else(String::new, |way_out| format!("; {way_out}"));
     format!("This used {who}, which can reach {reach}{way_out}.\n")
@@ -116,34 +116,34 @@ mod tests {
             ),
         ];
         for (reached, known, others, expected) in words {
-            assert_eq!(told(&aim(known, others), reached, None), expected);
+            assert_eq!(text(&aim(known, others), reached, None), expected);
         }
-        assert_eq!(told(&Aim::default(), false, None), "Nothing was running.\n");
-        assert_eq!(told(&Aim::default(), true, None), "");
+        assert_eq!(text(&Aim::default(), false, None), "Nothing was running.\n");
+        assert_eq!(text(&Aim::default(), true, None), "");
     }
 
     #[test]
     fn the_users_key_is_named_with_its_reach_and_how_to_use_the_owners() {
-        let given = |is_in_the_way| Some(Given { place: "ANDON_KEY", is_in_the_way });
+        let given = |hides_owner_key| Some(KeySource { source: "ANDON_KEY", hides_owner_key });
         let asker = Asker { name: "me".to_owned(), key: Some("4f1c".to_owned()), reach: "all of me's runs".to_owned() };
         let mine = Aim { asked_by: Some(asker), ..aim(true, 0) };
-        let said = told(&mine, false, given(false));
+        let said = text(&mine, false, given(false));
         assert!(said.starts_with("Nothing was stopped: "), "what others run is not known: {said}");
         assert!(said.contains("No other run that you can reach was in progress."), "{said}");
         assert!(said.ends_with("\nThis used key 4f1c of me (from ANDON_KEY), which can reach all of me's runs.\n"));
-        let said = told(&mine, true, given(true));
+        let said = text(&mine, true, given(true));
         assert!(said.contains("can reach all of me's runs; without ANDON_KEY, the owner's key"), "{said}");
-        assert!(!told(&mine, true, None).contains("This used"), "nobody gave one");
+        assert!(!text(&mine, true, None).contains("This used"), "nobody gave one");
         let owner = Asker { name: LOCAL.to_owned(), ..Asker::default() };
         let all = Aim { asked_by: Some(owner), ..aim(true, 0) };
-        assert!(!told(&all, true, given(true)).contains("This used"), "the server did not ask for it");
+        assert!(!text(&all, true, given(true)).contains("This used"), "the server did not ask for it");
     }
 
     #[test]
     fn a_near_miss_is_suggested_as_flags() {
         let near = NearMiss { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..NearMiss::default() };
         let miss = Aim { did_you_mean: Some(near), ..aim(false, 1) };
-        assert!(told(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
+        assert!(text(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
         assert!(of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, and no such run"));
         assert_eq!(of_hold(&aim(true, 1), None), "");
     }

@@ -13,17 +13,17 @@ use serde_json::json;
 use super::server;
 use crate::Exit;
 use crate::args::ApproveArgs;
-use crate::client::forms::{Awaited, RunView};
-use crate::client::{Client, Place};
+use crate::client::forms::{PendingCall, RunView};
+use crate::client::{Client, Target};
 use crate::records::no_run;
 use crate::show::out::write_beside;
 use crate::show::{Style, aside, plain_line, session_shown, write, write_line};
 
 /// Approves or denies a call.
 pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
-    let client = server(&args.place).await?;
+    let client = server(&args.target).await?;
     let run = client.find(&args.run).await?;
-    let run = run.with_context(|| no_run(&Place::There(client.clone()), &args.run))?;
+    let run = run.with_context(|| no_run(&Target::Server(client.clone()), &args.run))?;
     let call = choose(&client, &run, args.call.as_deref())?;
     show(&run, call, !args.yes && !args.deny)?;
     let is_yes = match (args.yes, args.deny) {
@@ -45,7 +45,7 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 /// The call to decide on.
-fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow::Result<&'a Awaited> {
+fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow::Result<&'a PendingCall> {
     let (id, waiting) = (&run.run_id, &run.approvals);
     let listed: Vec<&str> = waiting.iter().map(|call| call.call.as_str()).collect();
     match (named, waiting.as_slice()) {
@@ -62,7 +62,7 @@ fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow:
 }
 
 /// Shows the call, so that whoever decides has seen it (invariant 1).
-fn show(run: &RunView, call: &Awaited, is_asked: bool) -> std::io::Result<()> {
+fn show(run: &RunView, call: &PendingCall, is_asked: bool) -> std::io::Result<()> {
     let (tool, dim) = (Style::TOOL, Style::DIM);
     let session = run.key().map_or_else(String::new, |key| format!(", session {}", plain_line(&session_shown(&key))));
     let title = format!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain_line(&run.title));
@@ -78,7 +78,7 @@ fn show(run: &RunView, call: &Awaited, is_asked: bool) -> std::io::Result<()> {
     }
 }
 
-fn ask(call: &Awaited) -> anyhow::Result<bool> {
+fn ask(call: &PendingCall) -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
         bail!("standard input is not a terminal, so nobody can be asked: use --yes or --deny");
     }

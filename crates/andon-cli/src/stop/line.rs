@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{aim, server, told, waiting};
+use super::{aim, replies, server, waiting};
 use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
@@ -15,13 +15,13 @@ pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
     match &args.command {
         LineCommand::Hold(args) => hold(args).await,
         LineCommand::Open(scope) => {
-            let client = server(&scope.status.place).await?;
+            let client = server(&scope.status.target).await?;
             let line = client.change_line(&body("open", scope)).await?;
             tell(&line, &scope.status, &client)?;
             tell_still_held(&line, scope, &client)
         }
         LineCommand::Status(status) => {
-            let client = server(&status.place).await?;
+            let client = server(&status.target).await?;
             tell(&client.line().await?, status, &client)
         }
     }
@@ -29,7 +29,7 @@ pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
 
 async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let scope = &args.scope;
-    let client = server(&scope.status.place).await?;
+    let client = server(&scope.status.target).await?;
     let mut body = body("held", scope);
     if let Some(reason) = &args.reason {
         body.insert("reason".to_owned(), json!(reason));
@@ -52,8 +52,8 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let took = args.wait.then(|| waiting::micros(began.elapsed()));
     let given = client.given_key();
     if let Some(stopped) = line.stopped.as_ref().filter(|_| !scope.status.json) {
-        write(&told::many(&stopped.runs, took))?;
-        write(&aim::told(&stopped.aim, !stopped.runs.is_empty(), given))?;
+        write(&replies::many(&stopped.runs, took))?;
+        write(&aim::text(&stopped.aim, !stopped.runs.is_empty(), given))?;
     }
     let exit = tell(&line, &scope.status, &client)?;
     if let Some(aim) = line.aim.as_ref().filter(|_| !scope.status.json) {

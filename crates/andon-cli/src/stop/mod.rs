@@ -3,9 +3,9 @@
 mod aim;
 mod approve;
 mod cancel;
-mod here;
 mod line;
-mod told;
+mod local;
+mod replies;
 mod waiting;
 mod watch;
 
@@ -16,15 +16,15 @@ pub(crate) use watch::watch;
 
 use anyhow::anyhow;
 
-use crate::args::PlaceArgs;
-use crate::client::{Client, Place};
+use crate::args::TargetArgs;
+use crate::client::{Client, Target};
 use crate::db::Db;
 
 /// The server. If there is none, the error says who holds the database, or how to start a server.
-async fn server(args: &PlaceArgs) -> anyhow::Result<Client> {
-    match Place::find(args).await? {
-        Place::There(client) => Ok(client),
-        Place::Here(db) => Err(no_server(&db)),
+async fn server(args: &TargetArgs) -> anyhow::Result<Client> {
+    match Target::find(args).await? {
+        Target::Server(client) => Ok(client),
+        Target::Database(db) => Err(no_server(&db)),
     }
 }
 

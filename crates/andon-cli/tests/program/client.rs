@@ -249,7 +249,9 @@ fn a_conversation_through_a_server_is_the_same_and_can_be_gone_on_with() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains(&format!("To continue later: {ANDON} chat --session otter")), "{}", ended.stdout);
     let again = served.start(&["chat", "--continue"]).end();
-    assert!(again.stdout.contains("Session otter, where you left off") && again.stdout.contains("tell me a long story"));
+    assert!(
+        again.stdout.contains("Session otter, where you left off") && again.stdout.contains("tell me a long story")
+    );
 }
 
 #[test]

@@ -9,7 +9,10 @@ fn a_missing_database_is_an_empty_list_and_no_error() {
     let db = Database::new();
     for list in ["sessions", "runs"] {
         let shown = db.run(&[list]).stdout;
-        assert!(shown.contains("Nothing has been recorded yet") && shown.contains(&format!("`{ANDON} chat`")), "{shown}");
+        assert!(
+            shown.contains("Nothing has been recorded yet") && shown.contains(&format!("`{ANDON} chat`")),
+            "{shown}"
+        );
         assert_eq!(db.run(&[list, "--json"]).stdout, "");
         assert_eq!(Program::run(&[list]).code, Some(0));
     }

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Command};
 /// Where the values of a command's flags come from. This field must come before the flags that it is asked about: clap removes
 /// each flag as it reads it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Typed(Vec<(String, Source)>);
+pub(crate) struct FlagSources(Vec<(String, Source)>);
 
 /// Where a value comes from. The later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub(crate) enum Source {
     Line,
 }
 
-impl Typed {
+impl FlagSources {
     /// Where a flag's value comes from, by the name of its field.
     pub(crate) fn source(&self, field: &str) -> Source {
         self.0.iter().find(|(id, _)| id == field).map_or(Source::File, |(_, source)| *source)
@@ -31,7 +31,7 @@ impl Typed {
     }
 }
 
-impl clap::FromArgMatches for Typed {
+impl clap::FromArgMatches for FlagSources {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let sources = matches.ids().map(|id| {
             let source = match matches.value_source(id.as_str()) {
@@ -50,7 +50,7 @@ impl clap::FromArgMatches for Typed {
     }
 }
 
-impl clap::Args for Typed {
+impl clap::Args for FlagSources {
     fn augment_args(command: Command) -> Command {
         command
     }

@@ -10,17 +10,17 @@ use anyhow::{anyhow, bail};
 
 use super::aim;
 use crate::args::CancelArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Cancelled, CancelledMany};
-use crate::db::{Db, For};
+use crate::db::{Db, OpenFor};
 use crate::how::How;
 use crate::records::{find, no_run};
 use crate::show::{aside, plain, recovered};
 
 /// Stops one run.
 pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
-    let unknown = || anyhow!("{}", no_run(&Place::Here(db.clone()), run));
+    let unknown = || anyhow!("{}", no_run(&Target::Database(db.clone()), run));
     let runtime = open(db).await?.ok_or_else(unknown)?;
     if args.call.is_some() {
         bail!(
@@ -29,7 +29,7 @@ pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -
         );
     }
     let found = find(&runtime, run).await?.ok_or_else(unknown)?;
-    stop_here(&runtime, found.id(), how).await
+    stop_run(&runtime, found.id(), how).await
 }
 
 /// Stops all the runs that a selector names.
@@ -53,13 +53,13 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     let all = runtime.list_runs(RunFilter { settled: Some(false), ..RunFilter::default() }).await?.len();
     let mut runs = Vec::new();
     for run in runtime.list_runs(RunFilter { settled: Some(false), ..meant.clone() }).await? {
-        runs.push(stop_here(&runtime, &run.run, how).await?);
+        runs.push(stop_run(&runtime, &run.run, how).await?);
     }
     let one = RunFilter { limit: Some(1), ..meant };
     let known = is_all || !runtime.list_runs(one).await?.is_empty();
     let settled = known && runs.iter().all(|run| run.state == State::Settled);
     let aim = Aim { looked_for, known, others: all.saturating_sub(runs.len()), ..Aim::default() };
-    Ok(CancelledMany { cancelled: super::told::stopped(&runs), settled, aim, runs })
+    Ok(CancelledMany { cancelled: super::replies::stopped(&runs), settled, aim, runs })
 }
 
 /// The apps on record; empty if it does not matter.
@@ -88,16 +88,16 @@ async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     if db.is_kept() && db.open_to_read()?.is_none() {
         return Ok(None);
     }
-    let runtime = db.open("andon cancel", For::Changing)?;
+    let runtime = db.open("andon cancel", OpenFor::Changing)?;
     let found: Vec<Recovered> = runtime.recover().await?;
     let nowhere = SessionKey::new("andon", "andon", "cancel")?;
-    for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
+    for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
         aside(&format!("{line}\n"));
     }
     Ok(Some(runtime))
 }
 
-async fn stop_here(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
+async fn stop_run(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
     let reply = runtime.cancel(id, how.cancel()).await?;
     reply.recorded().await?;
     let run = runtime.find(id).await?;

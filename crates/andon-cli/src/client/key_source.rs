@@ -2,19 +2,19 @@
 
 /// Where the user's key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct KeySource {
     /// The variable or the flag.
-    pub(crate) place: &'static str,
+    pub(crate) source: &'static str,
     /// Whether it replaces the owner's key, which is beside the database.
-    pub(crate) is_in_the_way: bool,
+    pub(crate) hides_owner_key: bool,
 }
 
-impl Given {
+impl KeySource {
     /// How to use the owner's key instead; `None` if there is no such key.
     pub(crate) fn way_out(self) -> Option<String> {
-        let place = self.place;
+        let source = self.source;
         let without =
-            || format!("without {place}, the owner's key beside the database is used, which can reach everything");
-        self.is_in_the_way.then(without)
+            || format!("without {source}, the owner's key beside the database is used, which can reach everything");
+        self.hides_owner_key.then(without)
     }
 }

@@ -3,53 +3,53 @@
 use anyhow::bail;
 
 use super::Client;
-use crate::args::PlaceArgs;
+use crate::args::TargetArgs;
 use crate::db::Db;
 
 /// Where a command works.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum Target {
     /// A server.
-    There(Client),
+    Server(Client),
     /// A database, in this process.
-    Here(Db),
+    Database(Db),
 }
 
-impl Place {
+impl Target {
     /// The named server, or else the database, even if a server holds it. For commands that only read: they can open the file
     /// while another process holds it.
-    pub(crate) fn named(args: &PlaceArgs) -> anyhow::Result<Self> {
+    pub(crate) fn named(args: &TargetArgs) -> anyhow::Result<Self> {
         match args.server() {
             Some((address, flag)) => {
                 let client = Client::at(address)?.with_flag(flag);
-                Ok(Self::There(match args.key()? {
-                    Some(given) => client.with_key(&given.key)?.given(given.place, false),
+                Ok(Self::Server(match args.key()? {
+                    Some(given) => client.with_key(&given.key)?.given(given.source, false),
                     None => client,
                 }))
             }
-            None => Ok(Self::Here(Db::named(&args.db)?)),
+            None => Ok(Self::Database(Db::named(&args.db)?)),
         }
     }
 
     /// The named server, else the one that holds the database, else the database.
-    pub(crate) async fn find(args: &PlaceArgs) -> anyhow::Result<Self> {
+    pub(crate) async fn find(args: &TargetArgs) -> anyhow::Result<Self> {
         let db = match Self::named(args)? {
-            Self::Here(db) => db,
+            Self::Database(db) => db,
             there => return Ok(there),
         };
-        let Some(owner) = db.owner() else { return Ok(Self::Here(db)) };
-        let Some(address) = &owner.address else { return Ok(Self::Here(db)) };
+        let Some(owner) = db.owner() else { return Ok(Self::Database(db)) };
+        let Some(address) = &owner.address else { return Ok(Self::Database(db)) };
         let client = Client::at(address)?.with_flag(db.flag().to_owned());
         // Anyone who can read the database has full access; an explicit key wins, and the answer names it.
         let client = match (args.key()?, &owner.key) {
-            (Some(given), owner) => client.with_key(&given.key)?.given(given.place, owner.is_some()),
+            (Some(given), owner) => client.with_key(&given.key)?.given(given.source, owner.is_some()),
             (None, Some(key)) => client.with_key(key.show())?,
             (None, None) => client,
         };
         match client.is_there().await {
-            Ok(()) => Ok(Self::There(client)),
+            Ok(()) => Ok(Self::Server(client)),
             // It has ended in the meantime.
-            Err(_) if db.owner().is_none_or(|now| now.pid != owner.pid) => Ok(Self::Here(db)),
+            Err(_) if db.owner().is_none_or(|now| now.pid != owner.pid) => Ok(Self::Database(db)),
             Err(error) => bail!(
                 "{} is in use by {owner}, which does not answer ({error}): wait for it, end it, or name another file with --db",
                 db.shown()
@@ -60,32 +60,32 @@ impl Place {
     /// A description for people.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Self::There(client) => format!("the server at {}", client.shown()),
-            Self::Here(db) => db.shown(),
+            Self::Server(client) => format!("the server at {}", client.shown()),
+            Self::Database(db) => db.shown(),
         }
     }
 
     /// A command for people to type that works on the same server or database.
     pub(crate) fn command(&self, words: &str) -> String {
         match self {
-            Self::There(client) => client.command(words),
-            Self::Here(db) => db.command(words),
+            Self::Server(client) => client.command(words),
+            Self::Database(db) => db.command(words),
         }
     }
 
     /// Whether conversations outlive the program.
     pub(crate) fn is_kept(&self) -> bool {
         match self {
-            Self::There(_) => true,
-            Self::Here(db) => db.is_kept(),
+            Self::Server(_) => true,
+            Self::Database(db) => db.is_kept(),
         }
     }
 
     /// Whether a process holds it and drives its open runs.
     pub(crate) fn is_held(&self) -> bool {
         match self {
-            Self::There(_) => true,
-            Self::Here(db) => db.is_held(),
+            Self::Server(_) => true,
+            Self::Database(db) => db.is_held(),
         }
     }
 }

@@ -6,16 +6,16 @@ use anyhow::Context as _;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use super::typed::{Source, Typed};
+use super::flag_sources::{FlagSources, Source};
 use super::{Args, DbArgs};
 use crate::client::without_secret;
 use crate::db::quoted;
 
 /// A server or a database.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct TargetArgs {
     #[command(flatten)]
-    typed: Typed,
+    flag_sources: FlagSources,
     /// The server to use. Default: the one that holds the database, if there is one.
     // An empty text counts as none.
     #[arg(long, value_name = "URL", env = "ANDON_SERVER", hide_env_values = true)]
@@ -36,29 +36,29 @@ const KEY_FILE: &str = "--key-file";
 pub(crate) struct GivenKey {
     pub(crate) key: String,
     /// Where it was found: the variable, or the flag.
-    pub(crate) place: &'static str,
+    pub(crate) source: &'static str,
 }
 
-impl PlaceArgs {
+impl TargetArgs {
     /// The key to send. It is never on the command line, which everybody on a machine can read.
     pub(crate) fn key(&self) -> anyhow::Result<Option<GivenKey>> {
         let Some(file) = &self.key_file else {
             let key = std::env::var(KEY).unwrap_or_default().trim().to_owned();
-            return Ok(Some(GivenKey { key, place: KEY }).filter(|given| !given.key.is_empty()));
+            return Ok(Some(GivenKey { key, source: KEY }).filter(|given| !given.key.is_empty()));
         };
         let shown = file.display();
         let key = std::fs::read_to_string(file).with_context(|| format!("the key in {shown} cannot be read"))?;
         let key = key.trim().to_owned();
         anyhow::ensure!(!key.is_empty(), "{shown} is empty: put the key into it");
-        Ok(Some(GivenKey { key, place: KEY_FILE }))
+        Ok(Some(GivenKey { key, source: KEY_FILE }))
     }
 
     /// The server that was named, and the flag that other commands need to reach it. The command line wins over a variable,
     /// and a variable over the file.
     pub(crate) fn server(&self) -> Option<(&str, String)> {
         let server = self.server.as_deref().filter(|server| !server.is_empty())?;
-        let db = self.db.db.as_ref().filter(|db| !db.is_empty()).map(|_| self.typed.source("db"));
-        match (self.typed.source("server"), db) {
+        let db = self.db.db.as_ref().filter(|db| !db.is_empty()).map(|_| self.flag_sources.source("db"));
+        match (self.flag_sources.source("server"), db) {
             (Source::Line, Some(Source::Line)) => {
                 let why = "use either --server or --db: a server has its own database";
                 Args::command().error(ErrorKind::ArgumentConflict, why).exit()
@@ -89,7 +89,7 @@ mod tests {
         });
         let matches = command.try_get_matches_from([&["andon", "runs"], words].concat()).unwrap();
         let Some(Command::Runs(args)) = Args::from_arg_matches(&matches).unwrap().command else { panic!("runs") };
-        args.place.server().map(|(server, _)| server.to_owned())
+        args.target.server().map(|(server, _)| server.to_owned())
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
         let Some(Command::Runs(args)) = Args::try_parse_from(["andon", "runs", "--server", ""]).unwrap().command else {
             panic!("runs");
         };
-        assert_eq!(args.place.server(), None);
+        assert_eq!(args.target.server(), None);
     }
 }
