@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 const DEPTH: usize = 4;
 
 /// What the prompt offers for arguments. Each number is used once, in order.
-pub(super) struct Offer<'a> {
+pub(super) struct PromptValues<'a> {
     prompt: &'a str,
     numbers: std::vec::IntoIter<i64>,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> PromptValues<'a> {
     pub(super) fn new(prompt: &'a str) -> Self {
         Self { prompt, numbers: numbers(prompt).into_iter() }
     }
@@ -81,7 +81,7 @@ impl<'a> Offer<'a> {
 }
 
 /// Arguments that consist of one text: it goes to the first required text, or else to the first optional one.
-pub(super) fn spelt_out(schema: &Value, text: &str) -> Option<Value> {
+pub(super) fn spelled_out(schema: &Value, text: &str) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
     let is_text = |name: &&str| properties.get(*name).is_some_and(|property| type_of(property) == "string");
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn arguments(prompt: &str, schema: Value) -> Value {
-        Offer::new(prompt).arguments(&schema)
+        PromptValues::new(prompt).arguments(&schema)
     }
 
     #[test]

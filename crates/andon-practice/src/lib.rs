@@ -19,9 +19,9 @@
 
 mod answer;
 mod arguments;
+mod conversation;
 mod plan;
 mod story;
-mod told;
 mod words;
 
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Model for Practice {
 fn chance(seed: u64, request: &Request) -> fastrand::Rng {
     // FNV-1a: the standard library's hasher may change from one release to the next.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let prompt = told::last_prompt(&request.history).unwrap_or_default();
+    let prompt = conversation::last_prompt(&request.history).unwrap_or_default();
     let hash = prompt.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325 ^ seed.rotate_left(32), fold);
     fastrand::Rng::with_seed(hash.wrapping_add(request.history.len() as u64))
 }

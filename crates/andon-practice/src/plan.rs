@@ -5,8 +5,8 @@ use std::sync::Arc;
 use andon_core::message::{ResultStatus, ToolResult};
 use serde_json::{Map, Value};
 
-use super::arguments::Offer;
-use super::{arguments, story, told, words};
+use super::arguments::PromptValues;
+use super::{arguments, conversation, story, words};
 use andon_runtime::Request;
 use andon_runtime::ToolSpec;
 
@@ -37,17 +37,17 @@ const OTHER_WORDS: [(&str, &[&str]); 5] = [
 ];
 
 pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
-    let results = told::results_since_prompt(&request.history);
+    let results = conversation::results_since_prompt(&request.history);
     if !results.is_empty() {
         return Plan { is_silent: false, thought: None, text: comment(&results), calls: Vec::new() };
     }
-    let prompt = told::last_prompt(&request.history).unwrap_or_default();
+    let prompt = conversation::last_prompt(&request.history).unwrap_or_default();
     let says = |wanted: &[&str]| words::plain(&prompt).any(|word| wanted.contains(&word.as_str()));
     let is_long = says(&["long", "longer", "story", "stories"]);
     let wants_two = says(&["both", "parallel"]);
     let calls = calls(&prompt, &request.tools, is_long, wants_two);
     let mut text = String::new();
-    if let Some(stopped) = told::stopped_before(&request.history) {
+    if let Some(stopped) = conversation::stopped_before(&request.history) {
         text = format!("{stopped} Everything that you saw of it is kept, and I continue from here.\n\n");
     }
     text.push_str(&match calls.as_slice() {
@@ -67,7 +67,7 @@ pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
 
 /// The calls that a prompt asks for, in the order of its words.
 fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) -> Vec<Call> {
-    if let Some(call) = tools.iter().find_map(|tool| spelt_out(prompt, tool)) {
+    if let Some(call) = tools.iter().find_map(|tool| spelled_out(prompt, tool)) {
         return vec![call];
     }
     let said: Vec<String> = words::plain(prompt).collect();
@@ -84,15 +84,15 @@ fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) 
             }
         }
     }
-    let mut offer = Offer::new(prompt);
+    let mut offer = PromptValues::new(prompt);
     wanted.into_iter().map(|tool| Call { name: tool.name.clone(), arguments: offer.arguments(&tool.schema) }).collect()
 }
 
 /// A call that the prompt spells out: `shell: ls -l` or `dice {"sides": 8}`, and nothing else.
-fn spelt_out(prompt: &str, tool: &ToolSpec) -> Option<Call> {
+fn spelled_out(prompt: &str, tool: &ToolSpec) -> Option<Call> {
     let rest = prompt.trim().strip_prefix(&tool.name)?.trim_start();
     let arguments = match rest.strip_prefix(':') {
-        Some(text) => arguments::spelt_out(&tool.schema, text.trim())?,
+        Some(text) => arguments::spelled_out(&tool.schema, text.trim())?,
         None => serde_json::from_str::<Map<String, Value>>(rest).ok().map(Value::Object)?,
     };
     Some(Call { name: tool.name.clone(), arguments })

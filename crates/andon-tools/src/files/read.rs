@@ -67,7 +67,8 @@ impl Tool for ReadFile {
 fn read(root: &Root, invocation: &Invocation, max_bytes: u64) -> Returned {
     let path = invocation.input.get("path").and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| invocation.input.get(name).and_then(Value::as_u64);
-    let wanted = Wanted { first: number("offset").unwrap_or(1), lines: number("limit").unwrap_or(u64::MAX), max_bytes };
+    let wanted =
+        LineRange { first: number("offset").unwrap_or(1), lines: number("limit").unwrap_or(u64::MAX), max_bytes };
     let mut file = BufReader::new(File::from(root.open_file(path)?));
     let found = lines(&mut file, wanted, || invocation.cord.is_pulled());
     match found.map_err(|error| ToolError::new(format!("`{path}`: {error}")))? {
@@ -77,14 +78,14 @@ fn read(root: &Root, invocation: &Invocation, max_bytes: u64) -> Returned {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct LineRange {
     first: u64,
     lines: u64,
     max_bytes: u64,
 }
 
 /// The wanted lines, with a notice if there are more; `None` if it was stopped.
-fn lines(file: &mut impl BufRead, wanted: Wanted, stopped: impl Fn() -> bool) -> io::Result<Option<String>> {
+fn lines(file: &mut impl BufRead, wanted: LineRange, stopped: impl Fn() -> bool) -> io::Result<Option<String>> {
     let mut kept = Vec::new();
     let (mut line, mut last) = (1, wanted.first.saturating_add(wanted.lines));
     loop {
@@ -122,7 +123,7 @@ fn lines(file: &mut impl BufRead, wanted: Wanted, stopped: impl Fn() -> bool) ->
 }
 
 /// What fits into one answer: whole lines, or the beginning of the first if not even that fits.
-fn cut(mut kept: Vec<u8>, wanted: Wanted, line: u64) -> String {
+fn cut(mut kept: Vec<u8>, wanted: LineRange, line: u64) -> String {
     match kept.iter().rposition(|&byte| byte == b'\n') {
         Some(end) if line > wanted.first => {
             kept.truncate(end + 1);
@@ -147,7 +148,7 @@ mod tests {
     fn read_lines(text: &[u8], first: u64, lines_wanted: u64, max_bytes: u64) -> String {
         // A tiny buffer cuts every line.
         let mut file = BufReader::with_capacity(3, text);
-        lines(&mut file, Wanted { first, lines: lines_wanted, max_bytes }, || false).unwrap().unwrap()
+        lines(&mut file, LineRange { first, lines: lines_wanted, max_bytes }, || false).unwrap().unwrap()
     }
 
     #[test]

@@ -88,19 +88,19 @@ impl Tool for WriteFile {
             let input = |name: &str| invocation.input.get(name).and_then(Value::as_str).unwrap_or_default();
             let append = invocation.input.get("append").and_then(Value::as_bool).unwrap_or(false);
             let mode = if append { Writing::Append } else { Writing::Replace };
-            let job = Job { path: input("path"), content: input("content").as_bytes(), mode, max_bytes };
+            let job = WriteJob { path: input("path"), content: input("content").as_bytes(), mode, max_bytes };
             result(&job, job.write(&root, || invocation.cord.is_pulled()))
         })
     }
 }
 
-fn result(job: &Job<'_>, done: Result<Done, WriteError>) -> Returned {
+fn result(job: &WriteJob<'_>, done: Result<WriteOutcome, WriteError>) -> Returned {
     let (bytes, path) = (job.content.len(), job.path);
     match done? {
-        Done::Made => Ok(format!("wrote {bytes} bytes to the new file `{path}`").into()),
-        Done::Replaced => Ok(format!("replaced `{path}` with {bytes} bytes").into()),
-        Done::Appended => Ok(format!("added {bytes} bytes to the end of `{path}`").into()),
-        Done::Stopped => Err(ToolError::new(format!("stopped before `{path}` was changed"))),
+        WriteOutcome::Created => Ok(format!("wrote {bytes} bytes to the new file `{path}`").into()),
+        WriteOutcome::Replaced => Ok(format!("replaced `{path}` with {bytes} bytes").into()),
+        WriteOutcome::Appended => Ok(format!("added {bytes} bytes to the end of `{path}`").into()),
+        WriteOutcome::Stopped => Err(ToolError::new(format!("stopped before `{path}` was changed"))),
     }
 }
 
@@ -110,7 +110,7 @@ enum Writing {
     Append,
 }
 
-struct Job<'a> {
+struct WriteJob<'a> {
     path: &'a str,
     content: &'a [u8],
     mode: Writing,
@@ -118,8 +118,8 @@ struct Job<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Done {
-    Made,
+enum WriteOutcome {
+    Created,
     Replaced,
     Appended,
     Stopped,
@@ -133,9 +133,9 @@ enum WriteError {
     TooLarge { path: String, size: u64, limit: u64 },
 }
 
-impl Job<'_> {
+impl WriteJob<'_> {
     /// Writes; `stopped` is checked at the last moment before the file is changed.
-    fn write(&self, root: &Root, stopped: impl Fn() -> bool) -> Result<Done, WriteError> {
+    fn write(&self, root: &Root, stopped: impl Fn() -> bool) -> Result<WriteOutcome, WriteError> {
         self.fits(self.content.len() as u64)?;
         let (folder, name) = root.open_parent(self.path)?;
         let old = self.look(&folder, &name)?;
@@ -147,13 +147,13 @@ impl Job<'_> {
         let draft = Draft::new(folder, self.path)?;
         draft.fill(&[&before, self.content], old.as_ref()).map_err(|error| self.failed(error))?;
         if stopped() {
-            return Ok(Done::Stopped);
+            return Ok(WriteOutcome::Stopped);
         }
         draft.publish(&name).map_err(|error| about(self.path, error))?;
         Ok(match (old, self.mode) {
-            (None, _) => Done::Made,
-            (Some(_), Writing::Replace) => Done::Replaced,
-            (Some(_), Writing::Append) => Done::Appended,
+            (None, _) => WriteOutcome::Created,
+            (Some(_), Writing::Replace) => WriteOutcome::Replaced,
+            (Some(_), Writing::Append) => WriteOutcome::Appended,
         })
     }
 
@@ -239,8 +239,8 @@ impl Drop for Draft {
 mod tests {
     use super::*;
 
-    fn job<'a>(path: &'a str, content: &'a str, mode: Writing) -> Job<'a> {
-        Job { path, content: content.as_bytes(), mode, max_bytes: 20 }
+    fn job<'a>(path: &'a str, content: &'a str, mode: Writing) -> WriteJob<'a> {
+        WriteJob { path, content: content.as_bytes(), mode, max_bytes: 20 }
     }
 
     #[test]
@@ -248,10 +248,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let go = |content, mode| job("a/b/c.txt", content, mode).write(&root, || false).unwrap();
-        assert_eq!(go("one", Writing::Append), Done::Made);
-        assert_eq!(go(" two", Writing::Append), Done::Appended);
+        assert_eq!(go("one", Writing::Append), WriteOutcome::Created);
+        assert_eq!(go(" two", Writing::Append), WriteOutcome::Appended);
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(), "one two");
-        assert_eq!(go("three", Writing::Replace), Done::Replaced);
+        assert_eq!(go("three", Writing::Replace), WriteOutcome::Replaced);
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(), "three");
         assert_eq!(std::fs::read_dir(folder.path().join("a/b")).unwrap().count(), 1, "no draft is left");
     }
@@ -261,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("f"), "old").unwrap();
         let done = job("f", "new", Writing::Replace).write(&Root::new(folder.path()), || true).unwrap();
-        assert_eq!(done, Done::Stopped);
+        assert_eq!(done, WriteOutcome::Stopped);
         assert_eq!(std::fs::read_to_string(folder.path().join("f")).unwrap(), "old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

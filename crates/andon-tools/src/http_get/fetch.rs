@@ -9,7 +9,7 @@ use reqwest::{Client, Response, StatusCode};
 use url::Url;
 
 use super::names::Refused;
-use super::text::{IsText, Kind, look_like_text};
+use super::text::{ContentType, IsText, look_like_text};
 use super::{Fetcher, Rules};
 
 /// How many redirects to follow.
@@ -36,7 +36,7 @@ struct Page {
     asked: Url,
     url: Url,
     response: Response,
-    kind: Kind,
+    kind: ContentType,
 }
 
 /// Follows redirects until there is a page.
@@ -50,7 +50,7 @@ async fn reach(client: &Client, rules: &Rules, asked: Url, progress: &Progress) 
         match next(rules, &url, &response)? {
             Some(next) => url = next,
             None => {
-                let kind = Kind::new(header(response.headers(), &CONTENT_TYPE));
+                let kind = ContentType::new(header(response.headers(), &CONTENT_TYPE));
                 return Ok(Page { asked, url, response, kind });
             }
         }

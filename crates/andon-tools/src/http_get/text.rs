@@ -6,7 +6,7 @@ use crate::process::lossless;
 
 /// The content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct ContentType {
     /// Such as `text/html`, in lower case; empty if the server does not say.
     pub(super) essence: String,
     charset: Option<String>,
@@ -21,7 +21,7 @@ pub(super) enum IsText {
     Maybe,
 }
 
-impl Kind {
+impl ContentType {
     /// Reads a `Content-Type`.
     pub(super) fn new(content_type: &str) -> Self {
         let mut parts = content_type.split(';').map(str::trim);
@@ -111,19 +111,19 @@ mod tests {
             "application/atom+xml",
             "Application/JavaScript",
         ] {
-            assert_eq!(Kind::new(yes).is_text(), IsText::Yes, "{yes}");
+            assert_eq!(ContentType::new(yes).is_text(), IsText::Yes, "{yes}");
         }
         for no in ["image/png", "application/pdf", "application/zip", "video/mp4", "font/woff2", "application/wasm"] {
-            assert_eq!(Kind::new(no).is_text(), IsText::No, "{no}");
+            assert_eq!(ContentType::new(no).is_text(), IsText::No, "{no}");
         }
         for maybe in ["", "application/octet-stream", "nonsense"] {
-            assert_eq!(Kind::new(maybe).is_text(), IsText::Maybe, "{maybe}");
+            assert_eq!(ContentType::new(maybe).is_text(), IsText::Maybe, "{maybe}");
         }
     }
 
     #[test]
     fn the_charset_that_the_server_names_is_used() {
-        let text = |kind: &str, bytes: &[u8]| Kind::new(kind).text(bytes.to_vec());
+        let text = |kind: &str, bytes: &[u8]| ContentType::new(kind).text(bytes.to_vec());
         assert_eq!(text("text/html", "größe".as_bytes()), "größe");
         assert_eq!(text("text/html; charset=\"ISO-8859-1\"", b"gr\xf6\xdfe"), "größe");
         assert_eq!(text("text/html;Charset=shift_jis", b"\x93\xfa\x96{"), "日本");

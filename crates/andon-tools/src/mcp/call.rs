@@ -33,7 +33,7 @@ use super::session::{Session, lost_words};
 use super::stop::stop_words;
 use super::task;
 use super::tool::McpTool;
-use super::wire::{Answer, LateAnswer, Steps, StepsOf};
+use super::wire::{Answer, LateAnswer, ProgressSink, ProgressSinkRef};
 
 /// How long to wait for the end of a lost connection, because it often says why.
 const POST_MORTEM: Duration = Duration::from_millis(800);
@@ -41,7 +41,7 @@ const POST_MORTEM: Duration = Duration::from_millis(800);
 /// The work of one call.
 pub(super) fn work(tool: &McpTool, invocation: Invocation) -> Work {
     let open = Arc::new(Open::default());
-    let call = Call {
+    let call = McpCall {
         session: Arc::clone(&tool.session),
         tool: tool.remote.clone(),
         cord: invocation.cord.clone(),
@@ -54,7 +54,7 @@ pub(super) fn work(tool: &McpTool, invocation: Invocation) -> Work {
 
 /// One call.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct McpCall {
     pub(super) session: Arc<Session>,
     pub(super) tool: String,
     pub(super) cord: Cord,
@@ -72,43 +72,43 @@ pub(super) enum Stage {
     #[default]
     Settled,
     /// Requested; not answered, and not told to stop.
-    Asked(Asked),
+    Requested(PendingRequest),
     /// Told to stop; it is not known whether the server has read that.
-    Told(Asked),
+    CancelSent(PendingRequest),
     /// Told to stop, and the server has read that; it is not known whether it stopped.
-    Heard(Asked),
+    CancelRead(PendingRequest),
 }
 
 /// What was requested, and on which connection. The call counts as in progress there as long as this lives.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) seat: Arc<Seat>,
-    pub(super) what: What,
+    pub(super) kind: RequestKind,
 }
 
 #[derive(Clone)]
-pub(super) enum What {
+pub(super) enum RequestKind {
     Request(RequestId),
     Task(String),
 }
 
-impl Asked {
+impl PendingRequest {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.seat.connection
     }
 }
 
 impl Open {
-    pub(super) fn asked(&self, asked: Asked) {
-        *self.0.lock() = Stage::Asked(asked);
+    pub(super) fn requested(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::Requested(asked);
     }
 
-    pub(super) fn told(&self, asked: Asked) {
-        *self.0.lock() = Stage::Told(asked);
+    pub(super) fn cancel_sent(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::CancelSent(asked);
     }
 
-    pub(super) fn heard(&self, asked: Asked) {
-        *self.0.lock() = Stage::Heard(asked);
+    pub(super) fn cancel_read(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::CancelRead(asked);
     }
 
     pub(super) fn settled(&self) {
@@ -120,17 +120,17 @@ impl Open {
     }
 }
 
-impl Call {
+impl McpCall {
     async fn run(self, input: Value) -> Returned {
-        let steps = Arc::new(Steps(self.progress.clone()));
+        let steps = Arc::new(ProgressSink(self.progress.clone()));
         let asked = tokio::select! {
             biased;
             () = self.cord.pulled() => return Err(ToolError::new("stopped before the server was asked")),
             asked = self.ask(input, &steps) => asked,
         };
         let (seat, handle) = asked?;
-        let asked = Asked { seat: Arc::new(seat), what: What::Request(handle.id.clone()) };
-        self.open.asked(asked.clone());
+        let asked = PendingRequest { seat: Arc::new(seat), kind: RequestKind::Request(handle.id.clone()) };
+        self.open.requested(asked.clone());
         let mut answer = handle.rx;
         let waited = tokio::select! {
             biased;
@@ -154,7 +154,11 @@ impl Call {
 
     /// Sends the request, on a new connection if there is none. A request that could not be sent is tried once more, because
     /// nobody has read it.
-    async fn ask(&self, input: Value, steps: &Arc<Steps>) -> Result<(Seat, RequestHandle<RoleClient>), ToolError> {
+    async fn ask(
+        &self,
+        input: Value,
+        steps: &Arc<ProgressSink>,
+    ) -> Result<(Seat, RequestHandle<RoleClient>), ToolError> {
         let arguments = match input {
             Value::Object(arguments) => Some(arguments),
             _ => None,
@@ -164,7 +168,7 @@ impl Call {
         for last in [false, true] {
             let seat = self.take_seat().await?;
             let mut request = CallToolRequest::new(params.clone());
-            request.extensions.insert(StepsOf(Arc::downgrade(steps)));
+            request.extensions.insert(ProgressSinkRef(Arc::downgrade(steps)));
             let request = ClientRequest::CallToolRequest(request);
             let peer = &seat.connection.peer;
             match peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await {
@@ -191,7 +195,7 @@ impl Call {
     }
 
     /// Turns the answer into a result. After this there is nothing to tell the server, unless the answer is a task.
-    async fn answered(&self, asked: &Asked, answer: Result<ServerResult, ServiceError>) -> Returned {
+    async fn answered(&self, asked: &PendingRequest, answer: Result<ServerResult, ServiceError>) -> Returned {
         match answer {
             Ok(ServerResult::CreateTaskResult(created)) => task::follow(self, asked, created.task).await,
             Ok(answer) => {
@@ -229,12 +233,12 @@ impl Call {
     }
 
     /// Handles an answer that came after the pull. If it is a task, that is stopped next.
-    pub(super) async fn late(&self, asked: &Asked, answer: Answer) -> Returned {
+    pub(super) async fn late(&self, asked: &PendingRequest, answer: Answer) -> Returned {
         match answer {
             Ok(answer) => self.answered(asked, Ok(answer)).await,
             Err(error) => {
                 // Many servers send an error as soon as they get the cancel, even if the work goes on.
-                self.open.heard(asked.clone());
+                self.open.cancel_read(asked.clone());
                 self.let_program_end(asked).await;
                 Err(ToolError::new(format!("stopped; the server was told, and answered: {}", error.message)))
             }

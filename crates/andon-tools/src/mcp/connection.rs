@@ -24,7 +24,7 @@ use super::error::McpError;
 use super::home::place;
 use super::http::{self, Http};
 use super::lines::Lines;
-use super::server::{McpProtocol, McpServer, Reach};
+use super::server::{McpProtocol, McpServer, ServerKind};
 use super::wire::{Tap, Wire};
 
 /// How long a program may take to end by itself once its standard input is closed.
@@ -36,7 +36,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) wire: Arc<Wire>,
-    pub(super) way: Way,
+    pub(super) dialect: Dialect,
     end: CancellationToken,
     /// Cancelled if nobody should wait for its program.
     hurry: CancellationToken,
@@ -54,15 +54,15 @@ struct ProgramEnd {
 
 /// What determines how a cancel is sent, and how we know that it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) over: Over,
+pub(super) struct Dialect {
+    pub(super) over: TransportKind,
     /// Whether it uses the protocol of 2026-07-28, and not an older one.
     pub(super) modern: bool,
 }
 
 /// The kind of transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum TransportKind {
     /// Lines from and to a program that we started: when it ends, everything that it does ends.
     Program,
     /// Lines over a stream to somebody else's server.
@@ -70,10 +70,10 @@ pub(super) enum Over {
     Http,
 }
 
-impl Way {
+impl Dialect {
     /// Whether a call is cancelled by closing its response stream: then nothing is sent, and no answer can come.
     pub(super) fn is_modern_http(self) -> bool {
-        self.over == Over::Http && self.modern
+        self.over == TransportKind::Http && self.modern
     }
 }
 
@@ -198,17 +198,17 @@ async fn live(
     };
     let peer = serving.peer().clone();
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
-    let over = match server.reach {
-        Reach::Stdio(_) => Over::Program,
-        Reach::Stream(_) => Over::Stream,
-        Reach::Http { .. } => Over::Http,
+    let over = match server.kind {
+        ServerKind::Stdio(_) => TransportKind::Program,
+        ServerKind::Stream(_) => TransportKind::Stream,
+        ServerKind::Http { .. } => TransportKind::Http,
     };
     let closed = wire.closed.clone();
     let program_end = Arc::new(ProgramEnd::default());
     let connection = Connection {
         peer,
         wire: Arc::clone(&wire),
-        way: Way { over, modern },
+        dialect: Dialect { over, modern },
         end: end.clone(),
         hurry: hurry.clone(),
         ended,
@@ -226,23 +226,23 @@ async fn live(
 /// Starts the program, if there is one, and does the handshake.
 async fn start(server: &McpServer, wire: &Arc<Wire>, program: &mut Program) -> Result<Serving, McpError> {
     let unusable = |why: String| McpError::Unusable { server: server.name.clone(), why };
-    let shaken = match &server.reach {
-        Reach::Stdio(command) => {
+    let shaken = match &server.kind {
+        ServerKind::Stdio(command) => {
             let started = program.start(command, wire).await;
             let (stdout, stdin) =
                 started.map_err(|error| McpError::Start { server: server.name.clone(), why: error.to_string() })?;
             shake_hands(server.protocol, Tap::new(Lines::new(stdout, stdin, Arc::clone(wire)), Arc::clone(wire))).await
         }
-        Reach::Http { wrong_header: Some(name), .. } => {
+        ServerKind::Http { wrong_header: Some(name), .. } => {
             return Err(unusable(format!("`{name}` or its value is not a valid header")));
         }
-        Reach::Http { url, headers, .. } => {
+        ServerKind::Http { url, headers, .. } => {
             let http = Http::new(headers.clone(), server.connect_timeout, Arc::clone(wire));
             let http = http.map_err(|error| unusable(error.to_string()))?;
             let transport = StreamableHttpClientTransport::with_client(http, http::config(url));
             shake_hands(server.protocol, Tap::new(transport, Arc::clone(wire))).await
         }
-        Reach::Stream(open) => {
+        ServerKind::Stream(open) => {
             let (reader, writer) = tokio::io::split(open());
             shake_hands(server.protocol, Tap::new(Lines::new(reader, writer, Arc::clone(wire)), Arc::clone(wire))).await
         }

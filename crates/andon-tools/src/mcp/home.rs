@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::server::{McpServer, Reach};
+use super::server::{McpServer, ServerKind};
 
 static HOME: OnceLock<Option<Runtime>> = OnceLock::new();
 
 /// Where the connections to a server live. Those over a stream live in the caller's runtime, so that tests can pause its clock,
 /// and so do the others if the thread cannot be started.
 pub(super) fn place(server: &McpServer) -> Handle {
-    match (&server.reach, home()) {
-        (Reach::Stream(_), _) | (_, None) => Handle::current(),
+    match (&server.kind, home()) {
+        (ServerKind::Stream(_), _) | (_, None) => Handle::current(),
         (_, Some(home)) => home.clone(),
     }
 }

@@ -26,20 +26,20 @@ const UNPROVEN: usize = 1_000;
 /// The calls in progress on one connection.
 #[derive(Default)]
 pub(super) struct InProgress {
-    state: Mutex<State>,
+    state: Mutex<CallsState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct CallsState {
     /// Whether no more calls may start.
     closed: bool,
     next: u64,
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, CallInProgress>,
     unproven: Unproven,
 }
 
-struct Call {
+struct CallInProgress {
     cord: Cord,
     /// Whether it was told to stop and only the end of the program can prove that it did.
     wants_the_end: bool,
@@ -122,7 +122,7 @@ impl Seat {
         }
         let key = state.next;
         state.next += 1;
-        state.calls.insert(key, Call { cord: cord.clone(), wants_the_end: false });
+        state.calls.insert(key, CallInProgress { cord: cord.clone(), wants_the_end: false });
         Some(Self { connection: Arc::clone(connection), key })
     }
 

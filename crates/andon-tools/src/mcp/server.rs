@@ -38,16 +38,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 #[must_use = "nothing happens until `connect` is called"]
 pub struct McpServer {
     pub(super) name: String,
-    pub(super) reach: Reach,
+    pub(super) kind: ServerKind,
     pub(super) protocol: McpProtocol,
     pub(super) connect_timeout: Duration,
-    pub(super) wanted: Wanted,
-    pub(super) manners: Manners,
+    pub(super) wanted: ToolSelection,
+    pub(super) call_options: CallOptions,
 }
 
 /// The way to a server.
 #[derive(Clone)]
-pub(super) enum Reach {
+pub(super) enum ServerKind {
     Stdio(Command),
     Http { url: String, headers: HeaderMap, wrong_header: Option<String> },
     Stream(Arc<dyn Fn() -> Box<dyn Duplex> + Send + Sync>),
@@ -69,13 +69,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// Which of a server's tools are wanted, and the prefix of their names.
 #[derive(Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct ToolSelection {
     only: Option<BTreeSet<String>>,
     without: BTreeSet<String>,
     pub(super) prefix: String,
 }
 
-impl Wanted {
+impl ToolSelection {
     pub(super) fn wants(&self, tool: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(tool)) && !self.without.contains(tool)
     }
@@ -88,7 +88,7 @@ impl Wanted {
 
 /// How the tools of a server are called and stopped.
 #[derive(Clone)]
-pub(super) struct Manners {
+pub(super) struct CallOptions {
     pub(super) grace: Duration,
     pub(super) timeout: Option<Duration>,
     pub(super) effects: BTreeMap<String, Effect>,
@@ -107,14 +107,14 @@ pub enum McpProtocol {
 }
 
 impl McpServer {
-    fn new(name: String, reach: Reach) -> Self {
+    fn new(name: String, kind: ServerKind) -> Self {
         Self {
             name,
-            reach,
+            kind,
             protocol: McpProtocol::default(),
             connect_timeout: CONNECT_TIMEOUT,
-            wanted: Wanted::default(),
-            manners: Manners { grace: DEFAULT_GRACE, timeout: None, effects: BTreeMap::new() },
+            wanted: ToolSelection::default(),
+            call_options: CallOptions { grace: DEFAULT_GRACE, timeout: None, effects: BTreeMap::new() },
         }
     }
 
@@ -130,13 +130,13 @@ impl McpServer {
             set: BTreeMap::new(),
             passed: BTreeSet::new(),
         };
-        Self::new(name, Reach::Stdio(command))
+        Self::new(name, ServerKind::Stdio(command))
     }
 
     /// A server at this address, used over streamable HTTP.
     pub fn http(url: impl Into<String>) -> Self {
         let url = url.into();
-        Self::new(shown(&url), Reach::Http { url, headers: HeaderMap::new(), wrong_header: None })
+        Self::new(shown(&url), ServerKind::Http { url, headers: HeaderMap::new(), wrong_header: None })
     }
 
     /// A server at the other end of a stream, such as one half of [`tokio::io::duplex`]. The closure makes a stream for each
@@ -145,7 +145,7 @@ impl McpServer {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        Self::new(name.into(), Reach::Stream(Arc::new(move || Box::new(open()))))
+        Self::new(name.into(), ServerKind::Stream(Arc::new(move || Box::new(open()))))
     }
 
     /// The server's name in errors and receipts. Default: the program's or the host's name.
@@ -156,7 +156,7 @@ impl McpServer {
 
     /// Sets an environment variable for the server's program. No effect on other kinds of servers.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.set.insert(name.into(), value.into());
         }
         self
@@ -164,7 +164,7 @@ impl McpServer {
 
     /// Passes environment variables of this process on to the server's program. No effect on other kinds of servers.
     pub fn pass_env<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.passed.extend(names.into_iter().map(Into::into));
         }
         self
@@ -172,7 +172,7 @@ impl McpServer {
 
     /// The folder that the server's program runs in. Default: this process's. No effect on other kinds of servers.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.folder = Some(folder.into());
         }
         self
@@ -180,7 +180,7 @@ impl McpServer {
 
     /// A header for every request, such as `Authorization`. Its value is never shown. No effect without HTTP.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Reach::Http { headers, wrong_header, .. } = &mut self.reach {
+        if let ServerKind::Http { headers, wrong_header, .. } = &mut self.kind {
             match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
                 (Ok(name), Ok(mut value)) => {
                     value.set_sensitive(true);
@@ -213,13 +213,13 @@ impl McpServer {
 
     /// How long a call may take to stop once the server has been told. Default: two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.manners.grace = grace;
+        self.call_options.grace = grace;
         self
     }
 
     /// How long a call may take. Default: no limit. When the time is over, the server is told to stop it.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.manners.timeout = Some(timeout);
+        self.call_options.timeout = Some(timeout);
         self
     }
 
@@ -238,7 +238,7 @@ impl McpServer {
     /// What kind of effect one of its tools has, by the server's own name. By default this comes from the tool's annotations,
     /// `readOnlyHint` and then `idempotentHint`; with neither, the tool counts as one with effects.
     pub fn effect(mut self, tool: impl Into<String>, effect: Effect) -> Self {
-        self.manners.effects.insert(tool.into(), effect);
+        self.call_options.effects.insert(tool.into(), effect);
         self
     }
 
@@ -270,16 +270,16 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("McpServer");
         shown.field("name", &self.name);
-        match &self.reach {
-            Reach::Stdio(command) => {
+        match &self.kind {
+            ServerKind::Stdio(command) => {
                 let variables: Vec<_> = command.set.keys().collect();
                 shown.field("program", &command.program).field("args", &command.args.len()).field("env", &variables);
             }
-            Reach::Http { url, headers, .. } => {
+            ServerKind::Http { url, headers, .. } => {
                 let names: Vec<_> = headers.keys().collect();
                 shown.field("url", &self::shown(url)).field("headers", &names);
             }
-            Reach::Stream(_) => {}
+            ServerKind::Stream(_) => {}
         }
         shown.finish_non_exhaustive()
     }

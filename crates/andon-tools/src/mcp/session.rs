@@ -146,7 +146,7 @@ async fn make_in(server: &McpServer, shared: &Shared, slot: &mut Slot) -> Result
         Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
     }
     let connection = Connection::open(server, &shared.tools_changed).await?;
-    if connection.way.is_modern_http() && shared.listed.load(Ordering::Relaxed) {
+    if connection.dialect.is_modern_http() && shared.listed.load(Ordering::Relaxed) {
         // The list says which arguments go into headers, so each connection needs one. Without it, the server refuses those
         // calls and says why.
         tokio::time::timeout(server.connect_timeout, list(server, &connection)).await.ok();

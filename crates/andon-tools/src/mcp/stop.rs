@@ -28,8 +28,8 @@ use rmcp::model::{
 };
 use tokio::time::timeout;
 
-use super::call::{Answers, Asked, Call, Stage, What};
-use super::connection::{Connection, Over};
+use super::call::{Answers, McpCall, PendingRequest, RequestKind, Stage};
+use super::connection::{Connection, TransportKind};
 use super::content;
 use super::in_progress::MayEnd;
 use super::task;
@@ -49,21 +49,21 @@ const LINGER: Duration = Duration::from_millis(20);
 
 /// What is known about how the server was told to stop something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum CancelReport {
     /// It could not be told.
-    No,
+    NotSent,
     /// It was told, but did not confirm it.
-    Unheard,
+    Unconfirmed,
     /// It has read the cancel.
-    Heard,
+    Confirmed,
 }
 
-impl Call {
+impl McpCall {
     /// Tells the server, and waits until it has answered or read that. Then its program may end by itself. The runtime ends
     /// this when the grace is over.
-    pub(super) async fn stop_request(&self, asked: Asked, id: RequestId, mut answers: Answers) -> Returned {
+    pub(super) async fn stop_request(&self, asked: PendingRequest, id: RequestId, mut answers: Answers) -> Returned {
         let connection = asked.connection();
-        self.open.told(asked.clone());
+        self.open.cancel_sent(asked.clone());
         let heard = tokio::select! {
             biased;
             answer = answers.come() => return self.late(&asked, answer).await,
@@ -74,8 +74,8 @@ impl Call {
             self.session.lose(connection);
             return Err(self.lost(connection, &error).await);
         }
-        self.open.heard(asked.clone());
-        if !connection.way.is_modern_http()
+        self.open.cancel_read(asked.clone());
+        if !connection.dialect.is_modern_http()
             && let Ok(answer) = timeout(LINGER, answers.come()).await
         {
             return self.late(&asked, answer).await;
@@ -85,9 +85,11 @@ impl Call {
     }
 
     /// Lets the program end by itself, if no other call uses it.
-    pub(super) async fn let_program_end(&self, asked: &Asked) {
+    pub(super) async fn let_program_end(&self, asked: &PendingRequest) {
         let connection = asked.connection();
-        if connection.way.over == Over::Program && matches!(asked.seat.may_end_program().await, MayEnd::Yes) {
+        if connection.dialect.over == TransportKind::Program
+            && matches!(asked.seat.may_end_program().await, MayEnd::Yes)
+        {
             self.session.lose(connection);
             connection.end();
             connection.program_over().await;
@@ -99,14 +101,14 @@ impl Call {
     pub(super) async fn clean_up(self) -> Remains {
         let (asked, told) = match self.open.take() {
             Stage::Settled => return Remains::NONE,
-            Stage::Asked(asked) => (asked, None),
-            Stage::Told(asked) => (asked, Some(Told::Unheard)),
-            Stage::Heard(asked) => (asked, Some(Told::Heard)),
+            Stage::Requested(asked) => (asked, None),
+            Stage::CancelSent(asked) => (asked, Some(CancelReport::Unconfirmed)),
+            Stage::CancelRead(asked) => (asked, Some(CancelReport::Confirmed)),
         };
         // Claimed before the server is told, so that no answer is missed.
-        let late = match &asked.what {
-            What::Request(id) => Some(asked.connection().wire.late_answer(id)),
-            What::Task(_) => None,
+        let late = match &asked.kind {
+            RequestKind::Request(id) => Some(asked.connection().wire.late_answer(id)),
+            RequestKind::Task(_) => None,
         };
         let told = match told {
             Some(told) => told,
@@ -116,14 +118,14 @@ impl Call {
             return remains;
         }
         if let Some(mut late) = late
-            && !asked.connection().way.is_modern_http()
+            && !asked.connection().dialect.is_modern_http()
             && let Ok(answer) = timeout(LINGER, late.come()).await
             && let Some(remains) = answered(answer)
         {
             return remains;
         }
         let told = self.look_at_server(&asked, told).await;
-        if let What::Task(id) = &asked.what
+        if let RequestKind::Task(id) = &asked.kind
             && matches!(timeout(HEARING, task::is_over(asked.connection(), id)).await, Ok(true))
         {
             return Remains::NONE;
@@ -132,26 +134,26 @@ impl Call {
     }
 
     /// Tells a server that was not told before the call's future was dropped.
-    async fn tell_at_last(&self, asked: &Asked) -> Told {
+    async fn tell_at_last(&self, asked: &PendingRequest) -> CancelReport {
         let connection = asked.connection();
         let telling = async {
-            match &asked.what {
-                What::Request(id) => tell(connection, id.clone(), self.words()).await,
-                What::Task(id) => cancel_task(connection, id.clone()).await,
+            match &asked.kind {
+                RequestKind::Request(id) => tell(connection, id.clone(), self.words()).await,
+                RequestKind::Task(id) => cancel_task(connection, id.clone()).await,
             }
         };
-        let within = if connection.way.over == Over::Http { TELLING_HTTP } else { TELLING_LINES };
+        let within = if connection.dialect.over == TransportKind::Http { TELLING_HTTP } else { TELLING_LINES };
         match timeout(within, telling).await {
-            Ok(Ok(())) => Told::Unheard,
-            Ok(Err(_)) | Err(_) => Told::No,
+            Ok(Ok(())) => CancelReport::Unconfirmed,
+            Ok(Err(_)) | Err(_) => CancelReport::NotSent,
         }
     }
 
     /// Ends the program, if no other call uses it, and returns what remains. `None` if there is no program, it is in use, or
     /// its end was not seen.
-    async fn end_program(&self, asked: &Asked, told: Told) -> Option<Remains> {
+    async fn end_program(&self, asked: &PendingRequest, told: CancelReport) -> Option<Remains> {
         let connection = asked.connection();
-        if connection.way.over != Over::Program {
+        if connection.dialect.over != TransportKind::Program {
             return None;
         }
         // A program that has closed its end of the connection is ended in any case.
@@ -168,8 +170,10 @@ impl Call {
         if self.cord.is_pulled() {
             let (server, words) = (&self.session.server.name, self.words());
             let told = match told {
-                Told::No => format!("the MCP server `{server}` could not be told"),
-                Told::Unheard | Told::Heard => format!("the MCP server `{server}` was told: {words}"),
+                CancelReport::NotSent => format!("the MCP server `{server}` could not be told"),
+                CancelReport::Unconfirmed | CancelReport::Confirmed => {
+                    format!("the MCP server `{server}` was told: {words}")
+                }
             };
             remains.notes.insert(0, format!("{told}; its program was ended, and is started again when needed"));
         }
@@ -177,26 +181,28 @@ impl Call {
     }
 
     /// Checks whether the server reads at all. One that does not is not used again.
-    async fn look_at_server(&self, asked: &Asked, told: Told) -> Told {
+    async fn look_at_server(&self, asked: &PendingRequest, told: CancelReport) -> CancelReport {
         let connection = asked.connection();
         let told = match told {
-            Told::Unheard if connection.way.is_modern_http() => Told::Heard,
-            Told::Unheard if matches!(timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))) => Told::Heard,
+            CancelReport::Unconfirmed if connection.dialect.is_modern_http() => CancelReport::Confirmed,
+            CancelReport::Unconfirmed if matches!(timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))) => {
+                CancelReport::Confirmed
+            }
             told => told,
         };
-        if told != Told::Heard {
+        if told != CancelReport::Confirmed {
             self.session.lose(connection);
         }
         told
     }
 
     /// The report on a call whose end was not seen.
-    fn name_as_leaked(&self, asked: &Asked, told: Told) -> Remains {
-        let way = asked.connection().way;
-        if way.over == Over::Program {
-            let request = match &asked.what {
-                What::Request(id) => Some(id),
-                What::Task(_) => None,
+    fn name_as_leaked(&self, asked: &PendingRequest, told: CancelReport) -> Remains {
+        let dialect = asked.connection().dialect;
+        if dialect.over == TransportKind::Program {
+            let request = match &asked.kind {
+                RequestKind::Request(id) => Some(id),
+                RequestKind::Task(_) => None,
             };
             asked.seat.is_unproven(request);
         }
@@ -205,29 +211,31 @@ impl Call {
             return Remains { unended: Some(words), ..Remains::NONE };
         }
         // The call failed by itself, and leaves this behind.
-        let words = match &asked.what {
-            What::Request(_) => format!("the MCP server `{}` was lost; not seen to end", self.session.server.name),
-            What::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
+        let words = match &asked.kind {
+            RequestKind::Request(_) => {
+                format!("the MCP server `{}` was lost; not seen to end", self.session.server.name)
+            }
+            RequestKind::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
         };
         Remains { leaked: vec![words], ..Remains::NONE }
     }
 
     /// How the server was told, in words for the receipt.
-    fn told_words(&self, asked: &Asked, told: Told) -> String {
+    fn told_words(&self, asked: &PendingRequest, told: CancelReport) -> String {
         let server = &self.session.server.name;
-        let (what, is_closed) = match &asked.what {
-            What::Request(_) => ("it".to_owned(), asked.connection().way.is_modern_http()),
-            What::Task(id) => (format!("its task `{id}`"), false),
+        let (what, is_closed) = match &asked.kind {
+            RequestKind::Request(_) => ("it".to_owned(), asked.connection().dialect.is_modern_http()),
+            RequestKind::Task(id) => (format!("its task `{id}`"), false),
         };
         match told {
-            Told::No => format!("the MCP server `{server}` could not be told to stop {what}"),
-            Told::Unheard | Told::Heard if is_closed => {
+            CancelReport::NotSent => format!("the MCP server `{server}` could not be told to stop {what}"),
+            CancelReport::Unconfirmed | CancelReport::Confirmed if is_closed => {
                 format!("the MCP server `{server}` was told to stop {what} by closing its stream")
             }
-            Told::Unheard => {
+            CancelReport::Unconfirmed => {
                 format!("the MCP server `{server}` was told to stop {what} and did not confirm it")
             }
-            Told::Heard => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
+            CancelReport::Confirmed => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
         }
     }
 }
@@ -263,12 +271,12 @@ async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<
 /// Tells the server, and waits until it has read that.
 async fn tell_and_be_heard(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
     tell(connection, id, reason).await?;
-    if connection.way.is_modern_http() { Ok(()) } else { is_alive(connection).await }
+    if connection.dialect.is_modern_http() { Ok(()) } else { is_alive(connection).await }
 }
 
 /// Sends a small request. Any answer will do, even a refusal.
 async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
-    let question = if connection.way.modern {
+    let question = if connection.dialect.modern {
         ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
     } else {
         ClientRequest::PingRequest(PingRequest { method: Default::default(), extensions: Default::default() })

@@ -10,7 +10,7 @@ use andon_runtime::{Returned, ToolError};
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
 
-use super::call::{Asked, Call, What};
+use super::call::{McpCall, PendingRequest, RequestKind};
 use super::connection::Connection;
 use super::content;
 use super::stop::cancel_task;
@@ -23,11 +23,11 @@ const POLL_MAX: Duration = Duration::from_secs(10);
 const POLL_STOPPING: Duration = Duration::from_millis(50);
 
 /// Follows a task to its end, or to the pull.
-pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
+pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -> Returned {
     let id = task.task_id;
-    let asked = Asked { seat: Arc::clone(&asked.seat), what: What::Task(id.clone()) };
+    let asked = PendingRequest { seat: Arc::clone(&asked.seat), kind: RequestKind::Task(id.clone()) };
     let connection = Arc::clone(asked.connection());
-    call.open.asked(asked.clone());
+    call.open.requested(asked.clone());
     let mut poll = interval(task.poll_interval_ms);
     let mut said = task.status_message;
     show(call, said.as_deref());
@@ -65,13 +65,13 @@ pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
 }
 
 /// Tells the server, and polls the task until it has ended. The runtime ends this when the grace is over.
-async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
+async fn stop(call: &McpCall, asked: PendingRequest, id: String) -> Returned {
     let connection = Arc::clone(asked.connection());
-    call.open.told(asked.clone());
+    call.open.cancel_sent(asked.clone());
     if let Err(error) = cancel_task(&connection, id.clone()).await {
         return Err(failed(call, &connection, error).await);
     }
-    call.open.heard(asked);
+    call.open.cancel_read(asked);
     loop {
         match look(&connection, &id).await {
             Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
@@ -117,7 +117,7 @@ fn ended(payload: TaskPayload) -> Returned {
     }
 }
 
-async fn failed(call: &Call, connection: &Connection, error: ServiceError) -> ToolError {
+async fn failed(call: &McpCall, connection: &Connection, error: ServiceError) -> ToolError {
     match error {
         ServiceError::McpError(error) => content::refused(&error),
         error => call.lost(connection, &error).await,
@@ -128,7 +128,7 @@ fn interval(asked_for: Option<u64>) -> Duration {
     asked_for.map_or(POLL, Duration::from_millis).clamp(POLL_MIN, POLL_MAX)
 }
 
-fn show(call: &Call, said: Option<&str>) {
+fn show(call: &McpCall, said: Option<&str>) {
     if let Some(said) = said {
         call.progress.show(&format!("{said}\n"));
     }

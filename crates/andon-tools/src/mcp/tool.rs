@@ -42,9 +42,9 @@ impl McpTool {
         let mut schema = listed.input_schema.as_ref().clone();
         schema.entry("type").or_insert_with(|| Value::from("object"));
         let mut spec = ToolSpec::new(name, description, Value::Object(schema));
-        spec.effect = server.manners.effects.get(&remote).copied().unwrap_or_else(|| hinted(&listed));
-        spec.grace = server.manners.grace;
-        spec.timeout = server.manners.timeout;
+        spec.effect = server.call_options.effects.get(&remote).copied().unwrap_or_else(|| hinted(&listed));
+        spec.grace = server.call_options.grace;
+        spec.timeout = server.call_options.timeout;
         spec.cleanup = stop::CLEANUP;
         Ok(Self { spec: Arc::new(spec), remote, session: Arc::clone(session) })
     }

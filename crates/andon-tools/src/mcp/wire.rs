@@ -42,16 +42,16 @@ pub(super) type Answer = Result<ServerResult, ErrorData>;
 
 /// Where the progress of one call is shown. It travels with the request as an extension, so that its token is known before the
 /// request is sent.
-pub(super) struct Steps(pub(super) Progress);
+pub(super) struct ProgressSink(pub(super) Progress);
 
-/// A [`Steps`] as it travels: it dies with its call.
+/// A [`ProgressSink`] as it travels: it dies with its call.
 #[derive(Clone)]
-pub(super) struct StepsOf(pub(super) Weak<Steps>);
+pub(super) struct ProgressSinkRef(pub(super) Weak<ProgressSink>);
 
 /// What is known about one connection's wire.
 #[derive(Default)]
 pub(super) struct Wire {
-    inner: Mutex<Inner>,
+    state: Mutex<WireState>,
     /// The calls that are made over it.
     pub(super) in_progress: InProgress,
     /// Set when the server says that its tools have changed. Like the list of tools, it outlives this connection.
@@ -61,8 +61,8 @@ pub(super) struct Wire {
 }
 
 #[derive(Default)]
-struct Inner {
-    steps: HashMap<ProgressToken, Weak<Steps>>,
+struct WireState {
+    steps: HashMap<ProgressToken, Weak<ProgressSink>>,
     late: HashMap<RequestId, oneshot::Sender<Answer>>,
     strays: u32,
     trouble: Option<String>,
@@ -76,29 +76,29 @@ impl Wire {
 
     /// Notes what is wrong. The latest note wins, because it is what a reader wants to know.
     pub(super) fn note(&self, trouble: impl Into<String>) {
-        self.inner.lock().trouble = Some(trouble.into());
+        self.state.lock().trouble = Some(trouble.into());
     }
 
     /// What is wrong, if anything.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.inner.lock().trouble.clone()
+        self.state.lock().trouble.clone()
     }
 
     /// Takes a piece of a program's standard error, and keeps the end of it all.
     pub(super) fn heard(&self, said: &[u8], keep: usize) {
-        let mut inner = self.inner.lock();
-        inner.said.extend_from_slice(said);
-        let over = inner.said.len().saturating_sub(keep);
-        inner.said.drain(..over);
+        let mut state = self.state.lock();
+        state.said.extend_from_slice(said);
+        let over = state.said.len().saturating_sub(keep);
+        state.said.drain(..over);
     }
 
     /// Notes how a program ended, with the last line of its standard error, after what was wrong before.
     pub(super) fn note_end(&self, how: &str) {
-        let mut inner = self.inner.lock();
-        let said = String::from_utf8_lossy(&inner.said).into_owned();
+        let mut state = self.state.lock();
+        let said = String::from_utf8_lossy(&state.said).into_owned();
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
         let words = last.map_or_else(|| how.to_owned(), |line| format!("{how}, and its last output was `{line}`"));
-        inner.trouble = Some(match inner.trouble.take() {
+        state.trouble = Some(match state.trouble.take() {
             Some(before) => format!("{before}; {words}"),
             None => words,
         });
@@ -107,23 +107,23 @@ impl Wire {
     /// Claims the answer to this request for whoever cancels it, until the handle is dropped.
     pub(super) fn late_answer(self: &Arc<Self>, id: &RequestId) -> LateAnswer {
         let (sender, receiver) = oneshot::channel();
-        self.inner.lock().late.insert(id.clone(), sender);
+        self.state.lock().late.insert(id.clone(), sender);
         LateAnswer { wire: Arc::clone(self), id: id.clone(), receiver }
     }
 
     fn sent(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else { return };
         let ClientRequest::CallToolRequest(call) = &request.request else { return };
-        let steps = call.extensions.get::<StepsOf>();
+        let steps = call.extensions.get::<ProgressSinkRef>();
         if let (Some(steps), Some(token)) = (steps, request.request.get_meta().get_progress_token()) {
-            let mut inner = self.inner.lock();
-            inner.steps.retain(|_, steps| steps.strong_count() > 0);
-            inner.steps.insert(token, steps.0.clone());
+            let mut state = self.state.lock();
+            state.steps.retain(|_, steps| steps.strong_count() > 0);
+            state.steps.insert(token, steps.0.clone());
         }
     }
 
     /// Takes messages that are for us. The others are for rmcp.
-    fn came(&self, message: ServerJsonRpcMessage) -> Came {
+    fn received(&self, message: ServerJsonRpcMessage) -> Incoming {
         match message {
             ServerJsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
@@ -133,27 +133,28 @@ impl Wire {
                 }
                 _ => for_rmcp(ServerJsonRpcMessage::Notification(note)),
             },
-            ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, Sense::Makes) {
+            ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, AnswerKind::Result) {
                 Some(late) => give(late, Ok(response.result)),
                 None => for_rmcp(ServerJsonRpcMessage::Response(response)),
             },
-            ServerJsonRpcMessage::Error(error) => match error.id.as_ref().and_then(|id| self.wanted(id, Sense::MayNot))
-            {
-                Some(late) => give(late, Err(error.error)),
-                None => for_rmcp(ServerJsonRpcMessage::Error(error)),
-            },
+            ServerJsonRpcMessage::Error(error) => {
+                match error.id.as_ref().and_then(|id| self.wanted(id, AnswerKind::Error)) {
+                    Some(late) => give(late, Err(error.error)),
+                    None => for_rmcp(ServerJsonRpcMessage::Error(error)),
+                }
+            }
             ServerJsonRpcMessage::Request(request) => match request.id {
-                RequestId::String(id) if id.len() > LONGEST_ID => Came::Taken,
-                id => Came::Asked(Box::new(reply(&request.request, id))),
+                RequestId::String(id) if id.len() > LONGEST_ID => Incoming::Taken,
+                id => Incoming::Asked(Box::new(reply(&request.request, id))),
             },
         }
     }
 
-    fn wanted(&self, id: &RequestId, sense: Sense) -> Option<oneshot::Sender<Answer>> {
-        let mut inner = self.inner.lock();
-        inner.strays = 0;
-        if sense == Sense::Makes {
-            inner.trouble = None;
+    fn wanted(&self, id: &RequestId, kind: AnswerKind) -> Option<oneshot::Sender<Answer>> {
+        let mut state = self.state.lock();
+        state.strays = 0;
+        if kind == AnswerKind::Result {
+            state.trouble = None;
         }
         // Some servers send a number back as text.
         let number = match id {
@@ -162,34 +163,34 @@ impl Wire {
         };
         [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
             // An error proves nothing: many servers send one as soon as they get the cancel.
-            if sense == Sense::Makes {
+            if kind == AnswerKind::Result {
                 self.in_progress.answered(id);
             }
-            inner.late.remove(id)
+            state.late.remove(id)
         })
     }
 
-    fn progressed(&self, params: &ProgressNotificationParam) -> Came {
+    fn progressed(&self, params: &ProgressNotificationParam) -> Incoming {
         let steps = {
-            let mut inner = self.inner.lock();
-            let steps = inner.steps.get(&params.progress_token).and_then(Weak::upgrade);
+            let mut state = self.state.lock();
+            let steps = state.steps.get(&params.progress_token).and_then(Weak::upgrade);
             match &steps {
-                Some(_) => inner.strays = 0,
+                Some(_) => state.strays = 0,
                 None => {
-                    inner.steps.remove(&params.progress_token);
-                    inner.strays += 1;
+                    state.steps.remove(&params.progress_token);
+                    state.strays += 1;
                 }
             }
-            if inner.strays > STRAYS {
-                inner.trouble = Some("it sent endless progress for calls that had ended".to_owned());
-                return Came::Flood;
+            if state.strays > STRAYS {
+                state.trouble = Some("it sent endless progress for calls that had ended".to_owned());
+                return Incoming::Flood;
             }
             steps
         };
         if let Some(steps) = steps {
             steps.0.step(params.progress, params.total, params.message.as_deref());
         }
-        Came::Taken
+        Incoming::Taken
     }
 }
 
@@ -204,24 +205,24 @@ fn reply(request: &ServerRequest, id: RequestId) -> ClientJsonRpcMessage {
     }
 }
 
-fn for_rmcp(message: ServerJsonRpcMessage) -> Came {
-    Came::ForRmcp(Box::new(message))
+fn for_rmcp(message: ServerJsonRpcMessage) -> Incoming {
+    Incoming::ForRmcp(Box::new(message))
 }
 
-fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Came {
+fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Incoming {
     // The call may just have stopped waiting; then the answer is too late.
     let _ = late.send(answer);
-    Came::Taken
+    Incoming::Taken
 }
 
 /// Whether an answer shows that whatever was wrong is over.
 #[derive(PartialEq, Eq)]
-enum Sense {
-    Makes,
-    MayNot,
+enum AnswerKind {
+    Result,
+    Error,
 }
 
-enum Came {
+enum Incoming {
     ForRmcp(Box<ServerJsonRpcMessage>),
     Taken,
     /// The server has asked for something; this is the reply.
@@ -252,7 +253,7 @@ impl LateAnswer {
 
 impl Drop for LateAnswer {
     fn drop(&mut self) {
-        self.wire.inner.lock().late.remove(&self.id);
+        self.wire.state.lock().late.remove(&self.id);
     }
 }
 
@@ -312,19 +313,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                 tokio::task::yield_now().await;
             }
             let Some(message) = self.transport.receive().await else { break };
-            match self.wire.came(message) {
-                Came::ForRmcp(message) => {
+            match self.wire.received(message) {
+                Incoming::ForRmcp(message) => {
                     self.in_a_row = 0;
                     return Some(*message);
                 }
-                Came::Taken => self.in_a_row += 1,
-                Came::Asked(reply) => {
+                Incoming::Taken => self.in_a_row += 1,
+                Incoming::Asked(reply) => {
                     self.in_a_row += 1;
                     if !self.reply(*reply) {
                         break;
                     }
                 }
-                Came::Flood => break,
+                Incoming::Flood => break,
             }
         }
         self.replies.abort_all();

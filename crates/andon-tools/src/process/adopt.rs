@@ -6,7 +6,7 @@
 //! 1. A child that is not known is the orphan of a dead shim. So each child of ours is spawned and noted under one lock, and the
 //!    children are listed under that lock: a child that is being spawned is never seen.
 //! 2. A child is identified by pid and start time, so that a process that gets its pid later is not mistaken for it.
-//! 3. Orphans are reaped one by one, by pid and under the lock. Known children are left to whoever started them.
+//! 3. Orphans are reaped one by one, by pid and under the lock. KnownChildren children are left to whoever started them.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,10 +20,10 @@ use tokio::process::Child;
 const MANY: usize = 256;
 
 /// `None` until this process has become the parent of orphans.
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: Mutex<Option<KnownChildren>> = Mutex::new(None);
 
 #[derive(Default)]
-struct Known {
+struct KnownChildren {
     children: HashSet<(i32, u64)>,
     /// How many children make the next tidying due.
     full: usize,
@@ -31,7 +31,7 @@ struct Known {
 
 /// All processes at one moment, and which of them are orphans that this process has adopted, including dead ones.
 #[derive(Default)]
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) all: Vec<Process>,
     pub(crate) orphans: HashSet<i32>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn begin() {
     // A program can have children from the start: those of the program that it replaced.
     let own = own();
     let children = proc::all().into_iter().filter(|one| one.parent == own).map(|one| (one.pid, one.start));
-    *known = Some(Known { children: children.collect(), full: MANY });
+    *known = Some(KnownChildren { children: children.collect(), full: MANY });
 }
 
 /// Whether this process is the parent of orphans.
@@ -71,8 +71,8 @@ pub(crate) fn spawn(command: &mut tokio::process::Command) -> io::Result<Child> 
 }
 
 /// Looks at all processes.
-pub(crate) fn look() -> Picture {
-    KNOWN.lock().as_ref().map(Known::look).unwrap_or_default()
+pub(crate) fn look() -> Snapshot {
+    KNOWN.lock().as_ref().map(KnownChildren::look).unwrap_or_default()
 }
 
 /// Reaps the orphans that are dead.
@@ -82,17 +82,17 @@ pub(crate) fn reap() {
     }
 }
 
-impl Known {
-    fn look(&self) -> Picture {
+impl KnownChildren {
+    fn look(&self) -> Snapshot {
         let (own, all) = (own(), proc::all());
         let is_orphan = |one: &&Process| one.parent == own && !self.children.contains(&(one.pid, one.start));
         let orphans = all.iter().filter(is_orphan).map(|one| one.pid).collect();
-        Picture { all, orphans }
+        Snapshot { all, orphans }
     }
 
     /// Reaps orphans that are dead, and forgets children that are gone.
     fn tidy(&mut self) {
-        let Picture { all, orphans } = self.look();
+        let Snapshot { all, orphans } = self.look();
         for orphan in all.iter().filter(|one| one.is_dead() && orphans.contains(&one.pid)) {
             // It is dead and a child of this process, and it is only reaped under the lock.
             let _ = Pid::from_raw(orphan.pid).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));

@@ -12,7 +12,7 @@ use super::PATIENCE;
 use super::bare::Bare;
 use super::environment::environment;
 use super::mark::mark;
-use super::pipes::{self, Wanted};
+use super::pipes::{self, PipeOptions};
 use super::tree::{Process, Running, Tree};
 
 /// The default of how much of each output is kept.
@@ -132,7 +132,7 @@ impl Command {
     ///
     /// Not cancel safe: if it is dropped early, the process may have been started. Then it is in the tree, and ends with it.
     pub async fn start(&self, tree: &Tree) -> Result<Running, StartError> {
-        let wanted = Wanted { stdin: self.stdin != Stdin::Null, merged: self.merged };
+        let wanted = PipeOptions { stdin: self.stdin != Stdin::Null, merged: self.merged };
         let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
         let mark = mark();
         let config = self.config(&mark);

@@ -11,7 +11,7 @@ use andon_shim::proc::{self, Process};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
-use super::adopt::{self, Picture};
+use super::adopt::{self, Snapshot};
 
 /// How long to wait for processes to die before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -106,9 +106,9 @@ impl Traces {
 
     /// All living processes with one of the traces, and their descendants.
     fn find(&self) -> Vec<Process> {
-        let Picture { all, orphans } = match self.orphans {
+        let Snapshot { all, orphans } = match self.orphans {
             true => adopt::look(),
-            false => Picture { all: proc::all(), ..Picture::default() },
+            false => Snapshot { all: proc::all(), ..Snapshot::default() },
         };
         let in_cgroup = self.cgroup.as_ref().map(|path| Cgroup::at(path).pids()).unwrap_or_default();
         // If another process has got the leader's id, the id means another group and session.

@@ -49,25 +49,25 @@ pub(crate) struct Shim {
     outbox: Mutex<Vec<u8>>,
     /// The beginning of a message whose end has not arrived yet.
     inbox: Mutex<Vec<u8>>,
-    news: watch::Sender<News>,
+    news: watch::Sender<ShimNews>,
     name: String,
     mark: String,
 }
 
 /// All that the shim has said.
 #[derive(Debug, Default)]
-struct News {
+struct ShimNews {
     started: Option<Traces>,
     refused: Option<Refusal>,
     exited: Option<Status>,
     /// Whether the shim killed the main process.
     killed: bool,
-    over: Option<Over>,
+    over: Option<TreeEnd>,
 }
 
 /// How a tree ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum TreeEnd {
     /// No process is left.
     Gone,
     /// These could not be ended.
@@ -121,10 +121,10 @@ impl Shim {
             }
         }
         self.until(|news| match news {
-            News { refused: Some(refusal), .. } => Some(Err(Some(refusal.clone()))),
-            News { started: Some(_), .. } => Some(Ok(())),
-            News { over: Some(_), .. } => Some(Err(None)),
-            News { .. } => None,
+            ShimNews { refused: Some(refusal), .. } => Some(Err(Some(refusal.clone()))),
+            ShimNews { started: Some(_), .. } => Some(Ok(())),
+            ShimNews { over: Some(_), .. } => Some(Err(None)),
+            ShimNews { .. } => None,
         })
         .await
     }
@@ -145,7 +145,7 @@ impl Shim {
     }
 
     /// Waits until the whole tree has ended, or cannot be ended.
-    pub(crate) async fn over(&self) -> Over {
+    pub(crate) async fn over(&self) -> TreeEnd {
         self.until(|news| news.over.clone()).await
     }
 
@@ -176,9 +176,9 @@ impl Shim {
             over = timeout(patience, self.over()).await.ok();
         }
         let remains = match over {
-            Some(Over::Gone) => Remains::default(),
-            Some(Over::GaveUp(survivors)) => self.gave_up(&survivors),
-            Some(Over::Lost) => self.lost().await,
+            Some(TreeEnd::Gone) => Remains::default(),
+            Some(TreeEnd::GaveUp(survivors)) => self.gave_up(&survivors),
+            Some(TreeEnd::Lost) => self.lost().await,
             None => self.silent().await,
         };
         // It has closed its socket and is about to exit, or was killed: reaping it takes only a moment.
@@ -255,7 +255,7 @@ impl Shim {
     }
 
     /// Waits until the news contain what is wanted.
-    async fn until<T>(&self, wanted: impl Fn(&News) -> Option<T>) -> T {
+    async fn until<T>(&self, wanted: impl Fn(&ShimNews) -> Option<T>) -> T {
         let mut seen = self.news.subscribe();
         loop {
             if let Some(found) = wanted(&seen.borrow_and_update()) {
@@ -315,22 +315,22 @@ impl Shim {
             Word::Grouped(cgroup) => news.started.get_or_insert_default().cgroup = Some(cgroup),
             Word::Refused(refusal) => {
                 news.refused = Some(refusal);
-                news.over = Some(Over::Gone);
+                news.over = Some(TreeEnd::Gone);
             }
             Word::Exited(status) => news.exited = Some(status),
             Word::Killed => {
                 news.exited = Some(Status::Signal(SIGKILL));
                 news.killed = true;
             }
-            Word::Gone => news.over = Some(Over::Gone),
-            Word::GaveUp(survivors) => news.over = Some(Over::GaveUp(survivors)),
+            Word::Gone => news.over = Some(TreeEnd::Gone),
+            Word::GaveUp(survivors) => news.over = Some(TreeEnd::GaveUp(survivors)),
         });
     }
 
     /// Notes that nothing more will come.
     fn close(&self) {
         self.news.send_modify(|news| {
-            news.over.get_or_insert(Over::Lost);
+            news.over.get_or_insert(TreeEnd::Lost);
         });
     }
 }

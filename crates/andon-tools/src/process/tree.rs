@@ -32,11 +32,11 @@ use super::shim::Shim;
 /// ```
 #[derive(Clone, Default)]
 pub struct Tree {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TreeState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct TreeState {
     processes: Vec<Arc<Process>>,
     /// Whether it has ended, so that nothing may be started.
     ended: bool,

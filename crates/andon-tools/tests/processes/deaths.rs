@@ -108,7 +108,10 @@ fn a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found() {
         let remains = tree.end().await;
         token.assert_none_lives(&known);
         assert_eq!(remains.leaked, Vec::<String>::new());
-        assert!(remains.notes[0].starts_with("the shim of `sh` was killed: its processes were stopped on a best-effort basis"));
+        assert!(
+            remains.notes[0]
+                .starts_with("the shim of `sh` was killed: its processes were stopped on a best-effort basis")
+        );
         assert_eq!(shims(), []);
     });
 }
@@ -230,11 +233,9 @@ fn without_a_shim_it_is_best_effort_and_said_to_be() {
     let host = roles::host("bare group", token).output().unwrap();
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     assert!(said.contains("leaked: []"), "{said}");
-    assert!(
-        said.contains(
-            "`sh` ran without a shim and was stopped on a best-effort basis, by its process group and its environment"
-        )
-    );
+    assert!(said.contains(
+        "`sh` ran without a shim and was stopped on a best-effort basis, by its process group and its environment"
+    ));
     assert!(said.contains("call andon_runtime::init() first in main"));
     token.assert_none_lives(&[]);
 }
