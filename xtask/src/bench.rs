@@ -16,7 +16,7 @@ pub(crate) fn bench(name: &str, words: &[&str]) -> Result<()> {
         "journal" => ("andon-store", &["journal"]),
         "instructions" => ("andon-store", &["instructions"]),
         "server" => ("andon-server", &["server"]),
-        "adk" => ("andon-server", &["adk"]),
+        "adk" => ("andon-adk", &["adk"]),
         "growth" => ("andon-cli", &["growth"]),
         "load" => ("andon-cli", &["load"]),
         "page" => return page::bench(words),

@@ -1,4 +1,4 @@
-//! The agent of the terminal: a model, and the tools that it may use.
+//! The agent that the command line describes: a model and its tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,17 @@ use crate::args::{BuiltIn, Options};
 use crate::show::{Style, plain};
 use crate::tools;
 
-/// The agent's name, which is the app of its sessions, and the model that it has unless another is named. A session may go
-/// on with another model.
+/// The agent's name, which is the app of its sessions, and its default model. A session may continue with another model.
 pub(crate) const PRACTICE: &str = "practice";
 
 /// Builds the agent.
 pub(crate) async fn build_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
     let folder = match &options.folder {
         Some(folder) => folder.clone(),
-        None => std::env::current_dir().context("the current folder is gone: name another with --folder")?,
+        None => std::env::current_dir().context("the current folder does not exist: name one with --folder")?,
     };
     if !folder.is_dir() {
-        bail!("{} is no folder: name one with --folder", folder.display());
+        bail!("{} is not a folder: name one with --folder", folder.display());
     }
     let mut named = options.tools.clone();
     named.sort();
@@ -43,7 +42,7 @@ pub(crate) async fn build_agent(options: &Options, runtime: &Runtime) -> anyhow:
     Ok(agent.build()?)
 }
 
-/// A model that needs nothing, and tools that harm nothing.
+/// Adds the practice model and harmless tools.
 fn practise(agent: AgentBuilder, options: &Options) -> AgentBuilder {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let model = if options.instant { Practice::instant() } else { Practice::new() };
@@ -74,7 +73,7 @@ async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
         let (program, args) = words.split_first().context("--mcp needs a command or an address")?;
         McpServer::stdio(program, args).cwd(folder)
     };
-    // Its words name the server without what may be secret in its address.
+    // The error names the server without any secret in its address.
     let toolset = named.connect().await?;
     for (tool, why) in toolset.unusable() {
         let line = plain(&format!("the tool `{tool}` of the MCP server `{}` is left out: {why}", toolset.server()));

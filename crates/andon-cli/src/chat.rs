@@ -9,55 +9,55 @@ use tokio::time::timeout;
 use crate::Exit;
 use crate::agent::PRACTICE;
 use crate::args::ChatArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::conversation::Conversation;
 use crate::db::quoted;
-use crate::follow::{Approver, Left, Subject, follow};
-use crate::input::{Input, PROMPT, Typed};
-use crate::interrupt::{Aimed, Interrupt, Interrupts};
+use crate::follow::{Approver, LeftRunning, Subject, follow};
+use crate::input::{Input, PROMPT, TerminalInput};
+use crate::interrupt::{Interrupt, Interrupts, SignalGuard};
 use crate::records;
 use crate::run_once::LAST_WORD;
 use crate::show::{
     Screen, Streams, Style, flowing, history, own_flowing, plain, plain_line, recap, receipt, recovered, with_command,
 };
-use crate::start::{Start, Wanted, start};
+use crate::start::{Start, TalkRequest, start};
 use crate::terminal::Hushed;
 
-/// What the practice model does with some words.
+/// The words that the practice model understands.
 const PRACTICE_HELP: &str = "\
 Say anything. Some words do more:
-  tell me a long story      an answer of more than a minute
-  think about it            a thought first, then the answer
+  tell me a long story      an answer that takes more than a minute
+  think about it            thinking first, then the answer
   wait                      half a minute of silence, then the answer
-  count slowly to 20        a tool that takes a second a number, and stops when told
-  count stubbornly to 20    the same, stopped only when its 2 s of grace are over
+  count slowly to 20        a tool that takes a second per number, and stops when told
+  count stubbornly to 20    the same tool, which stops only when its grace of 2 s is over
   roll 3 dice, what time    tools that answer at once
-  both                      a slow tool and a quick one together
-  write a note: buy milk    a tool that needs your yes
-  dice {\"sides\": 8}         any tool, spelt out; with --tool shell also: shell: ls -l
+  both                      a slow tool and a quick one at the same time
+  write a note: buy milk    a tool that needs your approval
+  dice {\"sides\": 8}         any tool with its arguments; with --tool shell also: shell: ls -l
 ";
 
 const HELP: &str = "\
-Ctrl-C stops the answer, again stops it now, a third time leaves at once.
-  /receipt                  all about the last run
-  /history                  what was said in this session
-  /session, /sessions       where it is kept, and what else is there
-  /help, /quit              this text; leave, as Ctrl-D does";
+Ctrl-C stops the answer, a second one stops it now, a third one exits at once.
+  /receipt                  the receipt of the last run
+  /history                  the conversation so far
+  /session, /sessions       where this session is stored; the latest sessions
+  /help, /quit              this text; quit, like Ctrl-D";
 
 /// How many sessions `/sessions` lists.
 const LISTED: usize = 10;
 
 /// Talks until the person leaves.
 pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
-    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
     let needs_a_server = served.needs_a_server();
-    let wanted = Wanted { program: "andon chat", options, talk, served, place, run_id: None, needs_a_server };
-    let Start { conversation, model, place, is_new, recovered } = start(&wanted).await?;
+    let wanted = TalkRequest { program: "andon chat", options, talk, served, target, run_id: None, needs_a_server };
+    let Start { conversation, model, target, is_new, recovered } = start(&wanted).await?;
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
     let screen = Screen::new(Streams::Together);
     let mut chat =
-        Chat { conversation, model, place, interrupts, input, screen, last: None, is_left: false, has_talked: false };
+        Chat { conversation, model, target, interrupts, input, screen, last: None, is_left: false, has_talked: false };
     chat.greet(is_new, &recovered).await?;
     chat.go_on().await?;
     while let Some(line) = chat.next_line().await? {
@@ -83,49 +83,49 @@ struct Chat {
     conversation: Conversation,
     /// The name of its model.
     model: String,
-    place: Place,
+    target: Target,
     interrupts: Interrupts,
     input: Input,
     screen: Screen,
-    /// The last run, if it was talked with here, and how it ended.
+    /// How the last run ended, and the run itself if it was followed here.
     last: Option<(Option<Subject>, Arc<Outcome>)>,
-    /// Whether the person has left in the middle of a run, which goes on.
+    /// Whether the person left during a run, which goes on.
     is_left: bool,
-    /// Whether a run has ended here, so that there is something to come back to.
+    /// Whether there is a conversation to come back to.
     has_talked: bool,
 }
 
 impl Chat {
     async fn greet(&mut self, is_new: bool, found: &[Recovered]) -> anyhow::Result<()> {
         let (bold, dim) = (Style::BOLD, Style::DIM);
-        let stop = "Stop it with Ctrl-C, leave with Ctrl-D. /help tells more.";
+        let stop = "Ctrl-C stops it, Ctrl-D quits, /help shows more.";
         self.screen.note(&own_flowing(&match is_new {
             _ if self.model != PRACTICE => {
                 format!("{bold}Andon{bold:#}: {}, which you can stop at any moment. {stop}", plain_line(&self.model))
             }
-            false => format!("{bold}Andon{bold:#}: a practice agent. Ctrl-C stops it, Ctrl-D leaves, /help tells more."),
+            false => format!("{bold}Andon{bold:#}: a practice agent. {stop}"),
             true => format!(
                 "{bold}Andon{bold:#}: a practice agent that you can stop at any moment. It needs no key and no network.\n\
                  Try: tell me a long story {dim}|{dim:#} count slowly to 20 {dim}|{dim:#} think about it {dim}|{dim:#} both\n\
                  {stop}"
             ),
         }))?;
-        for line in recovered(found, self.conversation.key(), &self.place) {
+        for line in recovered(found, self.conversation.key(), &self.target) {
             self.screen.note(&flowing(&line))?;
         }
-        if let Place::There(client) = &self.place {
+        if let Target::Server(client) = &self.target {
             let words =
-                format!("It runs at {}, and goes on there if you leave in the middle with Ctrl-D.", client.shown());
+                format!("It runs on the server at {}. If you quit during an answer, it goes on there.", client.shown());
             self.screen.note(&flowing(&words))?;
         }
         let name = &self.conversation.key().session;
-        self.screen.note(&match (self.place.is_kept(), is_new) {
-            (false, _) => own_flowing("This conversation is in memory, and gone when you leave.\n"),
+        self.screen.note(&match (self.target.is_kept(), is_new) {
+            (false, _) => own_flowing("This conversation is in memory only, and gone when you quit.\n"),
             (true, true) => {
-                let sentence = format!("Session {bold}{name}{bold:#}. To go on later:");
+                let sentence = format!("Session {bold}{name}{bold:#}. To continue later:");
                 format!("{}\n", with_command(&sentence, &self.how_to_continue()))
             }
-            (true, false) => own_flowing(&format!("Session {bold}{name}{bold:#}, where you left it:\n")),
+            (true, false) => own_flowing(&format!("Session {bold}{name}{bold:#}, where you left off:\n")),
         })?;
         if !is_new {
             let said = recap(&self.conversation.history().await?);
@@ -143,17 +143,17 @@ impl Chat {
             false => format!(" --{flag} {}", quoted(name)),
         };
         let (app, user) = (of("app", &key.app, PRACTICE), of("user", &key.user, LOCAL));
-        self.place.command(&format!("chat --session {}{app}{user}", quoted(key.session.as_str())))
+        self.target.command(&format!("chat --session {}{app}{user}", quoted(key.session.as_str())))
     }
 
-    /// Follows what is in progress in this session, such as what a dead program left waiting: its question is asked again.
+    /// Follows the runs in progress in this session, such as one that a dead program left waiting: its question is asked again.
     async fn go_on(&mut self) -> anyhow::Result<()> {
         while let Some(earlier) = self.conversation.current().await? {
             if !earlier.prompt.is_empty() {
                 let bold = Style::BOLD;
                 self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", plain(&earlier.prompt)))?;
             }
-            // Whose reader went with an earlier program has one again.
+            // A run whose reader died with an earlier program has a reader again.
             let _reader = earlier.run.watch();
             let aimed = self.interrupts.aim_at(earlier.run.target());
             self.follow(earlier.run, aimed).await?;
@@ -164,25 +164,25 @@ impl Chat {
         Ok(())
     }
 
-    /// Leaves, and says how to come back.
+    /// Ends the chat, and says how to continue it later.
     async fn leave(&mut self) -> anyhow::Result<Exit> {
         self.conversation.leave().await?;
-        if let Some((Some(Subject::Here(run)), _)) = &self.last {
-            // What is still being learnt would end with the program. A signal ends the wait.
+        if let Some((Some(Subject::Local(run)), _)) = &self.last {
+            // Late corrections to the receipt would be lost with the program. A signal ends the wait.
             tokio::select! {
                 biased;
                 _ = self.interrupts.while_idle() => {}
                 _ = timeout(LAST_WORD, run.last_word()) => {}
             }
         }
-        if self.has_talked && self.place.is_kept() {
+        if self.has_talked && self.target.is_kept() {
             let dim = Style::DIM;
-            self.screen.note(&format!("{dim}Go on later: {}{dim:#}", self.how_to_continue()))?;
+            self.screen.note(&format!("{dim}To continue later: {}{dim:#}", self.how_to_continue()))?;
         }
         Ok(Exit::Completed)
     }
 
-    /// The next line that a person types; nothing when they leave.
+    /// The next line that the person types; `None` when they quit.
     async fn next_line(&mut self) -> anyhow::Result<Option<String>> {
         if self.is_left {
             return Ok(None);
@@ -192,24 +192,24 @@ impl Chat {
             let typed = tokio::select! {
                 biased;
                 interrupt = self.interrupts.while_idle() => match interrupt {
-                    Interrupt::CtrlC => Typed::Interrupted,
-                    Interrupt::Terminate => Typed::End,
+                    Interrupt::CtrlC => TerminalInput::Interrupted,
+                    Interrupt::Terminate => TerminalInput::End,
                 },
                 typed = self.input.prompt() => typed,
             };
             match typed {
-                Typed::Line(line) => {
+                TerminalInput::Line(line) => {
                     if !self.input.is_terminal() && !line.trim().is_empty() {
-                        // Nobody saw it being typed, so it is shown where it was said.
+                        // Nobody saw it being typed, so show it.
                         self.screen.note(&format!("{PROMPT}{}", plain(&line)))?;
                     }
                     return Ok(Some(line));
                 }
-                Typed::Interrupted if !was_hinted => {
+                TerminalInput::Interrupted if !was_hinted => {
                     was_hinted = true;
-                    self.screen.note("Nothing is running. Press Ctrl-C again, or Ctrl-D, to leave.")?;
+                    self.screen.note("Nothing is running. Press Ctrl-C again, or Ctrl-D, to quit.")?;
                 }
-                Typed::Interrupted | Typed::End => return Ok(None),
+                TerminalInput::Interrupted | TerminalInput::End => return Ok(None),
             }
         }
     }
@@ -219,30 +219,30 @@ impl Chat {
         let aim = |run: &Subject| self.interrupts.aim_at(run.target());
         match self.conversation.start(prompt, None, aim).await {
             Ok((run, aimed)) => self.follow(run, aimed).await,
-            // A server that takes nothing now may do so later: the conversation is not over.
-            Err(error) if matches!(self.conversation, Conversation::There(_)) => self.complain(&error),
+            // A server that refuses now may accept later: the conversation is not over.
+            Err(error) if matches!(self.conversation, Conversation::Remote(_)) => self.complain(&error),
             Err(error) => Err(error),
         }
     }
 
-    async fn follow(&mut self, run: Subject, aimed: Aimed) -> anyhow::Result<()> {
+    async fn follow(&mut self, run: Subject, aimed: SignalGuard) -> anyhow::Result<()> {
         let followed = {
             let _hushed = Hushed::new();
             follow(&run, &mut self.screen, &mut Approver::Person(&mut self.input)).await
         };
         drop(aimed);
         let (outcome, shown) = match (followed, &run) {
-            (Err(error), Subject::There(_)) if error.is::<Left>() => {
+            (Err(error), Subject::Remote(_)) if error.is::<LeftRunning>() => {
                 (self.is_left, self.has_talked) = (true, true);
-                return Ok(self.screen.note(&format!("\nLeft. Run {} goes on.", run.id()))?);
+                return Ok(self.screen.note(&format!("\nRun {} goes on.", run.id()))?);
             }
-            (Err(error), Subject::There(_)) => return self.complain(&error),
+            (Err(error), Subject::Remote(_)) => return self.complain(&error),
             (followed, _) => followed?,
         };
         shown?;
         let told = match (outcome.stop_reason(), &run) {
-            // Who has stopped it is told all, and what it cost if the server says so.
-            ("cancelled", Subject::There(_)) => run.receipt().await.ok().flatten(),
+            // Whoever stopped it sees the whole receipt, with the cost if the server knows it.
+            ("cancelled", Subject::Remote(_)) => run.receipt().await.ok().flatten(),
             _ => None,
         };
         self.screen.account(&outcome, told.as_ref().and_then(|told| told.cost.as_ref()))?;
@@ -267,11 +267,11 @@ impl Chat {
         }
         Ok(match &self.last {
             Some((run, outcome)) => {
-                // More may have been learnt since.
-                let newer = match (run, &self.place) {
+                // More may have been learned since.
+                let newer = match (run, &self.target) {
                     (Some(run), _) => run.receipt().await?,
-                    (None, Place::There(client)) => Some(client.told_receipt(&outcome.receipt.run).await?),
-                    (None, Place::Here(_)) => None,
+                    (None, Target::Server(client)) => Some(client.server_receipt(&outcome.receipt.run).await?),
+                    (None, Target::Database(_)) => None,
                 };
                 let told = newer.unwrap_or_else(|| outcome.receipt.clone().into());
                 let (receipt, cost) = (told.receipt, told.cost);
@@ -289,18 +289,18 @@ impl Chat {
 
     fn show_session(&mut self) -> std::io::Result<()> {
         let name = &self.conversation.key().session;
-        if !self.place.is_kept() {
-            return self.screen.note(&format!("Session {name}, in memory: it is gone when you leave."));
+        if !self.target.is_kept() {
+            return self.screen.note(&format!("Session {name}, in memory only: it is gone when you quit."));
         }
-        let (place, later) = (self.place.shown(), self.how_to_continue());
-        let kept = if matches!(self.place, Place::There(_)) { "at" } else { "in" };
-        self.screen.note(&format!("Session {name}, kept {kept} {place}\nGo on later: {later}"))
+        let (target, later) = (self.target.shown(), self.how_to_continue());
+        let kept = if matches!(self.target, Target::Server(_)) { "on" } else { "in" };
+        self.screen.note(&format!("Session {name}, stored {kept} {target}\nTo continue later: {later}"))
     }
 
     async fn show_sessions(&mut self) -> anyhow::Result<()> {
         let sessions = self.conversation.sessions(LISTED).await?;
         let shown = match sessions.as_slice() {
-            [] => "Nothing was said yet.".to_owned(),
+            [] => "There are no sessions yet.".to_owned(),
             sessions => records::sessions_table(sessions),
         };
         Ok(self.screen.note(shown.trim_end())?)

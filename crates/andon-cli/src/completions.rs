@@ -1,4 +1,4 @@
-//! `andon completions`: what a shell needs to know of the command line.
+//! `andon completions`: a shell's completion script.
 
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
@@ -7,7 +7,7 @@ use crate::Exit;
 use crate::args::Args;
 use crate::show::out::write_own;
 
-/// Writes a shell's completions to standard output.
+/// Prints the completion script to standard output.
 pub(crate) fn print(shell: Shell) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     generate(shell, &mut Args::command(), "andon", &mut script);

@@ -1,4 +1,4 @@
-//! A session to talk in: of this program, or at a server.
+//! A session to talk in: in this process, or on a server.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use andon_runtime::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFil
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-use crate::client::{Client, ClientError, Order, OrderLimits, RemoteRun};
+use crate::client::{Client, ClientError, RemoteRun, RunRequest, RunRequestLimits};
 use crate::follow::Subject;
 use crate::records;
 use crate::start::stop_the_rest;
 
 /// A session to talk in.
 pub(crate) enum Conversation {
-    /// Of this program.
-    Here(Agent),
-    /// At a server.
-    There(Box<Remote>),
+    /// In this process.
+    Local(Agent),
+    /// On a server.
+    Remote(Box<RemoteSession>),
 }
 
-/// A session at a server, and how its runs are ordered.
-pub(crate) struct Remote {
+/// A session on a server, and the options of its runs.
+pub(crate) struct RemoteSession {
     pub(crate) client: Client,
     pub(crate) key: SessionKey,
-    pub(crate) manner: Manner,
+    pub(crate) options: RunOptions,
 }
 
-/// What is said of each run beside its prompt.
+/// What each request says besides the prompt.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Manner {
+pub(crate) struct RunOptions {
     pub(crate) when_busy: Option<&'static str>,
     pub(crate) on_disconnect: Option<serde_json::Value>,
-    pub(crate) limits: OrderLimits,
+    pub(crate) limits: RunRequestLimits,
 }
 
-/// A run that was there before.
-pub(crate) struct Earlier {
+/// A run that was in progress before.
+pub(crate) struct EarlierRun {
     pub(crate) run: Subject,
     pub(crate) state: State,
-    /// What was asked.
+    /// Its prompt.
     pub(crate) prompt: String,
 }
 
@@ -47,41 +47,41 @@ impl Conversation {
     /// The session.
     pub(crate) fn key(&self) -> &SessionKey {
         match self {
-            Self::Here(agent) => agent.session_key(),
-            Self::There(remote) => &remote.key,
+            Self::Local(agent) => agent.session_key(),
+            Self::Remote(remote) => &remote.key,
         }
     }
 
     pub(crate) async fn history(&self) -> anyhow::Result<Vec<Arc<Message>>> {
         match self {
-            Self::Here(agent) => Ok(agent.history().await?),
-            // One in which nothing was said yet is none.
-            Self::There(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
+            Self::Local(agent) => Ok(agent.history().await?),
+            // A session without messages does not exist on a server yet.
+            Self::Remote(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
         }
     }
 
     /// The run in progress, if there is one.
-    pub(crate) async fn current(&self) -> anyhow::Result<Option<Earlier>> {
+    pub(crate) async fn current(&self) -> anyhow::Result<Option<EarlierRun>> {
         match self {
-            Self::Here(agent) => Ok(agent.current().map(|run| {
+            Self::Local(agent) => Ok(agent.current().map(|run| {
                 let prompt = run.records().first().and_then(|record| match &record.event {
                     Event::RunAccepted { accepted } => Some(accepted.input.text()),
                     _ => None,
                 });
-                Earlier { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Here(run) }
+                EarlierRun { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Local(run) }
             })),
-            Self::There(remote) => {
-                let Remote { client, key, .. } = &**remote;
+            Self::Remote(remote) => {
+                let RemoteSession { client, key, .. } = &**remote;
                 let open = client.open_runs(key).await?.into_iter().next();
                 Ok(open.map(|info| {
-                    let run = Subject::There(RemoteRun::new(client, info.run));
-                    Earlier { run, state: info.state, prompt: info.title }
+                    let run = Subject::Remote(RemoteRun::new(client, info.run));
+                    EarlierRun { run, state: info.state, prompt: info.title }
                 }))
             }
         }
     }
 
-    /// Starts a run. `aim` sees it before the server does: a signal that comes first stops it as it arrives.
+    /// Starts a run. `aim` sees it before the server does, so that an early signal stops it as it arrives.
     pub(crate) async fn start<T>(
         &self,
         prompt: &str,
@@ -89,30 +89,30 @@ impl Conversation {
         aim: impl FnOnce(&Subject) -> T,
     ) -> anyhow::Result<(Subject, T)> {
         match self {
-            Self::Here(agent) => {
+            Self::Local(agent) => {
                 let prompt = agent.prompt(prompt);
                 let prompt = match run_id {
                     Some(id) => prompt.run_id(id),
                     None => prompt,
                 };
-                let run = Subject::Here(prompt.start()?);
+                let run = Subject::Local(prompt.start()?);
                 let aimed = aim(&run);
                 Ok((run, aimed))
             }
-            Self::There(remote) => {
+            Self::Remote(remote) => {
                 let run_id = match run_id {
                     Some(id) => id,
                     None => RunId::new(Uuid::now_v7().to_string())?,
                 };
                 let run = RemoteRun::new(&remote.client, run_id.clone());
-                let aimed = aim(&Subject::There(run.clone()));
+                let aimed = aim(&Subject::Remote(run.clone()));
                 run.create(&remote.order(prompt, run_id)).await.map_err(|error| remote.explain(error))?;
-                Ok((Subject::There(run), aimed))
+                Ok((Subject::Remote(run), aimed))
             }
         }
     }
 
-    /// Sessions of the same agent and user, the last used first.
+    /// Sessions of the same agent and user, most recently used first.
     pub(crate) async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
         let key = self.key();
         let which = SessionFilter {
@@ -122,40 +122,40 @@ impl Conversation {
             limit: Some(limit),
         };
         match self {
-            Self::Here(agent) => Ok(agent.runtime().list_sessions(which).await?),
-            Self::There(remote) => Ok(remote.client.list_sessions(which).await?),
+            Self::Local(agent) => Ok(agent.runtime().list_sessions(which).await?),
+            Self::Remote(remote) => Ok(remote.client.list_sessions(which).await?),
         }
     }
 
-    /// How the last run of this session ended, by an earlier program.
+    /// How the last run of this session ended, in an earlier process.
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
         let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.key()) };
         match self {
-            Self::Here(agent) => {
+            Self::Local(agent) => {
                 let runtime = agent.runtime();
                 let Some(last) = runtime.list_runs(which).await?.pop() else { return Ok(None) };
                 Ok(runtime.find(&last.run).await?.and_then(|run| run.try_outcome()))
             }
-            Self::There(remote) => {
+            Self::Remote(remote) => {
                 let Some(last) = remote.client.list_runs(which).await?.pop() else { return Ok(None) };
                 Ok(Some(RemoteRun::new(&remote.client, last.run).whole_outcome().await?))
             }
         }
     }
 
-    /// Stops what would end with this program. What is at a server does not.
+    /// Stops the runs that would die with this process. Runs on a server go on.
     pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         match self {
-            Self::Here(agent) => stop_the_rest(agent.runtime()).await,
-            Self::There(_) => Ok(()),
+            Self::Local(agent) => stop_the_rest(agent.runtime()).await,
+            Self::Remote(_) => Ok(()),
         }
     }
 }
 
-impl Remote {
-    fn order(&self, prompt: &str, run_id: RunId) -> Order {
-        let Manner { when_busy, on_disconnect, limits } = self.manner.clone();
-        Order {
+impl RemoteSession {
+    fn order(&self, prompt: &str, run_id: RunId) -> RunRequest {
+        let RunOptions { when_busy, on_disconnect, limits } = self.options.clone();
+        RunRequest {
             app: self.key.app.to_string(),
             user: self.key.user.to_string(),
             session: self.key.session.to_string(),
@@ -167,13 +167,13 @@ impl Remote {
         }
     }
 
-    /// What is wrong, in the words of the command line.
+    /// The error, in terms of the command line.
     fn explain(&self, error: ClientError) -> anyhow::Error {
         match error.problem() {
             Some(problem) if problem.is("session-busy") => {
                 let session = &self.key.session;
                 anyhow!(
-                    "a run is in progress in session {session}: wait for its end, cancel it (`{}`), or say --when-busy queue or \
+                    "a run is in progress in session {session}: wait for it to end, cancel it (`{}`), or use --when-busy queue or \
                      --when-busy supersede",
                     self.client.command(&format!("cancel --session {}", crate::db::quoted(session.as_str())))
                 )
@@ -182,7 +182,7 @@ impl Remote {
         }
     }
 
-    /// A session at a server: the one that is named, the last used, or a new one.
+    /// A session on a server: the named one, the last used, or a new one.
     pub(crate) async fn choose_session(
         client: &Client,
         app: &str,
@@ -194,7 +194,7 @@ impl Remote {
             return Ok(SessionKey::new(app, user, session.key()?.session.as_str())?);
         }
         if let Some(id) = run_id.filter(|_| !talk.continue_last) {
-            // The same run asked for again is in the same session: it is then the same run, and no other.
+            // A repeated request must name the same session to get the same run.
             let own = SessionKey::new(app, user, format!("run-{id}"));
             return Ok(own.or_else(|_| SessionKey::new(app, user, id.as_str()))?);
         }
@@ -215,7 +215,7 @@ impl Remote {
         let last = client.list_sessions(which).await?.pop();
         last.map(|last| last.key).with_context(|| {
             format!(
-                "there is no session to continue at {}: begin one with `{}`",
+                "there is no session to continue on the server at {}: start one with `{}`",
                 client.shown(),
                 client.command("chat")
             )

@@ -1,4 +1,4 @@
-//! The database: which file it is, and how a program opens it.
+//! The database: which file it is, and how to open it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::args::DbArgs;
 /// Where runs are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Db {
-    /// The file; nothing if it is memory.
+    /// The file; `None` for memory.
     file: Option<PathBuf>,
-    /// What a command needs on its line to find the same file again.
+    /// The flag that other commands need to find the same file.
     flag: String,
 }
 
-/// What a file is opened for.
+/// Why a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
-    /// To run prompts: without a file it works too.
+pub(crate) enum OpenFor {
+    /// To run prompts. That also works in memory.
     Running,
     /// To change what is on record.
     Changing,
 }
 
 impl Db {
-    /// The database that is meant by the command line, its variable or neither.
+    /// The database named by the command line or its variable, or the default.
     pub(crate) fn named(args: &DbArgs) -> anyhow::Result<Self> {
         let Some(name) = args.db.as_ref().filter(|name| !name.is_empty()) else {
-            let file = default_path().context("no data folder is known for you: name a file with --db PATH")?;
+            let file = default_path().context("you have no data folder: name a file with --db PATH")?;
             return Ok(Self { file: Some(file), flag: String::new() });
         };
         let is_variable = std::env::var_os("ANDON_DB").as_ref() == Some(name);
@@ -39,12 +39,12 @@ impl Db {
         Ok(Self { file: (name != "memory").then(|| PathBuf::from(name)), flag })
     }
 
-    /// Opens it to write, as this program; makes a file if there is none.
-    pub(crate) fn open(&self, program: &str, why: For) -> anyhow::Result<Runtime> {
+    /// Opens it for writing, in the name of this program; creates the file if there is none.
+    pub(crate) fn open(&self, program: &str, why: OpenFor) -> anyhow::Result<Runtime> {
         let Some(file) = &self.file else {
             return match why {
-                For::Running => Ok(Runtime::builder().build()),
-                For::Changing => Err(anyhow!("`--db memory` keeps nothing: name a file with --db PATH")),
+                OpenFor::Running => Ok(Runtime::builder().build()),
+                OpenFor::Changing => Err(anyhow!("`--db memory` keeps nothing: name a file with --db PATH")),
             };
         };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
@@ -52,21 +52,21 @@ impl Db {
         Ok(Runtime::builder().journal(Arc::new(journal)).build())
     }
 
-    /// As [`open`](Self::open), for a server: where it can be reached is said beside the file.
+    /// Like [`open`](Self::open), for a server, which writes its address beside the file.
     pub(crate) fn open_to_serve(&self, program: &str, runtime: RuntimeBuilder) -> anyhow::Result<(Runtime, Address)> {
         let Some(file) = &self.file else { return Ok((runtime.build(), Address(None))) };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
-        let journal = Arc::new(journal.map_err(|error| with_advice(error, For::Running))?);
+        let journal = Arc::new(journal.map_err(|error| with_advice(error, OpenFor::Running))?);
         Ok((runtime.journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
     }
 
-    /// Opens it to look, also while another process writes it; nothing if nothing was recorded yet.
+    /// Opens it for reading, even while another process writes it; `None` if nothing was recorded yet.
     pub(crate) fn open_to_read(&self) -> anyhow::Result<Option<Runtime>> {
         let journal = self.journal_to_read()?;
         Ok(journal.map(|journal| Runtime::builder().journal(Arc::new(journal)).build()))
     }
 
-    /// As [`open_to_read`](Self::open_to_read), for what belongs to no run.
+    /// Like [`open_to_read`](Self::open_to_read), for data that belongs to no run.
     pub(crate) fn journal_to_read(&self) -> anyhow::Result<Option<SqliteJournal>> {
         let Some(file) = &self.file else { return Ok(None) };
         match SqliteJournal::open_to_read(file) {
@@ -76,46 +76,44 @@ impl Db {
         }
     }
 
-    /// Whether a process has it open to write.
+    /// Whether a process has it open for writing.
     pub(crate) fn is_held(&self) -> bool {
         self.owner().is_some()
     }
 
-    /// The process that has it open to write.
+    /// The process that has it open for writing.
     pub(crate) fn owner(&self) -> Option<Owner> {
         self.file.as_ref().and_then(SqliteJournal::owner)
     }
 
-    /// What a command needs on its line to find the same file again.
+    /// The flag that other commands need to find the same file.
     pub(crate) fn flag(&self) -> &str {
         &self.flag
     }
 
-    /// Whether what is said outlives the program.
+    /// Whether conversations outlive the program.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some()
     }
 
-    /// The place, for people.
+    /// A description for people.
     pub(crate) fn shown(&self) -> String {
         self.file.as_ref().map_or_else(|| "memory".to_owned(), |file| file.display().to_string())
     }
 
-    /// A command of this very program that finds the server of this database, to be pasted in any terminal and any folder.
+    /// A command that reaches the server of this database, to paste into any terminal in any folder.
     pub(crate) fn client_command(&self, words: &str, server: &str) -> String {
-        // What is in memory has no file beside which the server could be found.
+        // Memory has no file beside which a client could find the server.
         let place = self.place().unwrap_or_else(|| format!(" --server {}", quoted(server)));
         format!("{} {words}{place}", program())
     }
 
-    /// The command that serves this database, to be typed in another terminal; nothing if it is memory, which is its program's
-    /// alone.
+    /// The command that serves this database, to type in another terminal; `None` for memory, which no other process can see.
     pub(crate) fn serve_command(&self) -> Option<String> {
         Some(format!("{} serve{}", program(), self.place()?))
     }
 
-    /// What a command needs on its line to find the same file from any folder, whatever is in the variables; nothing if it is
-    /// memory.
+    /// The flag that finds the same file from any folder, whatever the variables say; `None` for memory.
     fn place(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         if default_path().as_ref() == Some(file) {
@@ -125,39 +123,41 @@ impl Db {
         Some(format!(" --db {}", quoted(&file.to_string_lossy())))
     }
 
-    /// What is said where a server is needed and none is.
+    /// The error of a command that needs a server.
     pub(crate) fn no_server(&self) -> String {
         match self.serve_command() {
             Some(serve) => {
-                format!("no server has {}: start one with `{serve}`, or name one with --server", self.shown())
+                format!("no server is using {}: start one with `{serve}`, or name one with --server", self.shown())
             }
-            None => "what is in memory is one program's alone: name a server with --server, or its file with --db"
-                .to_owned(),
+            None => {
+                "other programs cannot see what is in memory: name a server with --server, or its database with --db"
+                    .to_owned()
+            }
         }
     }
 
-    /// A command that works on this same database, for people to type.
+    /// A command for people to type that works on the same database.
     pub(crate) fn command(&self, words: &str) -> String {
         format!("{} {words}{}", program(), self.flag)
     }
 }
 
-/// The place beside the database where clients look for its server.
+/// The file beside the database where clients look for its server.
 pub(crate) struct Address(Option<Arc<SqliteJournal>>);
 
 impl Address {
-    /// Says where the server is, and what opens it to whoever may read the database.
+    /// Writes the server's address, and the key for whoever may read the database.
     pub(crate) fn say(&self, address: String, key: Option<&str>) -> anyhow::Result<()> {
         if let (Some(journal), Some(key)) = (&self.0, key) {
             let said = journal.set_key(Some(OwnerKey::new(key)));
-            said.context("the server's key cannot be written beside the database")?;
+            said.context("cannot write the server's key beside the database")?;
         }
-        self.set(Some(address)).context("the server's address cannot be written beside the database")
+        self.set(Some(address)).context("cannot write the server's address beside the database")
     }
 
-    /// Takes that back: the server is gone.
+    /// Removes the address when the server shuts down.
     pub(crate) fn withdraw(&self) {
-        // Who cannot write it leaves it: the lock that is let go says the same.
+        // If this fails, the released lock says the same.
         let _ = self.set(None);
     }
 
@@ -166,30 +166,30 @@ impl Address {
     }
 }
 
-/// The store says what is wrong; which option helps is ours to say.
-fn with_advice(error: OpenError, why: For) -> anyhow::Error {
+/// The store says what is wrong; this adds the flag that helps.
+fn with_advice(error: OpenError, why: OpenFor) -> anyhow::Error {
     match (&error, why) {
-        (OpenError::InUse { .. } | OpenError::Locked { .. }, For::Running) => {
-            anyhow!("{error}, with --db PATH; or use --db memory, which records nothing")
+        (OpenError::InUse { .. } | OpenError::Locked { .. }, OpenFor::Running) => {
+            anyhow!("{error}, with --db PATH; or use --db memory, which keeps nothing")
         }
         (OpenError::Missing { .. } | OpenError::Newer { .. } | OpenError::Other { .. }, _) => error.into(),
         _ => anyhow!("{error}, with --db PATH"),
     }
 }
 
-/// This program, as it can be called again.
+/// The command that starts this program again.
 pub(crate) fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();
     match std::env::current_exe() {
-        // It was called by its path, so it may not be found by its name.
+        // It was started by its path, so its name alone may not find it.
         Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
         _ => "andon".to_owned(),
     }
 }
 
-/// A text as a shell takes it for one word.
+/// A text quoted as one word for a shell.
 pub(crate) fn quoted(text: &str) -> String {
-    // Only a text with a NUL in it cannot be quoted, and no shell could take that.
+    // Only a text with a NUL cannot be quoted, and no shell could take that.
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into)
 }
 

@@ -1,4 +1,4 @@
-//! Following one run to its end, here or at a server: its feed to a listener, its questions to a person.
+//! Following one run to its end, locally or on a server: its feed goes to a listener, its questions to a person.
 
 use std::io;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use andon_runtime::{
 };
 use anyhow::{Context, bail};
 
-use crate::client::forms::ToldReceipt;
-use crate::client::{RemoteFeed, RemoteRun, Step};
+use crate::client::forms::ServerReceipt;
+use crate::client::{FeedUpdate, RemoteFeed, RemoteRun};
 use crate::how::How;
-use crate::input::{Input, Typed};
-use crate::interrupt::Target;
+use crate::input::{Input, TerminalInput};
+use crate::interrupt::SignalTarget;
 use crate::terminal;
 
-/// Who is shown a run.
+/// What a run is shown on.
 pub(crate) trait Listener {
     /// Shows one item of its feed.
     fn item(&mut self, item: &FeedItem) -> io::Result<()>;
@@ -24,127 +24,128 @@ pub(crate) trait Listener {
     /// Asks whether a call may be made; the answer comes from the [`Approver`].
     fn ask(&mut self, call: &ToolCall) -> io::Result<()>;
 
-    /// Says something that is not of the run, but about it.
+    /// Shows a remark about the run that is not part of it.
     fn aside(&mut self, words: &str) -> io::Result<()>;
 }
 
-/// Who decides about calls that need a yes.
+/// Who decides about calls that need approval.
 pub(crate) enum Approver<'a> {
     /// A person at standard input.
     Person(&'a mut Input),
-    /// Yes to everything.
+    /// Everything is approved.
     Yes,
-    /// Nobody: so no.
+    /// Nobody, so everything is denied.
     Nobody,
-    /// Somebody elsewhere, who is told this command.
+    /// Somebody elsewhere, with this command.
     Elsewhere(String),
 }
 
-/// The person left in the middle of a run that goes on without them.
+/// The person left during a run, which goes on.
 #[derive(Debug, thiserror::Error)]
 #[error("left")]
-pub(crate) struct Left;
+pub(crate) struct LeftRunning;
 
-/// A run that is followed.
+/// A run to follow.
 #[derive(Debug)]
 pub(crate) enum Subject {
-    /// Of this program.
-    Here(Run),
-    /// Of a server.
-    There(RemoteRun),
+    /// In this process.
+    Local(Run),
+    /// On a server.
+    Remote(RemoteRun),
 }
 
 impl Subject {
     pub(crate) fn id(&self) -> &RunId {
         match self {
-            Self::Here(run) => run.id(),
-            Self::There(run) => run.id(),
+            Self::Local(run) => run.id(),
+            Self::Remote(run) => run.id(),
         }
     }
 
-    /// Counts among its readers, until this is dropped. A server counts who reads itself.
+    /// Counts as one of its readers until dropped. A server counts its readers itself.
     pub(crate) fn watch(&self) -> Option<Watcher> {
         match self {
-            Self::Here(run) => Some(run.watch()),
-            Self::There(_) => None,
+            Self::Local(run) => Some(run.watch()),
+            Self::Remote(_) => None,
         }
     }
 
     /// What signals do to it.
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> SignalTarget {
         match self {
-            Self::Here(run) => {
+            Self::Local(run) => {
                 let cord = run.cord();
-                Target { pull: Box::new(move |how| drop(cord.pull(how.cancel()))), last_words: None }
+                SignalTarget { pull: Box::new(move |how| drop(cord.pull(how.cancel()))), last_words: None }
             }
-            Self::There(run) => {
+            Self::Remote(run) => {
                 let (id, client) = (run.id(), run.client());
                 let stop = client.command(&format!("cancel {id} --now"));
-                let last_words = format!("Left. Run {id} may go on at {}: `{stop}` stops it.", client.shown());
+                let last_words = format!("Run {id} may go on at {}. To stop it: {stop}", client.shown());
                 let run = run.clone();
-                Target { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
+                SignalTarget { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
             }
         }
     }
 
     fn pull(&self, how: How) {
         match self {
-            Self::Here(run) => drop(run.cancel(how.cancel())),
-            Self::There(run) => run.pull(how),
+            Self::Local(run) => drop(run.cancel(how.cancel())),
+            Self::Remote(run) => run.pull(how),
         }
     }
 
-    // A decision that comes too late is refused, and the feed tells why: the run was stopped.
+    // A decision that comes too late is refused, and the feed says why: the run was stopped.
     fn approve(&self, call: &CallId, digest: Digest, by: &str) {
         match self {
-            Self::Here(run) => drop(run.approve_exactly(call, digest, Some(by))),
-            Self::There(run) => run.approve(call, digest),
+            Self::Local(run) => drop(run.approve_exactly(call, digest, Some(by))),
+            Self::Remote(run) => run.approve(call, digest),
         }
     }
 
     fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) {
         match self {
-            Self::Here(run) => drop(run.deny(call, by, why)),
-            Self::There(run) => run.deny(call, why),
+            Self::Local(run) => drop(run.deny(call, by, why)),
+            Self::Remote(run) => run.deny(call, why),
         }
     }
 
-    /// Its receipt as it is now.
-    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ToldReceipt>> {
+    /// Its current receipt.
+    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ServerReceipt>> {
         match self {
-            Self::Here(run) => Ok(run.receipt().map(ToldReceipt::from)),
-            Self::There(run) => Ok(Some(run.client().told_receipt(run.id()).await?)),
+            Self::Local(run) => Ok(run.receipt().map(ServerReceipt::from)),
+            Self::Remote(run) => Ok(Some(run.client().server_receipt(run.id()).await?)),
         }
     }
 }
 
-/// What comes of a run.
+/// The feed of a run.
 enum Items {
-    Here(Feed),
-    There(RemoteFeed),
+    Local(Feed),
+    Remote(RemoteFeed),
 }
 
 impl Items {
     fn of(subject: &Subject, from: Cursor) -> Self {
         match subject {
-            Subject::Here(run) => Self::Here(run.feed_from(from)),
-            Subject::There(run) => Self::There(run.feed(from)),
+            Subject::Local(run) => Self::Local(run.feed_from(from)),
+            Subject::Remote(run) => Self::Remote(run.feed(from)),
         }
     }
 
     /// # Cancel safety
     ///
     /// Cancel safe: a step is taken only when it is returned.
-    async fn next(&mut self) -> Step {
+    async fn next(&mut self) -> FeedUpdate {
         match self {
-            Self::Here(feed) => feed.next().await.map_or(Step::End(Ok(())), |item| Step::Item(Box::new(item))),
-            Self::There(feed) => feed.next().await,
+            Self::Local(feed) => {
+                feed.next().await.map_or(FeedUpdate::End(Ok(())), |item| FeedUpdate::Item(Box::new(item)))
+            }
+            Self::Remote(feed) => feed.next().await,
         }
     }
 }
 
-/// Shows a run until it has settled. If the listener cannot be written to any more, the run is stopped: nobody is there
-/// to want its answer.
+/// Shows a run until it has settled. If the listener can no longer be written to, the run is stopped: nobody wants its answer.
 pub(crate) async fn follow(
     run: &Subject,
     listener: &mut dyn Listener,
@@ -160,7 +161,7 @@ pub(crate) async fn follow(
     Ok((following.outcome().await?, shown))
 }
 
-/// Shows a run from a place in its feed until it has settled, and does nothing to it.
+/// Shows a run from a cursor on until it has settled, and does nothing to it.
 pub(crate) async fn watch(
     run: &Subject,
     from: Cursor,
@@ -174,29 +175,29 @@ pub(crate) async fn watch(
 
 struct Following<'a> {
     run: &'a Subject,
-    /// Where it was to begin.
+    /// Where to start.
     from: Cursor,
     items: Items,
     listener: &'a mut dyn Listener,
     calls: Vec<ToolCall>,
-    /// Calls that wait for a yes, the one that is asked about first.
+    /// Calls that need approval; the first is being asked about.
     open: Vec<CallId>,
     /// The last answer.
     answer: Option<Arc<Message>>,
-    /// It was said that the journal does not take the run's end.
+    /// Whether the person was told that the journal cannot record the run's end.
     is_stalled: bool,
 }
 
 enum Next {
-    Step(Step),
+    Update(FeedUpdate),
     Stalled(JournalError),
-    Typed(Typed),
+    Typed(TerminalInput),
     Left,
 }
 
-/// Why the journal does not take the end of a run of this program. A server says it itself.
+/// Waits until the journal fails to record the end of a local run. A server reports that itself.
 async fn stalled(run: &Subject) -> JournalError {
-    if let Subject::Here(run) = run
+    if let Subject::Local(run) = run
         && let Err(why) = run.settled().await
     {
         return why;
@@ -210,27 +211,27 @@ impl<'a> Following<'a> {
         Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
     }
 
-    /// Shows all until the end; what was wrong with the screen, if it was that.
+    /// Shows everything until the end; the inner error is the screen's.
     async fn until_settled(&mut self, approver: &mut Approver<'_>) -> anyhow::Result<io::Result<()>> {
         loop {
-            let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::There(_)));
+            let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::Remote(_)));
             let next = tokio::select! {
                 biased;
-                step = self.items.next() => Next::Step(step),
+                step = self.items.next() => Next::Update(step),
                 why = stalled(self.run), if !self.is_stalled => Next::Stalled(why),
                 next = typed(approver, is_asked, can_be_left) => next,
             };
             let shown = match next {
-                Next::Step(Step::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
-                Next::Step(Step::Item(item)) => self.show(&item, approver),
-                Next::Step(Step::Note(words)) => self.listener.aside(&words),
+                Next::Update(FeedUpdate::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
+                Next::Update(FeedUpdate::Item(item)) => self.show(&item, approver),
+                Next::Update(FeedUpdate::Note(words)) => self.listener.aside(&words),
                 Next::Stalled(why) => {
                     self.is_stalled = true;
-                    let words = format!("{why}. The run was stopped; its end is written as soon as that is possible.");
+                    let words = format!("{why}. The run was stopped; its end is recorded as soon as possible.");
                     self.listener.aside(&words)
                 }
                 Next::Typed(typed) => self.answer(&typed),
-                Next::Left => bail!(Left),
+                Next::Left => bail!(LeftRunning),
             };
             if shown.is_err() {
                 return Ok(shown);
@@ -242,9 +243,9 @@ impl<'a> Following<'a> {
     async fn drain(&mut self) -> anyhow::Result<()> {
         loop {
             match self.items.next().await {
-                Step::End(end) => return end.with_context(|| self.left_behind()),
-                Step::Item(item) => self.take_in(&item),
-                Step::Note(_) => {}
+                FeedUpdate::End(end) => return end.with_context(|| self.left_behind()),
+                FeedUpdate::Item(item) => self.take_in(&item),
+                FeedUpdate::Note(_) => {}
             }
         }
     }
@@ -252,19 +253,19 @@ impl<'a> Following<'a> {
     /// How the run ended, once it has.
     async fn outcome(self) -> anyhow::Result<Arc<Outcome>> {
         match self.run {
-            Subject::Here(run) => Ok(run.outcome().await),
-            Subject::There(run) => run.outcome(self.answer).await,
+            Subject::Local(run) => Ok(run.outcome().await),
+            Subject::Remote(run) => run.outcome(self.answer).await,
         }
     }
 
-    /// What is said of a run whose server is gone.
+    /// The error for a run that can no longer be followed.
     fn left_behind(&self) -> String {
         let id = self.run.id();
         match self.run {
-            Subject::Here(_) => format!("run {id} cannot be followed"),
-            Subject::There(run) => {
+            Subject::Local(_) => format!("run {id} cannot be followed"),
+            Subject::Remote(run) => {
                 let watch = run.client().command(&format!("watch {id}"));
-                format!("run {id} cannot be followed any more, and may go on: `{watch}` shows it later")
+                format!("run {id} can no longer be followed, and may go on: to watch it later, use `{watch}`")
             }
         }
     }
@@ -283,8 +284,8 @@ impl<'a> Following<'a> {
         if let FeedItem::TextLost { at } = item
             && at.seq < self.from.seq
         {
-            // Nothing was lost: there has never been anything.
-            let words = format!("There is no event {} yet: it goes on behind {at}.", self.from);
+            // Nothing was lost: that event never existed.
+            let words = format!("There is no event {} yet, so this starts after {at}.", self.from);
             return self.listener.aside(&words);
         }
         self.listener.item(item)?;
@@ -295,7 +296,7 @@ impl<'a> Following<'a> {
             Event::ApprovalResolved { call, .. } => {
                 let asked = self.open.first().cloned();
                 self.open.retain(|open| open != call);
-                // The question on the screen was closed by a stop, or answered elsewhere; another may be open still.
+                // The question on the screen was closed by a stop, or answered elsewhere. Another may still be open.
                 if asked.as_ref() == Some(call) {
                     self.ask_next()?;
                 }
@@ -308,9 +309,9 @@ impl<'a> Following<'a> {
     fn question(&mut self, call: &CallId, approver: &Approver<'_>) -> io::Result<()> {
         match approver {
             Approver::Yes => self.approve(call, "--yes"),
-            Approver::Nobody => self.run.deny(call, None, Some("Nobody was there to be asked.")),
+            Approver::Nobody => self.run.deny(call, None, Some("Nobody was there to approve it.")),
             Approver::Elsewhere(command) => {
-                return self.listener.aside(&format!("It waits for a person's yes: `{command}` asks you."));
+                return self.listener.aside(&format!("This call needs approval. To decide: {command}"));
             }
             Approver::Person(_) => {
                 self.open.push(call.clone());
@@ -322,14 +323,14 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Says yes to what was shown, and to nothing else. As above: one that comes too late changes nothing.
+    /// Approves exactly what was shown. An approval that comes too late changes nothing.
     fn approve(&self, call: &CallId, by: &str) {
         if let Some(shown) = self.calls.iter().find(|shown| shown.id == *call) {
             self.run.approve(call, shown.digest(), by);
         }
     }
 
-    /// Puts the first open question on the screen, with what is typed visible.
+    /// Puts the first open question on the screen, and turns echo back on.
     fn ask_next(&mut self) -> io::Result<()> {
         let first = self.open.first();
         let call = self.calls.iter().find(|call| Some(&call.id) == first);
@@ -345,13 +346,13 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn answer(&mut self, typed: &Typed) -> io::Result<()> {
+    fn answer(&mut self, typed: &TerminalInput) -> io::Result<()> {
         let Some(call) = self.open.first().cloned() else { return Ok(()) };
         let word = match typed {
-            Typed::Line(line) => line.trim().to_lowercase(),
-            Typed::Interrupted | Typed::End => "n".to_owned(),
+            TerminalInput::Line(line) => line.trim().to_lowercase(),
+            TerminalInput::Interrupted | TerminalInput::End => "n".to_owned(),
         };
-        // As above: a decision that comes too late changes nothing.
+        // A decision that comes too late changes nothing.
         match word.as_str() {
             "y" | "yes" => self.approve(&call, "terminal"),
             "n" | "no" => self.run.deny(&call, Some("terminal"), None),
@@ -362,7 +363,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The next line of the person who decides, or that they leave what goes on without them.
+/// The next line from the person who decides, or that they left the run to itself.
 async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -> Next {
     match approver {
         Approver::Person(input) if is_asked => Next::Typed(input.line().await),

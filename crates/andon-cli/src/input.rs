@@ -1,8 +1,8 @@
-//! Lines from standard input, read on a thread of their own and only when somebody wants one.
+//! Lines from standard input, read on a separate thread and only on demand.
 //!
 //! # Invariants
 //!
-//! 1. At most one read is under way. One that nobody waits for any more gives its line to whoever asks next.
+//! 1. At most one read is in progress. If nobody waits for it any more, its line goes to the next caller.
 //! 2. The terminal is in raw mode only while a prompt is edited, so that at any other time Ctrl-C is a signal.
 
 use std::io::{BufRead, IsTerminal, stdin};
@@ -21,52 +21,55 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::show::out::is_terminal;
 use crate::show::write;
 
-/// What a person sees before what they type.
+/// The prompt before the line that a person types.
 pub(crate) const PROMPT: &str = "> ";
 
-/// How often it is looked whether Ctrl-D was pressed.
+/// How often to check whether Ctrl-D was pressed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What came from standard input.
+/// What was read from standard input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum TerminalInput {
     /// A line, without its end.
     Line(String),
     /// Ctrl-C at an empty prompt.
     Interrupted,
-    /// There will be no more.
+    /// The end of the input.
     End,
 }
 
-/// How a line is to be read.
-enum Ask {
+/// How to read a line.
+enum ReadMode {
     /// With editing and history, if it is a terminal.
     Prompt,
-    /// As it is.
+    /// Without editing.
     Plain,
 }
 
 /// Standard input.
 pub(crate) struct Input {
-    asks: Sender<Ask>,
-    typed: UnboundedReceiver<Typed>,
+    asks: Sender<ReadMode>,
+    typed: UnboundedReceiver<TerminalInput>,
     is_reading: bool,
     is_terminal: bool,
 }
 
 impl Input {
-    /// Begins to read when asked to.
+    /// Starts the thread, which reads on demand.
     pub(crate) fn open() -> anyhow::Result<Self> {
         let is_terminal = stdin().is_terminal() && is_terminal();
         crate::terminal::remember();
         let (asks, asked) = channel();
         let (tell, typed) = unbounded_channel();
         let read = move || read(is_terminal, &asked, &tell);
-        std::thread::Builder::new().name("andon-input".to_owned()).spawn(read).context("no thread for the input")?;
+        std::thread::Builder::new()
+            .name("andon-input".to_owned())
+            .spawn(read)
+            .context("cannot start the thread that reads the input")?;
         Ok(Self { asks, typed, is_reading: false, is_terminal })
     }
 
-    /// Whether a person types here.
+    /// Whether a person is typing.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
@@ -75,22 +78,22 @@ impl Input {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a line that was being typed is given to the next who asks.
-    pub(crate) async fn prompt(&mut self) -> Typed {
-        self.next(Ask::Prompt).await
+    /// Cancel safe: a line that was being typed goes to the next caller.
+    pub(crate) async fn prompt(&mut self) -> TerminalInput {
+        self.next(ReadMode::Prompt).await
     }
 
-    /// The next line, as it is.
+    /// The next line, without editing.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a line that was being typed is given to the next who asks.
-    pub(crate) async fn line(&mut self) -> Typed {
-        self.next(Ask::Plain).await
+    /// Cancel safe: a line that was being typed goes to the next caller.
+    pub(crate) async fn line(&mut self) -> TerminalInput {
+        self.next(ReadMode::Plain).await
     }
 
-    /// Ctrl-D in a terminal while no line is asked for. Whatever else is typed is kept for the next prompt. A pipe that has
-    /// ended is no key: who sends prompts from a file wants their answers.
+    /// Waits for Ctrl-D in a terminal while no line is being read. Whatever else is typed is kept for the next prompt. The end
+    /// of a pipe does not count: whoever sends prompts from a file wants the answers.
     ///
     /// # Cancel safety
     ///
@@ -101,26 +104,26 @@ impl Input {
         }
     }
 
-    async fn next(&mut self, ask: Ask) -> Typed {
+    async fn next(&mut self, ask: ReadMode) -> TerminalInput {
         if !self.is_reading {
             self.is_reading = self.asks.send(ask).is_ok();
-        } else if matches!(ask, Ask::Prompt) && self.is_terminal {
-            // The line may be under way without a prompt before it.
+        } else if matches!(ask, ReadMode::Prompt) && self.is_terminal {
+            // A read may already be in progress without a prompt before it.
             let _ = write(PROMPT);
         }
         let typed = self.typed.recv().await;
         self.is_reading = false;
-        typed.unwrap_or(Typed::End)
+        typed.unwrap_or(TerminalInput::End)
     }
 }
 
-/// The thread: reads one line for each time that it is asked.
-fn read(is_terminal: bool, asked: &Receiver<Ask>, tell: &UnboundedSender<Typed>) {
+/// The thread: reads one line per request.
+fn read(is_terminal: bool, asked: &Receiver<ReadMode>, tell: &UnboundedSender<TerminalInput>) {
     let mut editor = if is_terminal { editor().ok() } else { None };
     for ask in asked {
         let typed = match (ask, &mut editor) {
-            (Ask::Prompt, Some(editor)) => edit(editor),
-            (Ask::Prompt, None) | (Ask::Plain, _) => read_plain(),
+            (ReadMode::Prompt, Some(editor)) => edit(editor),
+            (ReadMode::Prompt, None) | (ReadMode::Plain, _) => read_plain(),
         };
         if tell.send(typed).is_err() {
             return;
@@ -128,11 +131,11 @@ fn read(is_terminal: bool, asked: &Receiver<Ask>, tell: &UnboundedSender<Typed>)
     }
 }
 
-fn read_plain() -> Typed {
+fn read_plain() -> TerminalInput {
     let mut line = Vec::new();
     match stdin().lock().read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => Typed::End,
-        Ok(_) => Typed::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+        Ok(0) | Err(_) => TerminalInput::End,
+        Ok(_) => TerminalInput::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
     }
 }
 
@@ -143,15 +146,15 @@ fn editor() -> rustyline::Result<Editor<(), MemHistory>> {
     Ok(editor)
 }
 
-fn edit(editor: &mut Editor<(), MemHistory>) -> Typed {
+fn edit(editor: &mut Editor<(), MemHistory>) -> TerminalInput {
     match editor.readline(PROMPT) {
-        Ok(line) => Typed::Line(line),
-        Err(ReadlineError::Interrupted) => Typed::Interrupted,
-        Err(_) => Typed::End,
+        Ok(line) => TerminalInput::Line(line),
+        Err(ReadlineError::Interrupted) => TerminalInput::Interrupted,
+        Err(_) => TerminalInput::End,
     }
 }
 
-/// Ctrl-C clears a line that has something on it, and interrupts only on an empty one.
+/// Ctrl-C clears the line, and interrupts only if it is empty.
 struct ClearFirst;
 
 impl ConditionalEventHandler for ClearFirst {

@@ -1,7 +1,7 @@
-//! Ctrl-C: the one place that hears signals.
+//! Ctrl-C: the one place that handles signals.
 //!
-//! Signals are heard on a thread of their own, and the cord is pulled right there: a terminal that has stopped taking
-//! output delays no stop, and no third Ctrl-C. A run at a server is told by a task of its own, so nothing waits here either.
+//! A separate thread handles signals and pulls the cord itself, so a terminal that accepts no output delays neither a stop nor
+//! a third Ctrl-C. For a run on a server, a separate task sends the cancel, so nothing waits here either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +17,18 @@ use crate::Exit;
 use crate::how::How;
 use crate::show::out::write_last;
 
-/// How long a terminal is waited for to take the last words.
+/// How long to wait for the terminal to accept the last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Whether Ctrl-C was pressed for the run that signals are aimed at.
+/// Whether Ctrl-C was pressed for the current run.
 static WAS_PULLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether Ctrl-C was pressed here for the run that is followed, so that another one stops it now.
+/// Whether Ctrl-C was pressed for the current run, so that a second one stops it now.
 pub(crate) fn was_pulled() -> bool {
     WAS_PULLED.load(Ordering::Relaxed)
 }
 
-/// What was heard.
+/// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     /// SIGINT: a person pressed Ctrl-C.
@@ -37,39 +37,39 @@ pub(crate) enum Interrupt {
     Terminate,
 }
 
-/// What a signal does at this moment.
-enum Aim {
-    /// No run is there: whoever waits for a prompt is told.
+/// What a signal does at the moment.
+enum SignalAim {
+    /// There is no run: the signal goes to whoever waits for a prompt.
     Nobody,
-    /// A run is there, and was pulled at so often.
-    Run { target: Target, pulls: u32 },
-    /// A server is there, and was told so often to end.
+    /// It stops a run, whose cord was pulled this often.
+    Run { target: SignalTarget, pulls: u32 },
+    /// It shuts a server down, which was told to do so this often.
     Server { told: u32 },
-    /// Somebody only looks: any signal leaves, with these words.
+    /// Somebody is only watching: any signal exits with these words.
     Watch { last_words: String },
 }
 
 /// What signals stop.
-pub(crate) struct Target {
+pub(crate) struct SignalTarget {
     /// Stops it; does not wait.
     pub(crate) pull: Box<dyn Fn(How) + Send>,
-    /// What is said when it is left by a third signal.
+    /// What to print when a third signal exits.
     pub(crate) last_words: Option<String>,
 }
 
-/// The signals that come while no run is there, and the aim of those that come while one is.
+/// The signals that come while there is no run, and the aim of the others.
 pub(crate) struct Interrupts {
-    aim: Arc<Mutex<Aim>>,
+    aim: Arc<Mutex<SignalAim>>,
     idle: UnboundedReceiver<Interrupt>,
 }
 
 impl Interrupts {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let heard = "signals cannot be heard";
-        let mut ctrl_c = signal(SignalKind::interrupt()).context(heard)?;
-        let mut terminate = signal(SignalKind::terminate()).context(heard)?;
-        let aim = Arc::new(Mutex::new(Aim::Nobody));
+        let failed = "cannot listen for signals";
+        let mut ctrl_c = signal(SignalKind::interrupt()).context(failed)?;
+        let mut terminate = signal(SignalKind::terminate()).context(failed)?;
+        let aim = Arc::new(Mutex::new(SignalAim::Nobody));
         let (tell, idle) = unbounded_channel();
         let (handle, aimed) = (Handle::current(), Arc::clone(&aim));
         let listen = move || {
@@ -79,19 +79,19 @@ impl Interrupts {
                 }
             });
         };
-        std::thread::Builder::new().name("andon-signals".to_owned()).spawn(listen).context(heard)?;
+        std::thread::Builder::new().name("andon-signals".to_owned()).spawn(listen).context(failed)?;
         Ok(Self { aim, idle })
     }
 
-    /// From now on signals stop this, until the guard is dropped.
-    pub(crate) fn aim_at(&self, target: Target) -> Aimed {
+    /// Makes signals stop this target, until the guard is dropped.
+    pub(crate) fn aim_at(&self, target: SignalTarget) -> SignalGuard {
         WAS_PULLED.store(false, Ordering::Relaxed);
-        *lock(&self.aim) = Aim::Run { target, pulls: 0 };
-        Aimed(Arc::clone(&self.aim))
+        *lock(&self.aim) = SignalAim::Run { target, pulls: 0 };
+        SignalGuard(Arc::clone(&self.aim))
     }
 
-    /// As [`aim_at`](Self::aim_at), and a signal that came before there was a run counts for this one.
-    pub(crate) fn aim_at_first(&mut self, target: Target) -> Aimed {
+    /// Like [`aim_at`](Self::aim_at), but signals that came before there was a run count as well.
+    pub(crate) fn aim_at_first(&mut self, target: SignalTarget) -> SignalGuard {
         let aimed = self.aim_at(target);
         while let Ok(interrupt) = self.idle.try_recv() {
             pull(&mut lock(&self.aim), interrupt);
@@ -99,21 +99,21 @@ impl Interrupts {
         aimed
     }
 
-    /// From now on the first two signals of either kind are [told](Self::while_idle), and the third leaves at once.
+    /// From now on the first two signals of either kind are [returned](Self::while_idle), and the third exits at once.
     pub(crate) fn aim_at_server(&self) {
-        *lock(&self.aim) = Aim::Server { told: 0 };
+        *lock(&self.aim) = SignalAim::Server { told: 0 };
     }
 
-    /// From now on any signal leaves at once, with these words, also while a terminal takes no output. So does one that has come
-    /// already.
+    /// From now on any signal exits at once with these words, even while the terminal accepts no output. So does one that has
+    /// already come.
     pub(crate) fn leave_with(&mut self, last_words: String) {
-        *lock(&self.aim) = Aim::Watch { last_words };
+        *lock(&self.aim) = SignalAim::Watch { last_words };
         if let Ok(interrupt) = self.idle.try_recv() {
             pull(&mut lock(&self.aim), interrupt);
         }
     }
 
-    /// The next signal that comes while no run is there.
+    /// The next signal that comes while there is no run.
     ///
     /// # Cancel safety
     ///
@@ -121,18 +121,18 @@ impl Interrupts {
     pub(crate) async fn while_idle(&mut self) -> Interrupt {
         match self.idle.recv().await {
             Some(interrupt) => interrupt,
-            // Nobody listens any more, so nothing will come.
+            // The thread has ended, so nothing will come.
             None => std::future::pending().await,
         }
     }
 }
 
 /// While this lives, signals go to a run.
-pub(crate) struct Aimed(Arc<Mutex<Aim>>);
+pub(crate) struct SignalGuard(Arc<Mutex<SignalAim>>);
 
-impl Drop for Aimed {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
-        *lock(&self.0) = Aim::Nobody;
+        *lock(&self.0) = SignalAim::Nobody;
     }
 }
 
@@ -143,28 +143,28 @@ async fn next(ctrl_c: &mut Signal, terminate: &mut Signal) -> Option<Interrupt> 
     }
 }
 
-fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>) {
+fn act(aim: &Mutex<SignalAim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>) {
     let mut aim = lock(aim);
     let was_aimed = pull(&mut aim, interrupt);
     if !was_aimed || interrupt == Interrupt::Terminate {
-        // Who does not listen has left already.
+        // Fails only if the receiver is gone.
         let _ = tell.send(interrupt);
     }
 }
 
-/// Stops the run that is there, if one is.
-fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
+/// Acts on the current aim. Returns whether a run was stopped.
+fn pull(aim: &mut SignalAim, interrupt: Interrupt) -> bool {
     let (target, pulls) = match aim {
-        Aim::Nobody => return false,
-        Aim::Server { told } => {
+        SignalAim::Nobody => return false,
+        SignalAim::Server { told } => {
             *told += 1;
             if *told > 2 {
                 Exit::Interrupted.leave();
             }
             return false;
         }
-        Aim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
-        Aim::Run { target, pulls } => (target, pulls),
+        SignalAim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
+        SignalAim::Run { target, pulls } => (target, pulls),
     };
     *pulls += 1;
     let how = match interrupt {
@@ -190,13 +190,13 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
     true
 }
 
-/// Leaves at once. A terminal that takes no output does not hear the last words, and delays nothing.
+/// Exits at once. A terminal that accepts no output misses the last words, and delays nothing.
 fn leave(last_words: Option<String>) -> ! {
     if let Some(words) = last_words {
         let (said, heard) = std::sync::mpsc::channel();
         let say = move || {
             write_last(&words);
-            // Who waits may have left already.
+            // The other thread may have stopped waiting.
             let _ = said.send(());
         };
         if std::thread::Builder::new().spawn(say).is_ok() {
@@ -206,6 +206,6 @@ fn leave(last_words: Option<String>) -> ! {
     Exit::Interrupted.leave()
 }
 
-fn lock(aim: &Mutex<Aim>) -> MutexGuard<'_, Aim> {
+fn lock(aim: &Mutex<SignalAim>) -> MutexGuard<'_, SignalAim> {
     aim.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `andon keys`: at the server that holds the database, or on the database itself.
+//! `andon keys`: on the server that holds the database, or on the database itself.
 
 use andon_runtime::Journal;
 use andon_runtime::core::time::Wall;
@@ -7,16 +7,16 @@ use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
 use crate::Exit;
-use crate::args::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
-use crate::client::Place;
-use crate::db::{Db, For};
+use crate::args::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
+use crate::client::Target;
+use crate::db::{Db, OpenFor};
 use crate::show::{Style, Table, aside, plain_line, when, write, write_line};
 
-/// Makes, lists or takes back keys.
+/// Creates, lists or revokes keys.
 pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
         KeysCommand::Create(args) => create(args).await?,
-        KeysCommand::List(place) => list(place).await?,
+        KeysCommand::List(target) => list(target).await?,
         KeysCommand::Revoke(args) => revoke(args).await?,
     }
     Ok(Exit::Completed)
@@ -27,8 +27,8 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Wall(when::now().0.saturating_add(micros))
     });
-    let (key, info) = match Place::find(&args.place.place).await? {
-        Place::There(client) => {
+    let (key, info) = match Target::find(&args.target.target).await? {
+        Target::Server(client) => {
             let scopes: Vec<&str> = args.scopes.iter().map(|scope| scope.as_str()).collect();
             let body = json!({
                 "name": args.name,
@@ -39,7 +39,7 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
             });
             client.create_key(&body).await?
         }
-        Place::Here(db) => {
+        Target::Database(db) => {
             let new = NewKey {
                 name: args.name.clone(),
                 scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
@@ -47,14 +47,14 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
                 tenant: args.tenant.clone(),
                 expires_at,
             };
-            let runtime = db.open("andon keys", For::Changing)?;
+            let runtime = db.open("andon keys", OpenFor::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
-            recorded.await.context("the key is not on record, and opens nothing")?;
+            recorded.await.context("the key could not be recorded, so it does not work")?;
             (key.show().to_owned(), info)
         }
     };
-    if args.place.json {
+    if args.target.json {
         let mut told = serde_json::to_value(&info)?;
         if let Value::Object(told) = &mut told {
             told.insert("key".to_owned(), Value::String(key));
@@ -63,30 +63,30 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     }
     let (id, name, scopes) = (&info.id, plain_line(&info.name), info.scopes.join(", "));
     let end = info.expires_at.map_or_else(String::new, |end| format!(" until {}", when::utc(end)));
-    aside(&format!("The key {id} of {name} allows {scopes}{end}. It is shown this once:\n"));
+    aside(&format!("Key {id} of {name} allows {scopes}{end}. It is shown only once:\n"));
     Ok(write_line(&key)?)
 }
 
-async fn list(args: &KeyPlace) -> anyhow::Result<()> {
-    let place = Place::find(&args.place).await?;
-    let keys = match &place {
-        Place::There(client) => client.keys().await?,
-        Place::Here(db) => read(db).await?,
+async fn list(args: &KeysTarget) -> anyhow::Result<()> {
+    let target = Target::find(&args.target).await?;
+    let keys = match &target {
+        Target::Server(client) => client.keys().await?,
+        Target::Database(db) => read(db).await?,
     };
     if args.json {
         for key in &keys {
             write_line(&serde_json::to_string(key)?)?;
         }
     } else if keys.is_empty() {
-        let create = place.command("keys create NAME --scope run:read");
-        write(&format!("There is no key. One is made with `{create}`.\n"))?;
+        let create = target.command("keys create NAME --scope run:read");
+        write(&format!("There are no keys. Create one with `{create}`.\n"))?;
     } else {
         write(&table(&keys))?;
     }
     Ok(())
 }
 
-/// The keys of a database that nobody serves.
+/// The keys in a database that no server holds.
 async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
     let Some(journal) = db.journal_to_read()? else { return Ok(Vec::new()) };
     let keys = Keys::read(journal.shelf()).await?;
@@ -98,39 +98,39 @@ async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
 }
 
 fn table(keys: &[KeyInfo]) -> String {
-    let mut table = Table::new(&["ID", "NAME", "USER", "TENANT", "ALLOWS", "MADE (UTC)", "IS GOOD"]);
+    let mut table = Table::new(&["ID", "NAME", "USER", "TENANT", "ALLOWS", "CREATED (UTC)", "VALID"]);
     let now = when::now();
     for key in keys {
-        let is_good = match (key.revoked_at, key.expires_at) {
+        let valid = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => format!("no, revoked {}", when::utc(at)),
-            (None, Some(end)) if end <= now => format!("no, ended {}", when::utc(end)),
+            (None, Some(end)) if end <= now => format!("no, expired {}", when::utc(end)),
             (None, Some(end)) => format!("until {}", when::utc(end)),
             (None, None) => "yes".to_owned(),
         };
         let names = [&key.id, &key.name, &key.user, &key.tenant].map(|name| name.as_str().into());
-        let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), is_good.into()];
+        let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), valid.into()];
         table.row(names.into_iter().chain(rest).collect());
     }
     table.fit(None)
 }
 
 async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
-    let info = match Place::find(&args.place.place).await? {
-        Place::There(client) => client.revoke_key(&args.id).await?,
-        Place::Here(db) => {
-            let runtime = db.open("andon keys", For::Changing)?;
+    let info = match Target::find(&args.target.target).await? {
+        Target::Server(client) => client.revoke_key(&args.id).await?,
+        Target::Database(db) => {
+            let runtime = db.open("andon keys", OpenFor::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let revoked = keys.revoke(&args.id, runtime.now().wall, runtime.shelf());
             let list = db.command("keys list");
-            let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: `{list}` lists them"))?;
-            recorded.await.context("the key is not taken back")?;
+            let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: list them with `{list}`"))?;
+            recorded.await.context("the key could not be revoked")?;
             info
         }
     };
-    if args.place.json {
+    if args.target.json {
         return Ok(write_line(&serde_json::to_string(&info)?)?);
     }
     let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };
-    write(&format!("The {what} {} of {} opens nothing any more.\n", info.id, plain_line(&info.name)))?;
+    write(&format!("Revoked the {what} {} of {}.\n", info.id, plain_line(&info.name)))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The `andon` program: a server of agents, and what talks to it and pulls the cord.
+//! The `andon` program: a server of agents, and the commands that talk to it and stop runs.
 
 mod agent;
 mod agents;
@@ -28,26 +28,26 @@ mod tools;
 use crate::args::{Args, Command};
 use crate::show::Style;
 
-/// Runs are many small pieces of memory that one thread takes and another gives back: this allocator is good at it.
+/// Runs allocate many small pieces on one thread and free them on another: this allocator is good at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How the program ends. Usage errors are clap's, and leave with 2.
+/// The exit code. Usage errors are clap's, and exit with 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Exit {
-    /// The run completed, the chat was left, the server has ended with nothing left, or what was asked is done.
+    /// The run completed, the chat was closed, the server shut down with nothing still running, or the command succeeded.
     Completed = 0,
-    /// The run failed, the server left something, or the program failed.
+    /// The run or the command failed, or something outlived the server.
     Failed = 1,
     /// The run was cancelled.
     Cancelled = 3,
-    /// A third Ctrl-C, or a server's third signal: left at once.
+    /// A third Ctrl-C, or a server's third signal: exited at once.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// Leaves the program, with the terminal as it was found.
+    /// Restores the terminal and exits.
     fn leave(self) -> ! {
         terminal::restore();
         std::process::exit(i32::from(self as u8));
@@ -55,22 +55,22 @@ impl Exit {
 }
 
 fn main() {
-    // A tool's process has this very program as its supervisor: that comes before everything else.
+    // This program is also the supervisor of a tool's process, so this must come first.
     andon_runtime::init();
-    // Keys are in the environment, and tools are processes of the same user.
+    // Keys are in the environment, and tools' processes run as the same user.
     andon_tools::process::hide_memory();
     andon_tools::process::adopt_orphans();
     let args = config::parse();
     let exit = work(args).unwrap_or_else(|error| {
         if is_closed_pipe(&error) {
-            // Whoever read the output has gone: there is nobody to tell.
+            // The reader of the output has gone: there is nobody to tell.
             return Exit::Completed;
         }
         let bad = Style::BAD;
         show::aside(&format!("{bad}error:{bad:#} {}\n", show::plain(&format!("{error:#}"))));
         Exit::Failed
     });
-    // The thread that reads the terminal may be waiting for a line: leaving does not wait for it.
+    // The thread that reads the terminal may be waiting for a line, so exit without waiting for it.
     exit.leave();
 }
 
@@ -99,9 +99,8 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Completions(args)) => completions::print(args.shell),
         }
     });
-    // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it
-    // is until the process is gone. Shutting it down would drop the drivers of runs that wait for a person, and a run whose
-    // driver is dropped is lost.
+    // There is nothing to wait for: the run has settled, and what it leaked is in its receipt. The runtime is never shut down:
+    // that would drop the drivers of runs that wait for approval, and a run whose driver is dropped is lost.
     std::mem::forget(runtime);
     exit
 }

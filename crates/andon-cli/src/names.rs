@@ -9,7 +9,7 @@ const ANIMALS: [&str; 24] = [
     "lynx", "magpie", "marten", "otter", "owl", "panda", "robin", "seal", "swan", "tern", "wren",
 ];
 
-/// A name such as `calm-otter-17`. It may be taken: who needs a new one looks.
+/// A name such as `calm-otter-17`. It may be taken: the caller checks.
 pub(crate) fn session_name() -> String {
     let pick = |words: &[&'static str]| fastrand::choice(words.iter().copied()).unwrap_or("plain");
     format!("{}-{}-{}", pick(&LOOKS), pick(&ANIMALS), fastrand::u8(10..100))

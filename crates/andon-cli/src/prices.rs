@@ -1,4 +1,4 @@
-//! The file that says what models cost.
+//! The file with the prices of models.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -6,21 +6,21 @@ use std::path::Path;
 
 use andon_server::{ModelPrice, Price, PriceError, Prices};
 
-use crate::agents::yaml::{self, Key, MAX_BYTES, Node, Place, Value};
+use crate::agents::yaml::{self, Key, MAX_BYTES, Node, NodeIndex, Value};
 
-/// A refusal that does not know its line yet.
-type Refusal = (Place, String);
+/// What is wrong, and where; the line is not known yet.
+type NodeError = (NodeIndex, String);
 
-/// Reads a file; what is wrong with it, and where, if it cannot be used.
+/// Reads a file. The error says what is wrong with it, and where.
 pub(crate) fn read(path: &Path) -> Result<Prices, String> {
     let shown = path.display();
     let unreadable =
-        |why: String| format!("the prices in {shown} cannot be read, {why}: name another file with --prices");
+        |why: String| format!("cannot read the prices in {shown} ({why}): name another file with --prices");
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text));
     read.map_err(|error| unreadable(error.to_string()))?;
     if text.len() > MAX_BYTES {
-        return Err(unreadable("the file is larger than a mebibyte".to_owned()));
+        return Err(unreadable("the file is larger than 1 MiB".to_owned()));
     }
     parse(&text).map_err(|(at, why)| match at {
         Some((line, column)) => format!("{shown}:{line}:{column}: {why}"),
@@ -28,14 +28,14 @@ pub(crate) fn read(path: &Path) -> Result<Prices, String> {
     })
 }
 
-type Fault = (Option<(usize, usize)>, String);
+type LineError = (Option<(usize, usize)>, String);
 
-fn parse(text: &str) -> Result<Prices, Fault> {
+fn parse(text: &str) -> Result<Prices, LineError> {
     let root = yaml::parse(text).map_err(|bad| (bad.line.map(|line| (line, bad.column.unwrap_or(1))), bad.why))?;
     prices(&root).map_err(|(at, why)| (yaml::locate(text, at), why))
 }
 
-fn prices(root: &Node) -> Result<Prices, Refusal> {
+fn prices(root: &Node) -> Result<Prices, NodeError> {
     let fields = map(root, "the file must have the keys `currency` and `models`")?;
     known(fields, &["currency", "models"])?;
     let currency = needed(root, fields, "currency")?;
@@ -53,20 +53,20 @@ fn prices(root: &Node) -> Result<Prices, Refusal> {
     })
 }
 
-fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, Refusal> {
+fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, NodeError> {
     let name = yaml::cut(&name.text);
     let fields =
-        map(node, &format!("`{name}` must have the keys `input` and `output`, with what a million tokens cost"))?;
+        map(node, &format!("`{name}` must have the keys `input` and `output`, with the price of a million tokens"))?;
     known(fields, &["input", "cache_read", "cache_write", "output"])?;
     let input = price(needed(node, fields, "input")?)?;
-    // Who has no price of its own for a cache charges what is read as what it is.
+    // A model without cache prices charges cached tokens as input.
     let or_input = |field: &str| find(fields, field).map_or(Ok(input), price);
     let (cache_read, cache_write) = (or_input("cache_read")?, or_input("cache_write")?);
     Ok(ModelPrice { input, cache_read, cache_write, output: price(needed(node, fields, "output")?)? })
 }
 
-fn price(node: &Node) -> Result<Price, Refusal> {
-    // A number that was written with few digits is written with the same ones again.
+fn price(node: &Node) -> Result<Price, NodeError> {
+    // Rust prints a float with the shortest digits that give it back, so this is the text in the file.
     let text = match &node.value {
         Value::Whole(number) => number.to_string(),
         Value::Number(number) => number.to_string(),
@@ -77,18 +77,18 @@ fn price(node: &Node) -> Result<Price, Refusal> {
 
 type Fields = [(Key, Node)];
 
-fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Fields, Refusal> {
+fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Fields, NodeError> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
         _ => Err((node.at, why_not.to_owned())),
     }
 }
 
-fn known(fields: &Fields, names: &[&str]) -> Result<(), Refusal> {
+fn known(fields: &Fields, names: &[&str]) -> Result<(), NodeError> {
     match fields.iter().find(|(key, _)| !names.contains(&key.text.as_str())) {
         None => Ok(()),
         Some((key, _)) => {
-            Err((key.at, format!("`{}` is not known here: {} are", yaml::cut(&key.text), names.join(", "))))
+            Err((key.at, format!("`{}` is not a key here: use {}", yaml::cut(&key.text), names.join(", "))))
         }
     }
 }
@@ -97,8 +97,8 @@ fn find<'n>(fields: &'n Fields, name: &str) -> Option<&'n Node> {
     fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
 }
 
-fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, Refusal> {
-    find(fields, name).ok_or_else(|| (owner.at, format!("`{name}` is missing here: add it")))
+fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, NodeError> {
+    find(fields, name).ok_or_else(|| (owner.at, format!("`{name}` is missing: add it")))
 }
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ models:
 ";
 
     #[test]
-    fn a_file_says_what_models_cost_and_a_cache_without_a_price_costs_what_input_does() {
+    fn a_cache_without_a_price_costs_as_much_as_input() {
         let prices = parse(GOOD).unwrap();
         let usage = Usage { cache_read: Usage::reported(1_000_000, 0).input, ..Usage::reported(1_000_000, 1_000_000) };
         let cost = |model: &str| serde_json::to_value(prices.cost(model, &usage)).unwrap()["value"].to_string();
@@ -122,7 +122,7 @@ models:
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn an_error_names_its_line() {
         let with = |entry: &str| format!("currency: USD\nmodels:\n  m: {{input: 3, output: 4}}\n  x: {entry}\n");
         let price = "a price is a number that is not negative";
         for (text, line, why) in [
@@ -131,18 +131,18 @@ models:
             (with("{input: .inf, output: 1}"), Some(4), price),
             (with("{input: much, output: 1}"), Some(4), price),
             (with("{input: 0.1234567, output: 1}"), Some(4), price),
-            (with("{input: 1}"), Some(4), "`output` is missing here"),
-            (with("{input: 1, output: 1, thinking: 1}"), Some(4), "`thinking` is not known here"),
+            (with("{input: 1}"), Some(4), "`output` is missing"),
+            (with("{input: 1, output: 1, thinking: 1}"), Some(4), "`thinking` is not a key here"),
             (with("3"), Some(4), "`x` must have the keys"),
             (GOOD.replace("'*'", "'a*b'"), Some(4), "only at its end"),
             (GOOD.replace("USD", "dollars"), Some(1), "three capital letters"),
             (GOOD.replace("USD", "7"), Some(1), "three capital letters"),
-            (GOOD.replace("currency", "money"), Some(1), "`money` is not known here"),
+            (GOOD.replace("currency", "money"), Some(1), "`money` is not a key here"),
             ("currency: USD\nmodels: {}\n".to_owned(), Some(2), "at least one model"),
             ("currency: USD\nmodels:\n".to_owned(), Some(2), "at least one model"),
             ("currency: USD\n".to_owned(), Some(1), "`models` is missing"),
             (with("{input: 1, input: 2, output: 1}"), Some(4), ""),
-            ("currency: USD\nmodels: [\n".to_owned(), None, "no YAML"),
+            ("currency: USD\nmodels: [\n".to_owned(), None, "not valid YAML"),
             (String::new(), None, "the file must have"),
         ] {
             let (at, said) = parse(&text).unwrap_err();

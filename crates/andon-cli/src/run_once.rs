@@ -1,4 +1,4 @@
-//! `andon run`: one prompt, then leave.
+//! `andon run`: one prompt, then exit.
 
 use std::io::{IsTerminal, Read};
 
@@ -12,35 +12,35 @@ use tokio::time::timeout;
 
 use crate::Exit;
 use crate::args::{self, RunArgs};
-use crate::client::Place;
+use crate::client::Target;
 use crate::conversation::Conversation;
 use crate::db::quoted;
 use crate::follow::{Approver, Listener, Subject, follow};
 use crate::input::Input;
 use crate::interrupt::Interrupts;
 use crate::show::{JsonLines, Questions, Screen, Streams, Style, aside, receipt, recovered, session_shown, write_line};
-use crate::start::{Start, Wanted, start};
+use crate::start::{Start, TalkRequest, start};
 
-/// How long the program waits for a better figure of what was used.
+/// How long to wait for better usage figures.
 pub(crate) const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Runs one prompt.
 pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
-    // Read before signals are heard: there is no run yet, and Ctrl-C simply ends the program.
+    // Read before signals are handled: there is no run yet, and Ctrl-C simply ends the program.
     let prompt = prompt(args)?;
     if prompt.trim().is_empty() {
-        args::refuse("run", "the prompt is empty: say what to ask");
+        args::refuse("run", "the prompt is empty");
     }
-    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
     let needs_a_server = args.detach.then_some("--detach").or(served.needs_a_server());
     let run_id = args.run_id.as_ref();
-    let wanted = Wanted { program: "andon run", options, talk, served, place, run_id, needs_a_server };
-    let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
-    for line in recovered(&found, conversation.key(), &place) {
+    let wanted = TalkRequest { program: "andon run", options, talk, served, target, run_id, needs_a_server };
+    let Start { conversation, target, recovered: found, .. } = start(&wanted).await?;
+    for line in recovered(&found, conversation.key(), &target) {
         aside(&format!("{line}\n"));
     }
     if args.detach {
-        return detach(args, &prompt, &conversation, &place).await;
+        return detach(args, &prompt, &conversation, &target).await;
     }
     let mut interrupts = Interrupts::listen()?;
     let mut input = if std::io::stdin().is_terminal() { Some(Input::open()?) } else { None };
@@ -50,23 +50,23 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
         None => Approver::Nobody,
     };
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
-    if matches!(conversation, Conversation::Here(_)) {
-        // At a server, the run in progress is somebody's, and --when-busy says what to do about it.
-        follow_earlier(&conversation, &place, &interrupts, &mut approver).await?;
+    if matches!(conversation, Conversation::Local(_)) {
+        // On a server, --when-busy says what to do about a run in progress, which may be somebody else's.
+        follow_earlier(&conversation, &target, &interrupts, &mut approver).await?;
     }
     let aim = |run: &Subject| interrupts.aim_at_first(run.target());
     let (run, aimed) = conversation.start(&prompt, args.run_id.clone(), aim).await?;
     let (outcome, shown) = follow(&run, output.listener(), &mut approver).await?;
     drop(aimed);
     let outcome = with_last_word(&run, outcome, &mut interrupts).await;
-    // Where the output was closed there is nobody to tell; the exit code says how the run ended.
-    let _ = shown.and_then(|()| output.account(&outcome, &conversation, &place));
+    // If the output was closed, only the exit code says how the run ended.
+    let _ = shown.and_then(|()| output.account(&outcome, &conversation, &target));
     conversation.leave().await?;
     Ok(exit(&outcome))
 }
 
-/// Starts a run at a server, and leaves it there.
-async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place: &Place) -> anyhow::Result<Exit> {
+/// Starts a run on a server, and leaves it there.
+async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, target: &Target) -> anyhow::Result<Exit> {
     let (run, ()) = conversation.start(prompt, args.run_id.clone(), |_| ()).await?;
     let (id, key) = (run.id(), conversation.key());
     if args.json {
@@ -76,45 +76,44 @@ async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place
     }
     write_line(id.as_str())?;
     let (dim, watch, stop) =
-        (Style::DIM, place.command(&format!("watch {id}")), place.command(&format!("cancel {id}")));
-    aside(&format!("{dim}It runs at {}, in session {}.{dim:#}\n", place.shown(), session_shown(key)));
-    aside(&format!("{dim}Watch it: {watch}\nStop it:  {stop}{dim:#}\n"));
+        (Style::DIM, target.command(&format!("watch {id}")), target.command(&format!("cancel {id}")));
+    aside(&format!("{dim}It runs on {}, in session {}.{dim:#}\n", target.shown(), session_shown(key)));
+    aside(&format!("{dim}To watch it: {watch}\nTo stop it:  {stop}{dim:#}\n"));
     Ok(Exit::Completed)
 }
 
-/// Waits a little for what is still being learnt of what was used: the program's end would be its end. Any signal ends the
-/// wait, and the account is given as it is.
+/// Waits a little for late usage figures, which would be lost with the program. Any signal ends the wait.
 ///
-/// A server goes on learning, and its receipt tells later.
+/// A server waits for them itself, and adds them to its receipt.
 async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut Interrupts) -> Arc<Outcome> {
-    let Subject::Here(run) = run else { return outcome };
+    let Subject::Local(run) = run else { return outcome };
     if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
         let dim = Style::DIM;
-        aside(&format!("{dim}{}; Ctrl-C does not wait for it{dim:#}\n", receipt::pending_words(awaited)));
+        aside(&format!("{dim}{}; Ctrl-C skips this{dim:#}\n", receipt::pending_words(awaited)));
     }
-    let learnt = tokio::select! {
+    let learned = tokio::select! {
         biased;
         _ = interrupts.while_idle() => None,
-        learnt = timeout(LAST_WORD, run.last_word()) => learnt.ok().flatten(),
+        learned = timeout(LAST_WORD, run.last_word()) => learned.ok().flatten(),
     };
-    match learnt {
+    match learned {
         Some(receipt) => Arc::new(Outcome { usage: receipt.usage, receipt, ..(*outcome).clone() }),
         None => outcome,
     }
 }
 
-/// Follows what a dead program left waiting in this session: it comes first, and beside the output of this run.
+/// Follows the runs that a dead program left in this session: they come first, and only on standard error.
 async fn follow_earlier(
     conversation: &Conversation,
-    place: &Place,
+    target: &Target,
     interrupts: &Interrupts,
     approver: &mut Approver<'_>,
 ) -> anyhow::Result<()> {
     while let Some(earlier) = conversation.current().await? {
         if matches!((&approver, earlier.state), (Approver::Nobody, State::Waiting)) {
             let session = &conversation.key().session;
-            let talk = place.command(&format!("chat --session {}", quoted(session.as_str())));
-            bail!("a run in session {session} waits for a person's yes: answer it in `{talk}`, or say --yes");
+            let talk = target.command(&format!("chat --session {}", quoted(session.as_str())));
+            bail!("a run in session {session} needs approval: decide in `{talk}`, or use --yes");
         }
         let _aimed = interrupts.aim_at(earlier.run.target());
         let (outcome, shown) = follow(&earlier.run, &mut Questions, approver).await?;
@@ -124,7 +123,7 @@ async fn follow_earlier(
     Ok(())
 }
 
-/// Where a run is written.
+/// How a run is written.
 pub(crate) enum Output {
     Text(Screen),
     Json(JsonLines),
@@ -146,10 +145,10 @@ impl Output {
         }
     }
 
-    fn account(&mut self, outcome: &Outcome, conversation: &Conversation, place: &Place) -> std::io::Result<()> {
+    fn account(&mut self, outcome: &Outcome, conversation: &Conversation, target: &Target) -> std::io::Result<()> {
         self.end(outcome)?;
         match self {
-            Self::Text(screen) if place.is_kept() => {
+            Self::Text(screen) if target.is_kept() => {
                 let (dim, session) = (Style::DIM, session_shown(conversation.key()));
                 screen.note(&format!("{dim}session {session}{dim:#}"))
             }
@@ -163,17 +162,17 @@ fn prompt(args: &RunArgs) -> anyhow::Result<String> {
     match words.as_str() {
         "-" => {}
         "" if args.prompt.is_empty() && !std::io::stdin().is_terminal() => {}
-        "" if args.prompt.is_empty() => args::refuse("run", "there is no prompt: say what to ask"),
+        "" if args.prompt.is_empty() => args::refuse("run", "there is no prompt"),
         _ => return Ok(words),
     }
     let mut prompt = String::new();
-    std::io::stdin().read_to_string(&mut prompt).context("the prompt cannot be read from standard input")?;
-    // The end of the last line is `echo`'s, and not a part of what is asked.
+    std::io::stdin().read_to_string(&mut prompt).context("cannot read the prompt from standard input")?;
+    // `echo` adds the end of the last line: it is not part of the prompt.
     prompt.truncate(prompt.trim_end_matches(['\n', '\r']).len());
     Ok(prompt)
 }
 
-/// The exit code that tells how a run ended.
+/// The exit code that says how a run ended.
 pub(crate) fn exit(outcome: &Outcome) -> Exit {
     match &*outcome.ending {
         Ending::Completed { .. } => Exit::Completed,

@@ -1,76 +1,77 @@
-//! What happens before the first prompt: a server or a database is found, the session chosen, and what a dead program left is
-//! taken up.
+//! What happens before the first prompt: finding a server or a database, choosing the session, and recovering the runs that a
+//! dead program left open.
 
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{Context, bail};
 
 use crate::agent::{PRACTICE, build_agent};
-use crate::args::{Options, PlaceArgs, ServedArgs, SessionName, TalkArgs};
-use crate::client::{Client, Place};
-use crate::conversation::{Conversation, Manner, Remote};
-use crate::db::{Db, For};
+use crate::args::{Options, ServedArgs, SessionName, TalkArgs, TargetArgs};
+use crate::client::{Client, Target};
+use crate::conversation::{Conversation, RemoteSession, RunOptions};
+use crate::db::{Db, OpenFor};
 use crate::names;
 use crate::show::plain;
 
-/// A program that is ready to talk.
+/// Everything that is ready before the first prompt.
 pub(crate) struct Start {
     /// The session.
     pub(crate) conversation: Conversation,
     /// The name of the model.
     pub(crate) model: String,
-    /// Where it is recorded.
-    pub(crate) place: Place,
-    /// Whether nothing was said in the session yet.
+    /// The server or database.
+    pub(crate) target: Target,
+    /// Whether the session is new.
     pub(crate) is_new: bool,
-    /// The runs that a dead program left open, and what became of them.
+    /// The runs that a dead program left open, and what happened to them.
     pub(crate) recovered: Vec<Recovered>,
 }
 
-/// What the command line says of how to talk.
-pub(crate) struct Wanted<'a> {
+/// What the command line says about the conversation.
+pub(crate) struct TalkRequest<'a> {
     /// The command, such as `andon chat`.
     pub(crate) program: &'a str,
     pub(crate) options: &'a Options,
     pub(crate) talk: &'a TalkArgs,
     pub(crate) served: &'a ServedArgs,
-    pub(crate) place: &'a PlaceArgs,
-    /// The name of the run, if it has one already.
+    pub(crate) target: &'a TargetArgs,
+    /// The run's id, if it was given.
     pub(crate) run_id: Option<&'a RunId>,
-    /// A flag that says something only a server can do.
+    /// A flag that only works with a server.
     pub(crate) needs_a_server: Option<&'static str>,
 }
 
 /// Gets ready to talk.
-pub(crate) async fn start(wanted: &Wanted<'_>) -> anyhow::Result<Start> {
-    match Place::find(wanted.place).await? {
-        Place::There(client) => start_there(wanted, client).await,
-        Place::Here(db) => start_here(wanted, db).await,
+pub(crate) async fn start(wanted: &TalkRequest<'_>) -> anyhow::Result<Start> {
+    match Target::find(wanted.target).await? {
+        Target::Server(client) => start_remote(wanted, client).await,
+        Target::Database(db) => start_local(wanted, db).await,
     }
 }
 
-async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
+async fn start_local(wanted: &TalkRequest<'_>, db: Db) -> anyhow::Result<Start> {
     if let Some(flag) = wanted.needs_a_server {
         bail!("{flag} needs a server: {}", db.no_server());
     }
-    let runtime = db.open(wanted.program, For::Running)?;
+    let runtime = db.open(wanted.program, OpenFor::Running)?;
     let agent = build_agent(wanted.options, &runtime).await?;
-    // Before recovery: what that settles is no use of a session.
+    // Before recovery, because settling a run there must not make its session the last used one.
     let name = choose(&runtime, wanted.talk, &db).await?;
     let agent = agent.session(name)?;
     let is_new = runtime.state(agent.session_key()).await?.is_none();
-    let recovered = runtime.recover().await.context("what an earlier program left open cannot be taken up")?;
+    let recovered =
+        runtime.recover().await.context("the runs that an earlier program left open cannot be recovered")?;
     let model = wanted.options.model.clone();
-    Ok(Start { conversation: Conversation::Here(agent), model, place: Place::Here(db), is_new, recovered })
+    Ok(Start { conversation: Conversation::Local(agent), model, target: Target::Database(db), is_new, recovered })
 }
 
-async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Start> {
+async fn start_remote(wanted: &TalkRequest<'_>, client: Client) -> anyhow::Result<Start> {
     let flags = wanted.options.only_here();
     if !flags.is_empty() {
         let (flags, server) = (flags.join(" and "), client.shown());
         bail!(
-            "the agents of the server at {server} are as they are, so {flags} cannot be used there: choose one with --app, or \
-             name another file with --db (or --db memory) to run it here"
+            "the server at {server} defines its own agents, so {flags} cannot be used: choose an agent with --app, or run your \
+             own here with another database (--db PATH or --db memory)"
         );
     }
     let (app, user) = whose(wanted)?;
@@ -79,31 +80,31 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
         Some(user) => user.to_owned(),
         None => client.own_user().await?,
     };
-    let key = Remote::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
+    let key = RemoteSession::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
     let is_new = !client.has_session(&key).await?;
-    let manner = Manner {
+    let options = RunOptions {
         when_busy: wanted.served.when_busy(),
         on_disconnect: wanted.served.on_disconnect(),
         limits: wanted.options.limits().into(),
     };
-    let remote = Box::new(Remote { client: client.clone(), key, manner });
-    let place = Place::There(client);
-    Ok(Start { conversation: Conversation::There(remote), model, place, is_new, recovered: Vec::new() })
+    let remote = Box::new(RemoteSession { client: client.clone(), key, options });
+    let target = Target::Server(client);
+    Ok(Start { conversation: Conversation::Remote(remote), model, target, is_new, recovered: Vec::new() })
 }
 
-/// The app and the user that are named: by flags of their own, or in the session's whole name.
-fn whose<'a>(wanted: &Wanted<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
+/// The app and the user, from their flags or from the session's full name.
+fn whose<'a>(wanted: &TalkRequest<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
     let (app, user) = (wanted.served.app.as_deref(), wanted.served.user.as_deref());
     let Some(SessionName::Whole(key)) = &wanted.talk.session else { return Ok((app, user)) };
     for (flag, said, whole) in [("--app", app, &*key.app), ("--user", user, &*key.user)] {
         if let Some(said) = said.filter(|said| *said != whole) {
-            bail!("{flag} {said} and --session {key} name two: leave {flag} out, or give the session's name alone");
+            bail!("{flag} {said} contradicts --session {key}: leave {flag} out, or give only the session's name");
         }
     }
     Ok((Some(&*key.app), Some(&*key.user)))
 }
 
-/// The app that is meant, and its model: the one that is named, else the practice agent, else the only one.
+/// The app and its model: the named one, else the practice agent, else the only one.
 async fn choose_app(client: &Client, named: Option<&str>) -> anyhow::Result<(String, String)> {
     let apps = client.apps().await?;
     let wanted = named.unwrap_or(PRACTICE);
@@ -117,7 +118,7 @@ async fn choose_app(client: &Client, named: Option<&str>) -> anyhow::Result<(Str
         let names = if names.is_empty() { "none".to_owned() } else { plain(&names.join(", ")) };
         match named {
             Some(named) => bail!("the server at {} has no app {named}; it has: {names}", client.shown()),
-            None => bail!("say which app with --app; the server at {} has: {names}", client.shown()),
+            None => bail!("name an app with --app; the server at {} has: {names}", client.shown()),
         }
     };
     Ok((app.app.clone(), app.model.clone().unwrap_or_default()))
@@ -128,7 +129,7 @@ async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<S
         Some(session) => {
             let key = session.key()?;
             if (&*key.app, &*key.user) != (PRACTICE, LOCAL) {
-                bail!("session {key} is not of the practice agent, which alone is here: {}", db.no_server());
+                bail!("session {key} belongs to another agent, which needs a server: {}", db.no_server());
             }
             Ok(key.session.to_string())
         }
@@ -147,7 +148,7 @@ async fn last_used(runtime: &Runtime, db: &Db) -> anyhow::Result<String> {
     match runtime.list_sessions(which).await?.first() {
         Some(last) => Ok(last.key.session.to_string()),
         None if db.is_kept() => {
-            bail!("there is no session to continue in {}: begin one with `{}`", db.shown(), db.command("chat"))
+            bail!("there is no session to continue in {}: start one with `{}`", db.shown(), db.command("chat"))
         }
         None => bail!("there is no session to continue: `--db memory` keeps nothing"),
     }
@@ -163,14 +164,14 @@ async fn new_name(runtime: &Runtime) -> anyhow::Result<String> {
     }
 }
 
-/// Stops what still runs in other sessions: a run that was queued when its program died lives on in this one. What
-/// waits is left as it is, and waits for the next program.
+/// Stops the runs in other sessions: a run that was queued when its program died continues in this one. Waiting runs are left
+/// for the next program.
 pub(crate) async fn stop_the_rest(runtime: &Runtime) -> anyhow::Result<()> {
     for run in runtime.runs() {
         let Some(run) = runtime.find(&run).await? else { continue };
         if matches!(run.state(), State::Running | State::Cancelling) {
-            run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program was left"));
-            // What the journal does not take is left to the next program.
+            run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program ended"));
+            // If the journal cannot record the end, the next program does.
             drop(run.settled().await);
         }
     }

@@ -1,4 +1,4 @@
-//! The terminal's modes: typing while an answer streams is not echoed into it, and the terminal is left as it was found.
+//! The terminal's modes: typing is not echoed into a streaming answer, and the modes are restored at the end.
 
 use std::io::stdin;
 use std::sync::OnceLock;
@@ -7,37 +7,37 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// The modes that the terminal had when the program began; nothing if standard input is none.
+/// The terminal's modes when the program started; `None` if standard input is not a terminal.
 static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
 
 fn found() -> Option<&'static Termios> {
     FOUND.get_or_init(|| tcgetattr(stdin()).ok()).as_ref()
 }
 
-/// Remembers the terminal's modes, to leave it as it was found.
+/// Remembers the terminal's modes, to restore them later.
 pub(crate) fn remember() {
     found();
 }
 
-/// Stops the echo of what is typed. It is kept for the next prompt.
+/// Turns echo off. What is typed is kept for the next prompt.
 pub(crate) fn hush() {
     if let Some(found) = found() {
         let mut quiet = found.clone();
         quiet.local_modes.remove(LocalModes::ECHO);
-        // A terminal that does not take it echoes: ugly, and no more.
+        // If it fails, the terminal echoes: ugly, but harmless.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &quiet);
     }
 }
 
-/// Makes the terminal as it was found. A program that never remembered it has not changed it.
+/// Restores the terminal's modes, if they were remembered: otherwise they were not changed.
 pub(crate) fn restore() {
     if let Some(Some(found)) = FOUND.get() {
-        // Nothing can be done for a terminal that is gone.
+        // It fails only if the terminal is gone.
         let _ = tcsetattr(stdin(), OptionalActions::Now, found);
     }
 }
 
-/// While this lives, what is typed is not echoed.
+/// While this lives, echo is off.
 pub(crate) struct Hushed;
 
 impl Hushed {
@@ -53,17 +53,17 @@ impl Drop for Hushed {
     }
 }
 
-/// Whether Ctrl-D was pressed on an empty line: then it is taken.
+/// Takes a Ctrl-D that was pressed on an empty line. Returns whether there was one.
 pub(crate) fn take_end() -> bool {
     let input = stdin();
     let mut keys = [PollFd::new(&input, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let is_end = matches!(poll(&mut keys, Some(&now)), Ok(1)) && matches!(ioctl_fionread(&input), Ok(0));
-    // There is nothing to be read, so this waits for nobody.
+    // Zero bytes are ready, so this does not block.
     is_end && matches!(rustix::io::read(&input, &mut [0; 1]), Ok(0))
 }
 
-/// How many columns standard output has; nothing if it is no terminal.
+/// How many columns standard output has; `None` if it is not a terminal.
 pub(crate) fn columns() -> Option<usize> {
     let size = tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

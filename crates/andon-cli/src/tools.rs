@@ -1,4 +1,4 @@
-//! The practice agent's tools: harmless, and each good for another kind of stop.
+//! The practice agent's tools: harmless, and each one shows another kind of stop.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -7,18 +7,18 @@ use andon_runtime::{Effect, FnTool, Invocation, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// Counts, one second a number. It stops by itself when its cord is pulled, unless it is asked to be stubborn.
+/// Counts, one second per number. It stops when its cord is pulled, unless it was asked to be stubborn.
 pub(crate) fn slow_count() -> FnTool {
     let schema = json!({
         "type": "object",
         "properties": {
             "to": { "type": "integer", "minimum": 1, "maximum": 1000, "default": 10 },
-            "stubborn": { "type": "boolean", "description": "Go on when told to stop, until the grace is over." },
+            "stubborn": { "type": "boolean", "description": "Keep counting when told to stop, until the grace is over." },
         },
         "required": ["to"],
         "additionalProperties": false,
     });
-    let tool = FnTool::new("slow_count", "Counts to a number, one second each.", schema, |call| async move {
+    let tool = FnTool::new("slow_count", "Counts to a number, one second per number.", schema, |call| async move {
         let to = number(&call.input, "to").unwrap_or(10);
         let is_stubborn = call.input.get("stubborn").and_then(Value::as_bool).unwrap_or(false);
         if is_stubborn { count_stubbornly(to).await } else { count(&call, to).await }
@@ -30,7 +30,7 @@ async fn count(call: &Invocation, to: u64) -> Result<ToolOutput, ToolError> {
     for number in 1..=to {
         tokio::select! {
             biased;
-            () = call.cord.pulled() => return Ok(format!("It had counted to {} of {to}.", number - 1).into()),
+            () = call.cord.pulled() => return Ok(format!("Counted to {} of {to} before it was stopped.", number - 1).into()),
             () = sleep(Duration::from_secs(1)) => {}
         }
     }
@@ -41,10 +41,10 @@ async fn count_stubbornly(to: u64) -> Result<ToolOutput, ToolError> {
     for _ in 1..=to {
         sleep(Duration::from_secs(1)).await;
     }
-    Ok(format!("counted to {to} and would not have stopped").into())
+    Ok(format!("counted to {to}, ignoring any stop").into())
 }
 
-/// Rolls dice; with the same seed the same ones.
+/// Rolls dice. The same seed gives the same rolls.
 pub(crate) fn dice(seed: u64) -> FnTool {
     let schema = json!({
         "type": "object",
@@ -55,20 +55,20 @@ pub(crate) fn dice(seed: u64) -> FnTool {
         "additionalProperties": false,
     });
     let chance = Mutex::new(fastrand::Rng::with_seed(seed));
-    let tool = FnTool::new("dice", "Rolls dice: two with six sides unless told otherwise.", schema, move |call| {
+    let tool = FnTool::new("dice", "Rolls dice. Default: two dice with six sides.", schema, move |call| {
         let (dice, sides) = (number(&call.input, "dice").unwrap_or(2), number(&call.input, "sides").unwrap_or(6));
         let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
         let rolled: Vec<u64> = (0..dice).map(|_| chance.u64(1..=sides.max(1))).collect();
-        std::future::ready(Ok(told(&rolled).into()))
+        std::future::ready(Ok(roll_text(&rolled).into()))
     });
     tool.effect(Effect::ReadOnly)
 }
 
-fn told(rolled: &[u64]) -> String {
+fn roll_text(rolled: &[u64]) -> String {
     let each: Vec<String> = rolled.iter().map(u64::to_string).collect();
     match rolled {
         [one] => one.to_string(),
-        many => format!("{} (together {})", each.join(" + "), many.iter().sum::<u64>()),
+        many => format!("{} (total {})", each.join(" + "), many.iter().sum::<u64>()),
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn clock() -> FnTool {
     tool.effect(Effect::ReadOnly)
 }
 
-/// Keeps a note, in memory only. A person has to say yes first.
+/// Keeps a note in memory. It needs approval.
 pub(crate) fn write_note() -> FnTool {
     let schema = json!({
         "type": "object",

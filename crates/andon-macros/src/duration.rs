@@ -1,4 +1,4 @@
-//! Durations such as `500ms`, `2s` and `1m30s`, read while the program is compiled.
+//! Durations such as `500ms`, `2s` and `1m30s`, parsed at compile time.
 
 use syn::{Error, LitStr};
 
@@ -25,11 +25,11 @@ fn read(text: &str) -> Result<u64, String> {
             "m" => 60_000,
             "h" => 3_600_000,
             "" => return Err(format!("{text:?} has no unit after {number}")),
-            _ => return Err(format!("{unit:?} is no unit")),
+            _ => return Err(format!("{unit:?} is not a unit")),
         };
-        // "30s1m" and "1s1s" are slips of the pen.
+        // "30s1m" and "1s1s" are mistakes.
         if factor >= smallest {
-            return Err(format!("the units of {text:?} do not go from large to small"));
+            return Err(format!("the units of {text:?} are not in order from large to small"));
         }
         smallest = factor;
         let milliseconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
@@ -46,24 +46,24 @@ mod tests {
     use super::read;
 
     #[test]
-    fn a_duration_is_read_as_a_person_means_it() {
+    fn a_duration_is_the_sum_of_its_parts() {
         let read = |text| read(text).unwrap();
         assert_eq!([read("500ms"), read("2s"), read("10m"), read("1h")], [500, 2_000, 600_000, 3_600_000]);
         assert_eq!([read("1m30s"), read("1h0m1s5ms"), read("0s")], [90_000, 3_601_005, 0]);
     }
 
     #[test]
-    fn a_bad_duration_is_refused_with_what_is_wrong_about_it() {
+    fn a_bad_duration_is_refused_with_the_reason() {
         let why = |text| read(text).unwrap_err();
         assert_eq!(why(""), "this duration is empty");
         assert_eq!(why("2"), "\"2\" has no unit after 2");
         assert_eq!(why("s"), "\"s\" has no number before \"s\"");
-        assert_eq!(why("2 s"), "\" s\" is no unit");
-        assert_eq!(why("1.5s"), "\".\" is no unit");
+        assert_eq!(why("2 s"), "\" s\" is not a unit");
+        assert_eq!(why("1.5s"), "\".\" is not a unit");
         assert_eq!(why("-1s"), "\"-1s\" has no number before \"-\"");
-        assert_eq!(why("3 weeks"), "\" weeks\" is no unit");
-        assert_eq!(why("30s1m"), "the units of \"30s1m\" do not go from large to small");
-        assert_eq!(why("1s1s"), "the units of \"1s1s\" do not go from large to small");
+        assert_eq!(why("3 weeks"), "\" weeks\" is not a unit");
+        assert_eq!(why("30s1m"), "the units of \"30s1m\" are not in order from large to small");
+        assert_eq!(why("1s1s"), "the units of \"1s1s\" are not in order from large to small");
         assert_eq!(why("99999999999999999999h"), "\"99999999999999999999h\" is too long");
         assert_eq!(why("18446744073709551615h"), "\"18446744073709551615h\" is too long");
     }

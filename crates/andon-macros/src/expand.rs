@@ -1,4 +1,4 @@
-//! What a function becomes.
+//! Generates the tool from a function.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -9,7 +9,7 @@ use syn::{Error, FnArg, LitStr, Path, ReturnType, parse_quote};
 use crate::function::{Argument, Default, Function, Injected, Parameter};
 use crate::options::{OnCancel, Options, is_name};
 
-/// The tool; or what is wrong, with something in the tool's place so that this is the only error.
+/// The tool; or an error, with a placeholder for the tool so that this is the only error.
 pub(crate) fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     let function: Function = match syn::parse2(function) {
         Ok(function) => function,
@@ -54,7 +54,7 @@ fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Erro
     })
 }
 
-/// The function as it was written. It is named by a type of the tool's name, which a function of that name leaves free.
+/// The function as it was written, as `direct` of a type with the tool's name: functions and types have separate namespaces.
 fn direct(function: &Function) -> TokenStream {
     let Function { attributes, visibility, signature, body, .. } = function;
     let name = &signature.ident;
@@ -137,8 +137,8 @@ fn milliseconds(milliseconds: u64) -> TokenStream {
     quote! { ::core::time::Duration::from_millis(#milliseconds) }
 }
 
-/// The struct that serde reads the arguments into. It is within a function, so its odd name keeps clear of nothing but
-/// the types of the arguments themselves.
+/// The struct that serde reads the arguments into. It is inside a function, so its odd name only avoids the types of the
+/// arguments.
 fn arguments(parameters: &[Parameter], andon: &Path) -> TokenStream {
     let (serde_path, schemars_path) = (path_text(andon, "serde"), path_text(andon, "schemars"));
     let mut fields = TokenStream::new();
@@ -176,7 +176,7 @@ fn path_text(andon: &Path, of: &str) -> String {
     format!("{andon}::__private::{of}")
 }
 
-/// From the call to the work.
+/// The closure that turns a call into work.
 fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStream {
     let name = &function.signature.ident;
     let values = parameters.iter().map(|parameter| match parameter {
@@ -190,7 +190,7 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
         Parameter::Injected(Injected::EffectId) => quote! { invocation.effect_id() },
         Parameter::Injected(Injected::Invocation) => quote! { invocation.clone() },
     });
-    // A complaint about the future or about what is returned points at the function.
+    // An error about the future or the returned value points at the function.
     let span = return_span(function);
     let here = name.span().resolved_at(Span::call_site());
     let values = quote! { #(#values),* };
@@ -218,13 +218,13 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
     }
 }
 
-/// Where it is said what the function returns.
+/// The span of the function's return type.
 fn return_span(function: &Function) -> Span {
     let span = match &function.signature.output {
         ReturnType::Default => function.signature.ident.span(),
         ReturnType::Type(_, of_type) => of_type.span(),
     };
-    // Only the place: the names in the generated code are its own.
+    // Only the location: names in the generated code resolve there.
     span.resolved_at(Span::call_site())
 }
 
@@ -232,118 +232,116 @@ fn return_span(function: &Function) -> Span {
 mod tests {
     use super::*;
 
-    /// What the author of a function is told.
-    fn told(options: &str, function: &str) -> String {
+    /// The error for a function.
+    fn error(options: &str, function: &str) -> String {
         let function = syn::parse_str::<Function>(function);
         let expanded = function.and_then(|function| expand(options.parse()?, &function));
         expanded.map(|tool| format!("nothing, it became {tool}")).unwrap_err().to_string()
     }
 
-    /// As [`told`], of a function that has nothing wrong with it.
-    fn told_of_options(options: &str) -> String {
-        told(options, "/// Fetches.\nasync fn fetch(url: String) {}")
+    /// The error for the options of a function that is fine.
+    fn options_error(options: &str) -> String {
+        error(options, "/// Fetches.\nasync fn fetch(url: String) {}")
     }
 
     #[test]
-    fn a_tool_that_says_something_unknown_is_told_what_there_is() {
-        let expected = "`retries` is nothing that a tool has: there is name, description, effect, grace, on_cancel, \
+    fn an_unknown_option_or_value_is_refused_with_the_known_ones() {
+        let expected = "`retries` is not an option of a tool: the options are name, description, effect, grace, on_cancel, \
                         finish_within, timeout, needs_approval, blocking, max_output, compensation, compensation_within, \
                         crate";
-        assert_eq!(told_of_options("retries = 3"), expected);
-        let expected = "\"pure\" is no kind of effect: write \"read_only\", \"idempotent\" or \"effect\"";
-        assert_eq!(told_of_options("effect = \"pure\""), expected);
-        let expected = "\"kill\" is no way to be cancelled: write \"cooperate\", \"drop\", \"finish\" or \"detach\"";
-        assert_eq!(told_of_options("on_cancel = \"kill\""), expected);
+        assert_eq!(options_error("retries = 3"), expected);
+        let expected = "\"pure\" is not a kind of effect: write \"read_only\", \"idempotent\" or \"effect\"";
+        assert_eq!(options_error("effect = \"pure\""), expected);
+        let expected = "\"kill\" is not a way to be cancelled: write \"cooperate\", \"drop\", \"finish\" or \"detach\"";
+        assert_eq!(options_error("on_cancel = \"kill\""), expected);
     }
 
     #[test]
-    fn a_value_that_is_none_is_refused_with_what_to_write() {
-        let expected = "\"sec\" is no unit: write a number and a unit, such as \"500ms\", \"2s\", \"10m\", \"1h\" or \
+    fn a_bad_value_is_refused_with_what_to_write() {
+        let expected = "\"sec\" is not a unit: write a number and a unit, such as \"500ms\", \"2s\", \"10m\", \"1h\" or \
                         \"1m30s\"";
-        assert_eq!(told_of_options("grace = \"2sec\""), expected);
-        assert_eq!(told_of_options("grace = 2"), "`grace` takes a duration in quotes, such as \"2s\"");
+        assert_eq!(options_error("grace = \"2sec\""), expected);
+        assert_eq!(options_error("grace = 2"), "`grace` takes a duration in quotes, such as \"2s\"");
         assert_eq!(
-            told_of_options("grace"),
+            options_error("grace"),
             "`grace` needs a value: write grace = .. with a duration in quotes, such as \"2s\""
         );
-        assert_eq!(told_of_options("timeout = \"0s\""), "with no time at all nothing could be done: raise `timeout`");
-        assert_eq!(told_of_options("max_output = \"1k\""), "`max_output` takes a number of bytes");
-        assert_eq!(told_of_options("max_output = 0"), "nothing of a result would be kept: write a number of bytes");
-        let expected = "the model must be told what this tool does: write it here";
-        assert_eq!(told_of_options("description = \" \""), expected);
-        assert_eq!(told_of_options("grace = \"1s\", grace = \"2s\""), "`grace` is given twice");
-        let expected = "`needs_approval` stands alone: write it to have it, leave it out if not";
-        assert_eq!(told_of_options("needs_approval = true"), expected);
+        assert_eq!(options_error("timeout = \"0s\""), "`timeout` must be more than zero");
+        assert_eq!(options_error("max_output = \"1k\""), "`max_output` takes a number of bytes");
+        assert_eq!(options_error("max_output = 0"), "`max_output` must be more than 0");
+        let expected = "the description is empty: tell the model what this tool does";
+        assert_eq!(options_error("description = \" \""), expected);
+        assert_eq!(options_error("grace = \"1s\", grace = \"2s\""), "`grace` is given twice");
+        let expected = "`needs_approval` takes no value: write only `needs_approval`, or leave it out";
+        assert_eq!(options_error("needs_approval = true"), expected);
         let expected = "\"über\" cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'";
-        assert_eq!(told_of_options("name = \"über\""), expected);
+        assert_eq!(options_error("name = \"über\""), expected);
     }
 
     #[test]
-    fn what_only_goes_together_is_asked_for() {
-        let expected = "`finish_within` says how long a tool may finish: write on_cancel = \"finish\" beside it";
-        assert_eq!(told_of_options("finish_within = \"5s\""), expected);
-        assert_eq!(told_of_options("finish_within = \"5s\", on_cancel = \"drop\""), expected);
-        let expected = "`compensation_within` is the time of a compensation: write compensation = path::to::function \
-                        beside it";
-        assert_eq!(told_of_options("compensation_within = \"5s\""), expected);
+    fn an_option_that_needs_another_asks_for_it() {
+        let expected = "`finish_within` works only with on_cancel = \"finish\": add that";
+        assert_eq!(options_error("finish_within = \"5s\""), expected);
+        assert_eq!(options_error("finish_within = \"5s\", on_cancel = \"drop\""), expected);
+        let expected = "`compensation_within` works only with a compensation: add compensation = path::to::function";
+        assert_eq!(options_error("compensation_within = \"5s\""), expected);
     }
 
     #[test]
-    fn a_function_that_may_block_has_to_say_so() {
+    fn a_function_that_may_block_must_say_so() {
         let expected = "a plain fn may block its thread: write #[tool(blocking)], or make it an async fn";
-        assert_eq!(told("", "/// A.\nfn a() {}"), expected);
+        assert_eq!(error("", "/// A.\nfn a() {}"), expected);
         let expected = "an async fn does not block its thread: leave `blocking` out, or make it a plain fn";
-        assert_eq!(told_of_options("blocking"), expected);
+        assert_eq!(options_error("blocking"), expected);
     }
 
     #[test]
-    fn a_tool_without_a_description_is_told_where_to_write_one() {
-        let expected = "the model must be told what this tool does: write a doc comment (/// ..) above the function, or \
+    fn a_tool_without_a_description_is_refused_with_where_to_write_one() {
+        let expected = "the model needs to know what this tool does: write a doc comment (/// ..) above the function, or \
                         description = \"..\" in #[tool(..)]";
-        assert_eq!(told("", "async fn a() {}"), expected);
-        assert_eq!(told("", "/// \nasync fn a() {}"), expected);
-        let expected = "the model is sent this text, so it has to stand here: write it out";
-        assert_eq!(told("", "#[doc = include_str!(\"a.md\")]\nasync fn a() {}"), expected);
+        assert_eq!(error("", "async fn a() {}"), expected);
+        assert_eq!(error("", "/// \nasync fn a() {}"), expected);
+        let expected = "the model is sent this text, so it must be here: write it out";
+        assert_eq!(error("", "#[doc = include_str!(\"a.md\")]\nasync fn a() {}"), expected);
     }
 
     #[test]
-    fn a_function_that_cannot_be_a_tool_is_told_why() {
-        let told = |function: &str| told("", &format!("/// A.\n{function}"));
+    fn a_function_that_cannot_be_a_tool_is_refused_with_the_reason() {
+        let error = |function: &str| error("", &format!("/// A.\n{function}"));
         let expected = "a tool cannot be generic: the schema of its arguments needs types, so write them out";
-        assert_eq!(told("async fn a<T>(t: T) {}"), expected);
-        let expected = "a tool is a function and has no self: hand what it needs to an andon::FnTool, or implement \
-                        andon::Tool";
-        assert_eq!(told("async fn a(&self) {}"), expected);
-        assert_eq!(told("async unsafe fn a() {}"), "a tool cannot be unsafe: the model may call it with anything");
-        assert_eq!(told("async extern \"C\" fn a() {}"), "a tool cannot be extern: take a plain fn that calls it");
-        assert_eq!(told("const fn a() {}"), "a tool cannot be a const fn: leave `const` out");
-        assert_eq!(told("struct A;"), "#[tool] stands before a function");
+        assert_eq!(error("async fn a<T>(t: T) {}"), expected);
+        let expected =
+            "a tool is a function without self: give what it needs to an andon::FnTool, or implement andon::Tool";
+        assert_eq!(error("async fn a(&self) {}"), expected);
+        assert_eq!(error("async unsafe fn a() {}"), "a tool cannot be unsafe: the model may call it with anything");
+        assert_eq!(error("async extern \"C\" fn a() {}"), "a tool cannot be extern: write a plain fn that calls it");
+        assert_eq!(error("const fn a() {}"), "a tool cannot be a const fn: leave `const` out");
+        assert_eq!(error("struct A;"), "#[tool] belongs before a function");
         let expected = "a tool's name has 1 to 64 letters, digits, '_' and '-': write name = \"..\" in #[tool(..)]";
-        assert_eq!(told("async fn größe() {}"), expected);
+        assert_eq!(error("async fn größe() {}"), expected);
     }
 
     #[test]
-    fn an_argument_that_the_model_could_not_say_is_told_what_to_be() {
-        let told = |inputs: &str| told("", &format!("/// A.\nasync fn a({inputs}) {{}}"));
-        let expected = "an argument needs a name, by which the model says it: write `name: Type`, and take it apart in the \
-                        body";
-        assert_eq!(told("(x, y): (u8, u8)"), expected);
-        assert_eq!(told("_: u8"), expected);
-        assert_eq!(told("url: &str"), "a tool owns its arguments: write String");
-        assert_eq!(told("urls: &[String]"), "a tool owns its arguments: write Vec<..>");
-        assert_eq!(told("cord: &Cord"), "a tool owns its arguments: write the type without `&`");
-        let expected = "the schema of an argument needs a type: write one in place of `impl ..`";
-        assert_eq!(told("url: impl ToString"), expected);
+    fn a_bad_argument_is_refused_with_what_to_write() {
+        let error = |inputs: &str| error("", &format!("/// A.\nasync fn a({inputs}) {{}}"));
+        let expected = "an argument needs a name for the model: write `name: Type`, and destructure it in the body";
+        assert_eq!(error("(x, y): (u8, u8)"), expected);
+        assert_eq!(error("_: u8"), expected);
+        assert_eq!(error("url: &str"), "a tool owns its arguments: write String");
+        assert_eq!(error("urls: &[String]"), "a tool owns its arguments: write Vec<..>");
+        assert_eq!(error("cord: &Cord"), "a tool owns its arguments: write the type without `&`");
+        let expected = "the schema of an argument needs a type: write one instead of `impl ..`";
+        assert_eq!(error("url: impl ToString"), expected);
         let expected = "an argument takes a doc comment, #[tool(default = ..)], #[serde(..)] and #[schemars(..)]";
-        assert_eq!(told("#[cfg(unix)] url: String"), expected);
+        assert_eq!(error("#[cfg(unix)] url: String"), expected);
         let expected = "an argument takes `default` or `default = ..`, and nothing else";
-        assert_eq!(told("#[tool(min = 1)] number: u8"), expected);
-        let expected = "`cord` is handed in by the runtime, the model does not say it";
-        assert_eq!(told("#[tool(default)] cord: Cord"), expected);
+        assert_eq!(error("#[tool(min = 1)] number: u8"), expected);
+        let expected = "`cord` comes from the runtime, not from the model: leave this attribute out";
+        assert_eq!(error("#[tool(default)] cord: Cord"), expected);
     }
 
     #[test]
-    fn a_function_with_something_wrong_is_still_there_so_that_nothing_else_is_complained_about() {
+    fn a_bad_function_still_exists_so_that_there_is_only_one_error() {
         let function = "/// A.\npub(crate) async fn a(url: &str) {}".parse().unwrap();
         let expanded = tool(TokenStream::new(), function).to_string();
         assert!(expanded.contains("compile_error"), "{expanded}");

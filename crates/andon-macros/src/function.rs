@@ -1,4 +1,4 @@
-//! The function under `#[tool]`: what the model says, what the runtime hands in, and what cannot be.
+//! The function under `#[tool]`: which arguments come from the model, which from the runtime, and what is refused.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -10,7 +10,7 @@ use syn::{
     Visibility,
 };
 
-/// A function. Its body is not looked at: a slip in there is the compiler's to tell.
+/// A function. Its body is not parsed: the compiler reports mistakes in it.
 pub(crate) struct Function {
     pub(crate) docs: Vec<Attribute>,
     /// All attributes but the docs.
@@ -27,25 +27,25 @@ impl Parse for Function {
         let visibility = input.parse()?;
         let signature = input.parse().map_err(|error: Error| {
             let is_function = error.to_string().contains("expected `fn`");
-            if is_function { Error::new(error.span(), "#[tool] stands before a function") } else { error }
+            if is_function { Error::new(error.span(), "#[tool] belongs before a function") } else { error }
         })?;
         Ok(Self { docs, attributes, visibility, signature, body: input.parse()? })
     }
 }
 
 impl Function {
-    /// What the tool does, as its doc comment says.
+    /// The tool's description, from its doc comment.
     pub(crate) fn description(&self) -> Result<String, Error> {
         let text = text_of(&self.docs)?;
         if text.is_empty() {
-            let message = "the model must be told what this tool does: write a doc comment (/// ..) above the function, \
+            let message = "the model needs to know what this tool does: write a doc comment (/// ..) above the function, \
                            or description = \"..\" in #[tool(..)]";
             return Err(Error::new(self.signature.ident.span(), message));
         }
         Ok(text)
     }
 
-    /// Refuses what no tool can be, each with what to write instead.
+    /// Refuses functions that cannot be tools, and says what to write instead.
     pub(crate) fn check(&self, blocking: Option<Span>) -> Result<(), Error> {
         let signature = &self.signature;
         let at = |span: Span, message: &str| Err(Error::new(span, message));
@@ -53,7 +53,7 @@ impl Function {
             return at(signature.safety.span(), "a tool cannot be unsafe: the model may call it with anything");
         }
         if let Some(abi) = &signature.abi {
-            return at(abi.span(), "a tool cannot be extern: take a plain fn that calls it");
+            return at(abi.span(), "a tool cannot be extern: write a plain fn that calls it");
         }
         if let Some(constness) = &signature.constness {
             return at(constness.span(), "a tool cannot be a const fn: leave `const` out");
@@ -84,13 +84,13 @@ impl Function {
 
 /// A parameter of the function.
 pub(crate) enum Parameter {
-    /// The runtime hands it in; the model does not know of it.
+    /// It comes from the runtime; the model does not know about it.
     Injected(Injected),
-    /// The model says it.
+    /// It comes from the model.
     Argument(Box<Argument>),
 }
 
-/// What the runtime hands in, known by the last word of its type.
+/// What comes from the runtime, recognized by the last word of its type.
 #[derive(Clone, Copy)]
 pub(crate) enum Injected {
     Cord,
@@ -100,7 +100,7 @@ pub(crate) enum Injected {
     Invocation,
 }
 
-/// What the model says.
+/// What comes from the model.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) of_type: Type,
@@ -109,7 +109,7 @@ pub(crate) struct Argument {
     pub(crate) default: Option<Default>,
 }
 
-/// What an argument is when the model does not say it.
+/// The value of an argument that the model leaves out.
 pub(crate) enum Default {
     OfType,
     Expression(Expr),
@@ -120,7 +120,7 @@ impl Parameter {
         let typed = match input {
             FnArg::Typed(typed) => typed,
             FnArg::Receiver(receiver) => {
-                let message = "a tool is a function and has no self: hand what it needs to an andon::FnTool, or implement \
+                let message = "a tool is a function without self: give what it needs to an andon::FnTool, or implement \
                                andon::Tool";
                 return Err(Error::new(receiver.self_token.span(), message));
             }
@@ -129,7 +129,8 @@ impl Parameter {
         match injected(&typed.ty) {
             Some(injected) => match typed.attrs.iter().find(|attribute| !is_doc(attribute)) {
                 Some(attribute) => {
-                    let message = format!("`{name}` is handed in by the runtime, the model does not say it");
+                    let message =
+                        format!("`{name}` comes from the runtime, not from the model: leave this attribute out");
                     Err(Error::new(attribute.span(), message))
                 }
                 None => Ok(Self::Injected(injected)),
@@ -146,7 +147,7 @@ impl Argument {
         let mut attributes = Vec::new();
         for attribute in &typed.attrs {
             if is_doc(attribute) {
-                // An unreadable one is refused here, and not by the derive that it is handed to.
+                // An unreadable one is refused here, and not later by the derive.
                 text_of(std::slice::from_ref(attribute))?;
                 attributes.push(attribute.clone());
             } else if attribute.path().is_ident("serde") || attribute.path().is_ident("schemars") {
@@ -172,15 +173,14 @@ fn read_default(input: ParseStream<'_>) -> Result<Default, Error> {
         Some(_) => Default::Expression(input.parse()?),
         None => Default::OfType,
     };
-    if input.is_empty() { Ok(default) } else { Err(input.error("nothing stands behind the default")) }
+    if input.is_empty() { Ok(default) } else { Err(input.error("nothing may follow the default")) }
 }
 
 fn name_of(typed: &PatType) -> Result<Ident, Error> {
     match &*typed.pat {
         Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Ok(ident.clone()),
         other => {
-            let message = "an argument needs a name, by which the model says it: write `name: Type`, and take it apart in \
-                           the body";
+            let message = "an argument needs a name for the model: write `name: Type`, and destructure it in the body";
             Err(Error::new(other.span(), message))
         }
     }
@@ -197,7 +197,7 @@ fn check_type(of_type: &Type) -> Result<(), Error> {
             Err(Error::new(of_type.span(), format!("a tool owns its arguments: write {instead}")))
         }
         Type::ImplTrait(_) => {
-            Err(Error::new(of_type.span(), "the schema of an argument needs a type: write one in place of `impl ..`"))
+            Err(Error::new(of_type.span(), "the schema of an argument needs a type: write one instead of `impl ..`"))
         }
         _ => Ok(()),
     }
@@ -225,7 +225,7 @@ fn text_of(docs: &[Attribute]) -> Result<String, Error> {
     for doc in docs {
         let Meta::NameValue(pair) = &doc.meta else { continue };
         let Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) = &pair.value else {
-            let message = "the model is sent this text, so it has to stand here: write it out";
+            let message = "the model is sent this text, so it must be here: write it out";
             return Err(Error::new_spanned(pair.value.to_token_stream(), message));
         };
         let text = literal.value();

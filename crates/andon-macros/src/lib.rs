@@ -1,13 +1,13 @@
-//! The attribute `#[tool]`: a function becomes a tool. It is documented where it is used, as `andon::tool`.
+//! The attribute `#[tool]`, which turns a function into a tool. Its documentation is at `andon::tool`.
 //!
-//! What a function `fetch` becomes:
+//! A function `fetch` becomes:
 //!
-//! 1. `fn fetch() -> &'static FnTool`, which is a tool: `andon` takes any such function for one. A function and not a
-//!    constant, because a `let fetch` or a parameter of that name could not shadow a constant.
+//! 1. `fn fetch() -> &'static FnTool`, which is a tool: `andon` accepts any such function as one. It is a function and not a
+//!    constant, because a `let fetch` or a parameter with that name could not shadow a constant.
 //! 2. `fetch::direct`, the function as it was written, for unit tests.
-//! 3. A private struct with a field for each argument, from which serde reads the call and schemars makes the schema.
+//! 3. A private struct with a field for each argument, which serde fills from the call and schemars turns into the schema.
 //!
-//! `options.rs` reads what stands in the brackets, `function.rs` the function, `expand.rs` writes the three.
+//! `options.rs` reads the attribute's options, `function.rs` the function, and `expand.rs` generates the three.
 
 mod duration;
 mod expand;

@@ -1,4 +1,4 @@
-//! What stands in the brackets of `#[tool(..)]`.
+//! The options in `#[tool(..)]`.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
@@ -10,13 +10,13 @@ use crate::duration::milliseconds;
 const NAMES: &str = "name, description, effect, grace, on_cancel, finish_within, timeout, needs_approval, blocking, \
                      max_output, compensation, compensation_within, crate";
 
-/// How long a tool that is let finish may take, unless it says so.
+/// How long a tool with `on_cancel = "finish"` may take by default.
 const DEFAULT_FINISH: u64 = 30_000;
 
-/// How long a compensation may take, unless it says so.
+/// How long a compensation may take by default.
 const DEFAULT_COMPENSATION: u64 = 10_000;
 
-/// What a tool says about itself. Durations are in milliseconds.
+/// The options of a tool. Durations are in milliseconds.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
@@ -75,11 +75,11 @@ impl Parse for Options {
                     compensation = Some(value(input, &key, "the path of an async fn that takes an Undo")?)
                 }
                 "compensation_within" => compensation_within = Some((key.span(), some_time(input, &key)?)),
-                "crate" => options.crate_path = Some(value(input, &key, "the path under which andon is found")?),
+                "crate" => options.crate_path = Some(value(input, &key, "the path of the andon crate")?),
                 _ => {
                     return Err(Error::new(
                         key.span(),
-                        format!("`{key}` is nothing that a tool has: there is {NAMES}"),
+                        format!("`{key}` is not an option of a tool: the options are {NAMES}"),
                     ));
                 }
             }
@@ -99,7 +99,7 @@ impl Options {
         match (&mut self.on_cancel, given) {
             (Some(OnCancel::Finish { within }), Some((_, given))) => *within = given,
             (_, Some((span, _))) => {
-                let message = "`finish_within` says how long a tool may finish: write on_cancel = \"finish\" beside it";
+                let message = "`finish_within` works only with on_cancel = \"finish\": add that";
                 return Err(Error::new(span, message));
             }
             (_, None) => {}
@@ -116,7 +116,7 @@ fn compensated(function: Option<Path>, within: Option<(Span, u64)>) -> Result<Op
         }
         (None, Some((span, _))) => Err(Error::new(
             span,
-            "`compensation_within` is the time of a compensation: write compensation = path::to::function beside it",
+            "`compensation_within` works only with a compensation: add compensation = path::to::function",
         )),
         (None, None) => Ok(None),
     }
@@ -129,7 +129,7 @@ fn effect(literal: &LitStr) -> Result<&'static str, Error> {
         "read_only" => Ok("ReadOnly"),
         "idempotent" => Ok("Idempotent"),
         "effect" => Ok("Effect"),
-        other => Err(Error::new(literal.span(), format!("{other:?} is no kind of effect: write {EFFECTS}"))),
+        other => Err(Error::new(literal.span(), format!("{other:?} is not a kind of effect: write {EFFECTS}"))),
     }
 }
 
@@ -141,11 +141,11 @@ fn on_cancel(literal: &LitStr) -> Result<OnCancel, Error> {
         "drop" => Ok(OnCancel::Drop),
         "finish" => Ok(OnCancel::Finish { within: DEFAULT_FINISH }),
         "detach" => Ok(OnCancel::Detach),
-        other => Err(Error::new(literal.span(), format!("{other:?} is no way to be cancelled: write {WAYS}"))),
+        other => Err(Error::new(literal.span(), format!("{other:?} is not a way to be cancelled: write {WAYS}"))),
     }
 }
 
-/// The same rule as for every tool, told while the program is compiled.
+/// The same rule as for every tool, checked at compile time.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     !name.is_empty() && name.len() <= 64 && name.bytes().all(is_plain)
@@ -161,7 +161,7 @@ fn name(literal: LitStr) -> Result<LitStr, Error> {
 
 fn description(literal: LitStr) -> Result<LitStr, Error> {
     if literal.value().trim().is_empty() {
-        return Err(Error::new(literal.span(), "the model must be told what this tool does: write it here"));
+        return Err(Error::new(literal.span(), "the description is empty: tell the model what this tool does"));
     }
     Ok(literal)
 }
@@ -169,7 +169,7 @@ fn description(literal: LitStr) -> Result<LitStr, Error> {
 fn bytes(literal: &LitInt) -> Result<usize, Error> {
     let bytes = literal.base10_parse()?;
     if bytes == 0 {
-        return Err(Error::new(literal.span(), "nothing of a result would be kept: write a number of bytes"));
+        return Err(Error::new(literal.span(), "`max_output` must be more than 0"));
     }
     Ok(bytes)
 }
@@ -182,12 +182,12 @@ fn duration(input: ParseStream<'_>, key: &Ident) -> Result<u64, Error> {
 fn some_time(input: ParseStream<'_>, key: &Ident) -> Result<u64, Error> {
     let literal: LitStr = value(input, key, "a duration in quotes, such as \"30s\"")?;
     match milliseconds(&literal)? {
-        0 => Err(Error::new(literal.span(), format!("with no time at all nothing could be done: raise `{key}`"))),
+        0 => Err(Error::new(literal.span(), format!("`{key}` must be more than zero"))),
         milliseconds => Ok(milliseconds),
     }
 }
 
-/// What stands after `key =`.
+/// The value after `key =`.
 pub(crate) fn value<T: Parse>(input: ParseStream<'_>, key: &Ident, what: &str) -> Result<T, Error> {
     if !input.peek(Token![=]) {
         return Err(Error::new(key.span(), format!("`{key}` needs a value: write {key} = .. with {what}")));
@@ -197,10 +197,10 @@ pub(crate) fn value<T: Parse>(input: ParseStream<'_>, key: &Ident, what: &str) -
     input.parse().map_err(|_| Error::new(span, format!("`{key}` takes {what}")))
 }
 
-/// A word that stands alone.
+/// An option without a value.
 fn switch(input: ParseStream<'_>, key: &Ident) -> Result<bool, Error> {
     if input.peek(Token![=]) {
-        return Err(Error::new(key.span(), format!("`{key}` stands alone: write it to have it, leave it out if not")));
+        return Err(Error::new(key.span(), format!("`{key}` takes no value: write only `{key}`, or leave it out")));
     }
     Ok(true)
 }

@@ -1,4 +1,4 @@
-//! Streaming: a plan's words come out one by one, each after its pause.
+//! Streams a plan word by word, with a pause before each.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,31 +17,31 @@ use super::plan::{Call, Plan};
 use super::words::{chunks, json_chunks};
 use andon_runtime::{Answer, ModelError};
 
-/// After this many words it reports its usage, so that a limit of tokens works in the middle of an answer.
+/// After how many words it reports its usage, so that a token limit works in the middle of an answer.
 const WORDS_PER_REPORT: usize = 20;
 
-/// One thing to hand out, and how long to wait before.
+/// One piece to stream, and how long to wait before it.
 struct Step {
     pause: Duration,
-    give: Give,
+    output: StepOutput,
 }
 
-enum Give {
-    /// A token of the answer: a word, a tool's name, a part of its arguments.
+enum StepOutput {
+    /// A token of the answer: a word, a tool's name, or part of its arguments.
     Word(Piece),
-    /// A token of a thought.
+    /// A token of its thinking.
     Thought(String),
     /// A piece that costs nothing.
     Mark(Piece),
-    /// What was used so far.
+    /// The usage so far.
     Report,
-    /// What was used in all.
+    /// The final usage.
     LastReport,
 }
 
-/// A practice model's answer as it comes.
+/// A practice model's answer as it streams.
 ///
-/// The pause before the next piece is a [`Sleep`] that lives in here: dropping the answer ends it.
+/// The pause before the next piece is a [`Sleep`] in here: dropping the answer ends it.
 pub(super) struct PracticeAnswer {
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -58,20 +58,20 @@ impl PracticeAnswer {
         Self { steps: steps.steps, pause: None, input, output: 0, reasoning: 0, is_whole: false }
     }
 
-    fn hand_out(&mut self, give: Give) -> Piece {
-        match give {
-            Give::Word(piece) => {
+    fn hand_out(&mut self, output: StepOutput) -> Piece {
+        match output {
+            StepOutput::Word(piece) => {
                 self.output += 1;
                 piece
             }
-            Give::Thought(text) => {
+            StepOutput::Thought(text) => {
                 self.output += 1;
                 self.reasoning += 1;
                 Piece::Thinking(text)
             }
-            Give::Mark(piece) => piece,
-            Give::Report => Piece::Usage(Box::new(self.usage_so_far())),
-            Give::LastReport => {
+            StepOutput::Mark(piece) => piece,
+            StepOutput::Report => Piece::Usage(Box::new(self.usage_so_far())),
+            StepOutput::LastReport => {
                 self.is_whole = true;
                 Piece::Usage(Box::new(self.usage_so_far()))
             }
@@ -87,8 +87,8 @@ impl Answer for PracticeAnswer {
             ready!(pause.as_mut().poll(cx));
             self.pause = None;
         }
-        let Some(Step { give, .. }) = self.steps.pop_front() else { return Poll::Ready(None) };
-        Poll::Ready(Some(Ok(self.hand_out(give))))
+        let Some(Step { output, .. }) = self.steps.pop_front() else { return Poll::Ready(None) };
+        Poll::Ready(Some(Ok(self.hand_out(output))))
     }
 
     fn usage_so_far(&self) -> Usage {
@@ -97,7 +97,7 @@ impl Answer for PracticeAnswer {
     }
 }
 
-/// The steps of one answer while they are laid out.
+/// The steps of one answer while they are being planned.
 struct Steps {
     pace: Duration,
     chance: fastrand::Rng,
@@ -107,50 +107,50 @@ struct Steps {
 
 impl Steps {
     fn add_plan(&mut self, plan: Plan) {
-        self.add(Duration::ZERO, Give::Report);
+        self.add(Duration::ZERO, StepOutput::Report);
         if plan.is_silent && !self.pace.is_zero() {
-            self.add(SILENCE, Give::Report);
+            self.add(SILENCE, StepOutput::Report);
         }
         if let Some(thought) = plan.thought {
             for word in chunks(&thought) {
-                self.add_paced(Give::Thought(word.to_owned()));
+                self.add_paced(StepOutput::Thought(word.to_owned()));
             }
             let seal = format!("{:016x}", self.chance.u64(..));
             let signature = Some(Signature::new("practice", seal));
-            self.add(Duration::ZERO, Give::Mark(Piece::ThinkingEnd { signature }));
+            self.add(Duration::ZERO, StepOutput::Mark(Piece::ThinkingEnd { signature }));
         }
         for word in chunks(&plan.text) {
-            self.add_paced(Give::Word(Piece::Text(word.to_owned())));
+            self.add_paced(StepOutput::Word(Piece::Text(word.to_owned())));
         }
         let stop = if plan.calls.is_empty() { ModelStop::EndTurn } else { ModelStop::ToolUse };
         for (index, call) in plan.calls.into_iter().enumerate() {
             self.add_call(index, call);
         }
-        self.add(Duration::ZERO, Give::LastReport);
-        self.add(Duration::ZERO, Give::Mark(Piece::End(stop)));
+        self.add(Duration::ZERO, StepOutput::LastReport);
+        self.add(Duration::ZERO, StepOutput::Mark(Piece::End(stop)));
     }
 
     fn add_call(&mut self, index: usize, call: Call) {
         let id = format!("call-{:08x}", self.chance.u32(..));
-        self.add_paced(Give::Word(Piece::Call { id, name: call.name }));
+        self.add_paced(StepOutput::Word(Piece::Call { id, name: call.name }));
         for json in json_chunks(&call.arguments.to_string()) {
-            self.add_paced(Give::Word(Piece::CallInput { index, json: json.to_owned() }));
+            self.add_paced(StepOutput::Word(Piece::CallInput { index, json: json.to_owned() }));
         }
-        self.add(Duration::ZERO, Give::Mark(Piece::CallEnd { index }));
+        self.add(Duration::ZERO, StepOutput::Mark(Piece::CallEnd { index }));
     }
 
-    /// Adds a token after a pause that is a fifth longer or shorter than the pace, by chance.
-    fn add_paced(&mut self, give: Give) {
+    /// Adds a token after a random pause, up to a fifth longer or shorter than the pace.
+    fn add_paced(&mut self, output: StepOutput) {
         let pause = self.pace.mul_f64(0.8 + 0.4 * self.chance.f64());
-        self.add(pause, give);
+        self.add(pause, output);
         self.since_report += 1;
         if self.since_report == WORDS_PER_REPORT {
             self.since_report = 0;
-            self.add(Duration::ZERO, Give::Report);
+            self.add(Duration::ZERO, StepOutput::Report);
         }
     }
 
-    fn add(&mut self, pause: Duration, give: Give) {
-        self.steps.push_back(Step { pause, give });
+    fn add(&mut self, pause: Duration, output: StepOutput) {
+        self.steps.push_back(Step { pause, output });
     }
 }

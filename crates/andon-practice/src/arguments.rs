@@ -1,17 +1,17 @@
-//! Arguments for a tool, from the prompt and the tool's schema: good enough to practise with.
+//! Makes arguments for a tool from the prompt and the tool's schema: good enough for practice.
 
 use serde_json::{Map, Value, json};
 
-/// How deep into a schema it looks; a schema that goes deeper gets `null` there.
+/// How deep it looks into a schema; anything deeper gets `null`.
 const DEPTH: usize = 4;
 
-/// What the prompt offers for arguments. Numbers are used up one after the other.
-pub(super) struct Offer<'a> {
+/// What the prompt offers for arguments. Each number is used once, in order.
+pub(super) struct PromptValues<'a> {
     prompt: &'a str,
     numbers: std::vec::IntoIter<i64>,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> PromptValues<'a> {
     pub(super) fn new(prompt: &'a str) -> Self {
         Self { prompt, numbers: numbers(prompt).into_iter() }
     }
@@ -58,7 +58,7 @@ impl<'a> Offer<'a> {
         }
     }
 
-    /// A value that the tool must have, though the prompt does not say which.
+    /// A value that the tool requires, but the prompt does not give.
     fn made_up(&mut self, schema: &Value, depth: usize) -> Value {
         if let Some(value) = schema.get("default").or_else(|| schema.get("const")) {
             return value.clone();
@@ -80,8 +80,8 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// Arguments that are one text: it goes to the first text that the tool must have, or else may have.
-pub(super) fn spelt_out(schema: &Value, text: &str) -> Option<Value> {
+/// Arguments that consist of one text: it goes to the first required text, or else to the first optional one.
+pub(super) fn spelled_out(schema: &Value, text: &str) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
     let is_text = |name: &&str| properties.get(*name).is_some_and(|property| type_of(property) == "string");
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -108,7 +108,7 @@ fn shortened<'t>(schema: &Value, text: &'t str) -> &'t str {
     text.get(..end).unwrap_or(text)
 }
 
-/// What stands in double quotes, or behind a colon.
+/// The text in double quotes, or after a colon.
 fn quoted(prompt: &str) -> Option<&str> {
     let in_quotes = prompt.split_once('"').and_then(|(_, rest)| rest.split_once('"')).map(|(text, _)| text);
     let behind_colon = prompt.split_once(": ").map(|(_, text)| text.trim());
@@ -134,11 +134,11 @@ mod tests {
     use super::*;
 
     fn arguments(prompt: &str, schema: Value) -> Value {
-        Offer::new(prompt).arguments(&schema)
+        PromptValues::new(prompt).arguments(&schema)
     }
 
     #[test]
-    fn numbers_of_the_prompt_are_used_up_in_order_and_kept_within_limits() {
+    fn numbers_in_the_prompt_are_used_in_order_and_kept_within_limits() {
         let schema = json!({"type": "object", "properties": {
             "count": {"type": "integer", "maximum": 10},
             "sides": {"type": "integer"},
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_made_up_and_fits_its_schema() {
+    fn a_required_value_is_made_up_and_fits_its_schema() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_what_stands_in_quotes_or_behind_a_colon_or_else_the_prompt() {
+    fn a_text_comes_from_quotes_or_after_a_colon_or_is_the_whole_prompt() {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         assert_eq!(arguments("note \"buy milk\" please", schema.clone()), json!({"text": "buy milk"}));
         assert_eq!(arguments("write a note: call Ada", schema.clone()), json!({"text": "call Ada"}));

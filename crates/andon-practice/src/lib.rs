@@ -1,28 +1,27 @@
-//! A model for practice: offline, deterministic, and plain about what it is.
+//! A model for practice: offline, deterministic, and honest about what it is.
 //!
-//! It needs no key and no network, so that anybody can try every kind of stop. What it does depends on plain words in
-//! the last prompt:
+//! It needs no key and no network, so that anybody can try every kind of stop. Words in the last prompt decide what it does:
 //!
-//! | The prompt says | It |
+//! | The prompt contains | The model |
 //! |---|---|
 //! | anything | answers in a few paragraphs |
 //! | `long`, `story` | answers for more than a minute |
 //! | `think` | thinks for several seconds first, and signs the thought |
 //! | a tool's name, or words such as `time`, `dice`, `count` | calls that tool, with arguments from the prompt |
 //! | `both`, `parallel` | calls two tools at once |
-//! | `silent`, `wait` | says nothing for 30 seconds, then answers |
+//! | `silent`, `wait` | is silent for 30 seconds, then answers |
 //!
 //! # Invariants
 //!
 //! 1. The same seed and the same conversation give the same pieces with the same pauses.
-//! 2. A word is a token: what it reports is what it has handed out, at every piece.
-//! 3. It calls tools only when no result has come since the last prompt, so it never goes in circles.
+//! 2. A word is a token: at every piece, the usage that it reports is what it has streamed.
+//! 3. It calls tools only if no result has come since the last prompt, so it never goes in circles.
 
 mod answer;
 mod arguments;
+mod conversation;
 mod plan;
 mod story;
-mod told;
 mod words;
 
 use std::time::Duration;
@@ -34,7 +33,7 @@ use andon_runtime::{Answer, Model, Request};
 /// How long a word takes at human pace, on average.
 const HUMAN_PACE: Duration = Duration::from_millis(32);
 
-/// How long it says nothing when it is asked to be silent.
+/// How long it is silent when it is asked to be.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// A model for practice: see the [module](self).
@@ -68,7 +67,7 @@ impl Practice {
         Self::new().pace(Duration::ZERO)
     }
 
-    /// What its words and pauses are chosen by; 0 unless told otherwise.
+    /// The seed for its words and pauses. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -102,11 +101,11 @@ impl Model for Practice {
     }
 }
 
-/// The chance that an answer is made by: the same for the same seed and conversation.
+/// The random numbers for an answer: the same for the same seed and conversation.
 fn chance(seed: u64, request: &Request) -> fastrand::Rng {
     // FNV-1a: the standard library's hasher may change from one release to the next.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let prompt = told::last_prompt(&request.history).unwrap_or_default();
+    let prompt = conversation::last_prompt(&request.history).unwrap_or_default();
     let hash = prompt.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325 ^ seed.rotate_left(32), fold);
     fastrand::Rng::with_seed(hash.wrapping_add(request.history.len() as u64))
 }

@@ -1,19 +1,19 @@
-//! What to answer: read from plain words in the prompt, before the first word goes out.
+//! Decides what to answer from words in the prompt, before the first word is streamed.
 
 use std::sync::Arc;
 
 use andon_core::message::{ResultStatus, ToolResult};
 use serde_json::{Map, Value};
 
-use super::arguments::Offer;
-use super::{arguments, story, told, words};
+use super::arguments::PromptValues;
+use super::{arguments, conversation, story, words};
 use andon_runtime::Request;
 use andon_runtime::ToolSpec;
 
-/// Everything that one answer will be.
+/// A whole answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    /// Whether it says nothing for a while first.
+    /// Whether it is silent for a while first.
     pub(super) is_silent: bool,
     pub(super) thought: Option<String>,
     pub(super) text: String,
@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) arguments: Value,
 }
 
-/// Everyday words for tools that are likely to have another word in their name.
+/// Everyday words for tools that may have another word in their name.
 const OTHER_WORDS: [(&str, &[&str]); 5] = [
     ("time", &["clock", "time"]),
     ("dice", &["dice", "roll"]),
@@ -37,18 +37,18 @@ const OTHER_WORDS: [(&str, &[&str]); 5] = [
 ];
 
 pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
-    let results = told::results_since_prompt(&request.history);
+    let results = conversation::results_since_prompt(&request.history);
     if !results.is_empty() {
         return Plan { is_silent: false, thought: None, text: comment(&results), calls: Vec::new() };
     }
-    let prompt = told::last_prompt(&request.history).unwrap_or_default();
+    let prompt = conversation::last_prompt(&request.history).unwrap_or_default();
     let says = |wanted: &[&str]| words::plain(&prompt).any(|word| wanted.contains(&word.as_str()));
     let is_long = says(&["long", "longer", "story", "stories"]);
     let wants_two = says(&["both", "parallel"]);
     let calls = calls(&prompt, &request.tools, is_long, wants_two);
     let mut text = String::new();
-    if let Some(stopped) = told::stopped_before(&request.history) {
-        text = format!("{stopped} All that you saw of it is kept, and I go on from here.\n\n");
+    if let Some(stopped) = conversation::stopped_before(&request.history) {
+        text = format!("{stopped} Everything that you saw of it is kept, and I continue from here.\n\n");
     }
     text.push_str(&match calls.as_slice() {
         [] if is_long => story::tell(chance),
@@ -67,7 +67,7 @@ pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
 
 /// The calls that a prompt asks for, in the order of its words.
 fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) -> Vec<Call> {
-    if let Some(call) = tools.iter().find_map(|tool| spelt_out(prompt, tool)) {
+    if let Some(call) = tools.iter().find_map(|tool| spelled_out(prompt, tool)) {
         return vec![call];
     }
     let said: Vec<String> = words::plain(prompt).collect();
@@ -76,7 +76,7 @@ fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) 
     wanted.sort_by_key(|(place, _)| *place);
     let mut wanted: Vec<&ToolSpec> = wanted.into_iter().map(|(_, tool)| tool).collect();
     if wants_two {
-        // The first ones will do, but not one that a person has to approve.
+        // The first ones will do, but not one that needs approval.
         let others: Vec<&ToolSpec> = tools.iter().map(|tool| &**tool).filter(|tool| !tool.needs_approval).collect();
         for tool in others {
             if wanted.len() < 2 && !wanted.iter().any(|other| other.name == tool.name) {
@@ -84,21 +84,21 @@ fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) 
             }
         }
     }
-    let mut offer = Offer::new(prompt);
+    let mut offer = PromptValues::new(prompt);
     wanted.into_iter().map(|tool| Call { name: tool.name.clone(), arguments: offer.arguments(&tool.schema) }).collect()
 }
 
 /// A call that the prompt spells out: `shell: ls -l` or `dice {"sides": 8}`, and nothing else.
-fn spelt_out(prompt: &str, tool: &ToolSpec) -> Option<Call> {
+fn spelled_out(prompt: &str, tool: &ToolSpec) -> Option<Call> {
     let rest = prompt.trim().strip_prefix(&tool.name)?.trim_start();
     let arguments = match rest.strip_prefix(':') {
-        Some(text) => arguments::spelt_out(&tool.schema, text.trim())?,
+        Some(text) => arguments::spelled_out(&tool.schema, text.trim())?,
         None => serde_json::from_str::<Map<String, Value>>(rest).ok().map(Value::Object)?,
     };
     Some(Call { name: tool.name.clone(), arguments })
 }
 
-/// Where a prompt asks for a tool: by its whole name, by all parts of it, or by an everyday word for it.
+/// Where a prompt mentions a tool: by its whole name, by all its parts, or by an everyday word for it.
 fn mention(said: &[String], tool: &str, is_long: bool) -> Option<usize> {
     let name = tool.to_lowercase();
     if let Some(place) = said.iter().position(|word| *word == name) {
@@ -120,7 +120,7 @@ fn mention(said: &[String], tool: &str, is_long: bool) -> Option<usize> {
     })
 }
 
-/// What to say once results are there. It never asks for another tool, so that it does not go in circles.
+/// What to say about the results. It never calls another tool, so that it does not go in circles.
 fn comment(results: &[(String, &ToolResult)]) -> String {
     let mut text = String::new();
     for (tool, result) in results {
@@ -132,10 +132,10 @@ fn comment(results: &[(String, &ToolResult)]) -> String {
             ResultStatus::Error => format!("`{tool}` failed and said: {said}\n\n"),
             ResultStatus::Refused => format!("`{tool}` was not run. I was told: {said}\n\n"),
             ResultStatus::Cut => format!("`{tool}` was stopped. I was told: {said}\n\n"),
-            ResultStatus::Unknown => format!("`{tool}` was stopped, and nobody knows how far it came: {said}\n\n"),
+            ResultStatus::Unknown => format!("`{tool}` was stopped, and nobody knows how far it got: {said}\n\n"),
         });
     }
-    text.push_str("As a practice model I leave it at that.");
+    text.push_str("As a practice model, I leave it at that.");
     text
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_asked_for_by_name_by_its_parts_or_by_everyday_words() {
+    fn tools_are_mentioned_by_name_by_its_parts_or_by_everyday_words() {
         assert_eq!(names("use slow_count", false, false), ["slow_count"]);
         assert_eq!(names("count slowly to 20", false, false), ["slow_count"]);
         assert_eq!(names("What time is it?", false, false), ["clock"]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_spelt_out_is_taken_as_it_is_written() {
+    fn a_call_that_is_spelled_out_is_made_as_written() {
         let schema = json!({
             "type": "object",
             "properties": { "limit": { "type": "integer" }, "command": { "type": "string" } },

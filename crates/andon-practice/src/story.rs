@@ -1,6 +1,6 @@
-//! A long story, for those who need time to find the cord.
+//! A long story, which leaves time to find the cord.
 
-/// How many words it has at least: more than a minute at human pace.
+/// The least number of words: more than a minute at human pace.
 const WORDS: usize = 2200;
 
 const CHAPTERS: [&str; 6] =
@@ -26,7 +26,7 @@ const SENTENCES: [&str; 36] = [
     "Somewhere behind {p} a bell rang twice and then thought better of it.",
     "“It is only {t},” said {b}, “and nobody will look there.”",
     "“I am looking there now,” said {a}.",
-    "The clock above {p} had been five minutes fast since the spring, and everybody had learnt to subtract.",
+    "The clock above {p} had been five minutes fast since the spring, and everybody had learned to subtract.",
     "{b} held {t} against the light and turned it once, as one turns a coin that one does not trust.",
     "Nothing was wrong with it, and that was what worried {a}.",
     "In {p} the air smelt of warm oil, coffee and rain.",
@@ -60,7 +60,7 @@ const SENTENCES: [&str; 36] = [
     "Then the lamp over {p} went green, and the line went on from exactly where it was.",
 ];
 
-/// Tells a story that lasts.
+/// Tells a long story.
 pub(super) fn tell(chance: &mut fastrand::Rng) -> String {
     let mut text = String::from(
         "# The cord\n\nA long story by a practice model. Stop it wherever you like: that is what it is for.\n",
@@ -71,7 +71,7 @@ pub(super) fn tell(chance: &mut fastrand::Rng) -> String {
         let title = CHAPTERS.get(chapter % CHAPTERS.len()).copied().unwrap_or_default();
         chapter += 1;
         text.push_str(&format!("\n## {chapter}. {title}\n"));
-        // Within a chapter no sentence comes twice.
+        // No sentence comes twice in a chapter.
         let mut sentences = SENTENCES;
         chance.shuffle(&mut sentences);
         for paragraph in sentences.chunks(5).take(6) {

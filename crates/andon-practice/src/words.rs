@@ -11,7 +11,7 @@ pub(super) fn plain(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// A text in tokens: each word with the space behind it. Joined they are the text, byte for byte.
+/// A text in tokens: each word with the space after it. Joined, they are the text, byte for byte.
 pub(super) fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -24,7 +24,7 @@ pub(super) fn chunks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Arguments in tokens: JSON divided behind its punctuation and spaces, so that a call can be cut in the middle.
+/// Arguments in tokens: JSON split after punctuation and spaces, so that a call can be cut in the middle.
 pub(super) fn json_chunks(json: &str) -> impl Iterator<Item = &str> {
     json.split_inclusive([',', ':', ' '])
 }
@@ -70,28 +70,28 @@ pub(super) fn answer(prompt: &str, chance: &mut fastrand::Rng) -> String {
     format!("{opening}\n\n{first}\n\n{second}\n\n{closing}")
 }
 
-/// An answer to who wants tools from a model that was given none.
+/// An answer to a prompt that wants tools, from a model that has none.
 pub(super) fn without_tools(prompt: &str, chance: &mut fastrand::Rng) -> String {
-    format!("You ask for tools, but I was given none.\n\n{}", answer(prompt, chance))
+    format!("You asked for tools, but I have none.\n\n{}", answer(prompt, chance))
 }
 
 /// The words before tool calls.
 pub(super) fn announce(calls: &[Call], chance: &mut fastrand::Rng) -> String {
     let names: Vec<String> = calls.iter().map(|call| format!("`{}`", call.name)).collect();
     let names = names.join(" and ");
-    let together = if calls.len() > 1 { ", together" } else { "" };
+    let together = if calls.len() > 1 { " at the same time" } else { "" };
     let opening =
         pick(&["I am a practice model, but the tools are real.", "Even a practice model can call tools."], chance);
-    format!("{opening} I ask {names}{together}.")
+    format!("{opening} I am calling {names}{together}.")
 }
 
-/// A thought of several seconds.
+/// Thinking that takes several seconds.
 pub(super) fn thought(prompt: &str, chance: &mut fastrand::Rng) -> String {
     let mut lines = THOUGHTS;
     chance.shuffle(&mut lines);
     let prompt = shortened(prompt);
     format!(
-        "They ask “{prompt}”, and want me to think about it first. {} That is enough. Now I answer.",
+        "They said “{prompt}”, and want me to think about it first. {} That is enough. Now I answer.",
         lines.join(" ")
     )
 }
@@ -121,8 +121,8 @@ fn two<'a>(choices: &[&'a str], chance: &mut fastrand::Rng) -> [&'a str; 2] {
 const OPENINGS: [&str; 4] = [
     "You said: “{}”. I am a practice model, so I understand none of it, but I answer at the pace of a real one.",
     "“{}” is a fine thing to ask. Sadly I am only a practice model: the words come from a list, and the pauses too.",
-    "Thank you for “{}”. I should say at once that I am a practice model. There is no network behind me and no bill.",
-    "I read “{}” and looked at a few plain words in it. That is all that a practice model does before it writes.",
+    "Thank you for “{}”. I should say at once that I am a practice model: there is no network behind me, and no bill.",
+    "I read “{}” and looked for a few words that I know. That is all a practice model does before it writes.",
 ];
 
 const BODIES: [&str; 6] = [
@@ -136,15 +136,15 @@ const BODIES: [&str; 6] = [
     "Some things are worth watching while this text comes:\n\n\
      - The stop does not wait for me. I may be silent for half a minute, and it still takes a moment.\n\
      - The tokens are counted as far as they came. What nobody knows is called unknown, and never zero.\n\
-     - The conversation stays fit to be sent on. No call is without its result.",
-    "On a factory floor the cord hangs above the line where everybody can reach it. Nobody has to ask for leave, and \
+     - The conversation stays valid. Every call has its result.",
+    "On a factory floor the cord hangs above the line where everybody can reach it. Nobody has to ask permission, and \
      nobody is blamed for pulling it. The line stops with nothing half-made, people look at what went wrong, and then \
      it goes on. That is the whole idea, and it turns out to be a good one for programs, too.",
     "A program that can be stopped well is a program that people dare to start. You can let it try things, because you \
-     can always say that this is enough. It is the same with cars: the better the brakes, the faster one may drive.",
-    "There are several ways to end this answer. You can let it come to its end, which is the dullest. You can press \
-     Ctrl-C, which is graceful, and press it again, which is not. You can give the run a deadline or a limit of tokens \
-     before it starts. They all take the same road and differ only in the reason that the receipt gives.",
+     can always say that this is enough. It is the same with cars: the better the brakes, the faster you can drive.",
+    "There are several ways to end this answer. You can let it finish, which is the dullest. You can press \
+     Ctrl-C, which is graceful, and press it again, which is not. You can give the run a deadline or a token limit \
+     before it starts. They all work the same way and differ only in the reason that the receipt gives.",
 ];
 
 const CLOSINGS: [&str; 4] = [
@@ -155,18 +155,18 @@ const CLOSINGS: [&str; 4] = [
 ];
 
 const THOUGHTS: [&str; 12] = [
-    "A thought is streamed like an answer, only that people see it dimmed.",
-    "If I am stopped now, the thought has no seal, and must not be sent back to a provider as if it were whole.",
-    "If I come to its end, it is signed, and may be sent back with the answer that follows.",
+    "Thinking is streamed like an answer, but people see it dimmed.",
+    "If I am stopped now, my thinking has no signature, and must not be sent back to a provider as if it were whole.",
+    "If I finish, it is signed, and may be sent back with the answer that follows.",
     "What should I say about the prompt itself? I do not understand it, and it is honest to say so.",
     "Perhaps I should count something, but counting is what the tool is for.",
     "A person may be watching these words and wondering how long this takes. About six seconds, all told.",
     "The cord can be pulled at each of these words, and it makes no difference which.",
-    "Thinking costs tokens, too. They are counted as output, and named apart.",
+    "Thinking costs tokens, too. They are counted as output, and shown separately.",
     "I might answer in two paragraphs, or in four. Four has a better rhythm.",
     "There was something about brakes and fast cars. It may do as an example.",
-    "Somebody who stops me here gets a receipt that says that the model was cut, and how soon.",
-    "Nothing of this is random: with the same seed I would think the same again.",
+    "Whoever stops me here gets a receipt that says that the model was cut, and how soon.",
+    "None of this is random: with the same seed I would think the same again.",
 ];
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_joined_are_the_text_and_each_has_one_word() {
+    fn chunks_have_one_word_each_and_join_to_the_text() {
         for text in ["one two", " one\n\ntwo  three\n", "så gör\tvi", ""] {
             assert_eq!(chunks(text).collect::<String>(), text);
             assert_eq!(chunks(text).count(), text.split_whitespace().count());

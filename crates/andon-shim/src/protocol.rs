@@ -1,7 +1,7 @@
-//! What host and shim say to each other: one JSON value a line, over the socket that is the shim's standard input.
+//! The protocol between host and shim: one JSON value per line, over the socket that is the shim's standard input.
 //!
 //! The host's first byte carries the tool's standard input as a descriptor, if it has one; then comes a [`Config`], then
-//! perhaps an [`Order`]. The end of what the host says is the order to end the whole tree now: so a host that closes its half
+//! perhaps an [`Order`]. The end of the host's stream is the order to end the whole tree now: so a host that closes its end
 //! and one that dies have the same effect, and no message has to get through. The shim answers with [`Word`]s. If they end before
 //! [`Word::Gone`] or [`Word::GaveUp`], the shim is dead.
 
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use crate::refusal::Refusal;
 use crate::wire;
 
-/// What the shim is to start, and how.
+/// What the shim should start, and how.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "wire::Config", into = "wire::Config")]
 pub struct Config {
-    /// The program, looked up in the tool's own `PATH` if it has no slash.
+    /// The program, looked up in the tool's `PATH` if it has no slash.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The folder to start in; the host's if none is named.
+    /// The folder to start in. Default: the host's.
     pub cwd: Option<OsString>,
     /// What it may use.
     pub limits: Limits,
@@ -41,7 +41,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Variables as they may stand in a log: their names, and how long their values are. Secrets live in values.
+/// Variables in a form that is safe for logs: their names, and the lengths of their values, which may be secrets.
 pub struct Variables<'a>(pub &'a [(OsString, OsString)]);
 
 impl fmt::Debug for Variables<'_> {
@@ -51,20 +51,20 @@ impl fmt::Debug for Variables<'_> {
     }
 }
 
-/// What a tool's processes may use. Each limit is one for a single process, not for all of them together, except the last.
+/// What a tool's processes may use. Each limit but the last is per process, not for all of them together.
 ///
-/// A limit is never above the one that the host itself has.
+/// A limit is never above the host's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
-    /// CPU time, in full seconds; over it the process gets `SIGXCPU`, a second later `SIGKILL`.
+    /// CPU time, in full seconds; beyond it the process gets `SIGXCPU`, and a second later `SIGKILL`.
     pub cpu: Option<Duration>,
     /// Bytes of address space.
     pub memory: Option<u64>,
     /// Open files.
     pub open_files: Option<u64>,
-    /// Bytes that a file it writes may grow to; over it the process gets `SIGXFSZ`.
+    /// The size in bytes of a file that it writes; beyond it the process gets `SIGXFSZ`.
     pub file_size: Option<u64>,
-    /// Processes and threads of the *user*, others than the tool's included. Root is not bound by it.
+    /// Processes and threads of the *user*, including those outside the tool. It does not apply to root.
     pub processes: Option<u64>,
 }
 
@@ -80,22 +80,22 @@ pub enum Order {
 pub enum Word {
     /// The tool runs.
     Started {
-        /// Its process, which leads a session of its own.
+        /// Its process, which leads its own session.
         pid: i32,
-        /// When it started, in ticks since boot: together with the pid it names the process for ever.
+        /// When it started, in ticks since boot: together with the pid it identifies the process uniquely.
         start: u64,
     },
-    /// Its processes are in this cgroup now. Said some time after the start, where a cgroup can be made.
+    /// Its processes are in this cgroup. Sent some time after the start, if a cgroup can be created.
     Grouped(OsString),
     /// It could not be started; nothing runs.
     Refused(Refusal),
     /// The tool's main process has ended.
     Exited(Status),
-    /// The shim has killed the tool's main process: nobody else is to be suspected of it.
+    /// The shim has killed the tool's main process, so nobody else did.
     Killed,
-    /// Nothing that the tool started is left. The proof: the kernel knows no child of the shim, which is the parent of all orphans.
+    /// Nothing that the tool started is left. Proof: the shim, which is the parent of all orphans, has no child.
     Gone,
-    /// The patience is over and these live still.
+    /// The patience is over, and these are still alive.
     GaveUp(Vec<Survivor>),
 }
 

@@ -1,4 +1,4 @@
-//! Why a process could not be started, in words that say what to do.
+//! Why a process could not be started, with a message that says what to do.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Refusal {
     /// What it failed at.
     pub part: Part,
-    /// The path or name that it is about.
+    /// The path or name in question.
     pub what: OsString,
     /// The kernel's error number; 0 if it was not the kernel.
     pub errno: i32,
@@ -55,9 +55,9 @@ impl fmt::Display for Refusal {
                     "there is no command `{what}` (or the interpreter that its first line names): check its name and PATH"
                 )
             }
-            // The system looked in all of PATH, and may have been kept out of one folder of it.
+            // The system searched all of PATH, and may not have had access to one of its folders.
             (Part::Command, io::ErrorKind::PermissionDenied) if !what.contains('/') => {
-                write!(f, "there is no command `{what}` that may be executed: check its name, its permissions and PATH")
+                write!(f, "there is no executable command `{what}`: check its name, its permissions and PATH")
             }
             (Part::Command, io::ErrorKind::PermissionDenied) => {
                 write!(f, "`{what}` may not be executed: check that it is a program and its permissions")
@@ -66,8 +66,8 @@ impl fmt::Display for Refusal {
                 write!(f, "the arguments of `{what}` are longer than the system allows: put them into a file")
             }
             (Part::Command, _) => write!(f, "`{what}` could not be started: {error}"),
-            (Part::Means, _) if self.errno == 0 => write!(f, "no process could be started: {what}"),
-            (Part::Means, _) => write!(f, "no process could be started: {what}: {error}"),
+            (Part::Means, _) if self.errno == 0 => write!(f, "cannot start a process: {what}"),
+            (Part::Means, _) => write!(f, "cannot start a process: {what}: {error}"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A [`Config`](crate::Config) as JSON. Arguments need not be UTF-8, and JSON must be.
+//! A [`Config`](crate::Config) as JSON, which must be UTF-8, while arguments need not be.
 //!
-//! No argument can contain a NUL byte, so one that begins with it is free to mean: what follows is in hexadecimal.
+//! No argument can contain a NUL byte, so a text that begins with one means that the rest is hexadecimal.
 
 use std::ffi::OsString;
 use std::fmt::Write;

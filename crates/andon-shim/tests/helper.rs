@@ -1,6 +1,6 @@
-//! The `andon-shim` program, spoken to over its socket as a host does.
+//! The `andon-shim` program, used over its socket like a host does.
 //!
-//! What a user loses if one of these fails: a host that cannot be its own shim would have none.
+//! If one of these fails, a host that cannot be its own shim has none.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 #![cfg(target_os = "linux")]
@@ -37,7 +37,7 @@ impl Host {
         writeln!(self.socket, "{line}").unwrap();
     }
 
-    /// The next word; nothing when there is no more. Whether this machine lends the tool a control group is passed over.
+    /// The next word; `None` at the end. Words about cgroups are skipped, because not every machine has them.
     fn hear(&mut self) -> Option<Word> {
         loop {
             let mut line = String::new();
@@ -68,7 +68,7 @@ fn config(script: &str) -> Config {
 }
 
 #[test]
-fn it_tells_of_the_start_the_end_and_the_proof() {
+fn it_reports_the_start_the_end_and_the_proof() {
     let mut host = Host::start(&config("exit 5"));
     host.hear_started();
     assert_eq!(host.hear(), Some(Word::Exited(Status::Code(5))));
@@ -78,12 +78,12 @@ fn it_tells_of_the_start_the_end_and_the_proof() {
 }
 
 #[test]
-fn it_asks_and_then_kills_when_it_hears_no_more() {
+fn it_asks_and_then_kills_when_its_input_ends() {
     let ready = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("deaf-{}", std::process::id()));
     let script = format!("trap '' TERM; : > '{}'; setsid sleep 1000 & sleep 1000 & wait", ready.display());
     let mut host = Host::start(&config(&script));
     let (pid, start) = host.hear_started();
-    // It has started before it is deaf.
+    // It ignores the signal only a moment after its start.
     while !ready.exists() {
         std::thread::yield_now();
     }
@@ -98,7 +98,7 @@ fn it_asks_and_then_kills_when_it_hears_no_more() {
 }
 
 #[test]
-fn it_says_what_cannot_be_started() {
+fn it_reports_a_command_that_cannot_be_started() {
     let mut host = Host::start(&Config { program: "no-such-command".into(), ..config("") });
     match host.hear() {
         Some(Word::Refused(refusal)) => assert_eq!(refusal.part, Part::Command),
@@ -108,7 +108,7 @@ fn it_says_what_cannot_be_started() {
 }
 
 #[test]
-fn it_says_that_a_folder_does_not_exist() {
+fn it_reports_a_folder_that_does_not_exist() {
     let mut host = Host::start(&Config { cwd: Some("/no/such/folder".into()), ..config("") });
     assert!(matches!(host.hear(), Some(Word::Refused(refusal)) if refusal.part == Part::Folder));
     host.shim.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Reading and writing files within a folder.
+//! Reading and writing files in a folder.
 
 mod read;
 mod root;

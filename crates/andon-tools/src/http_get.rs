@@ -1,12 +1,12 @@
-//! Fetching a page, without being led where the model has no business.
+//! Fetching a page, but only from the open internet.
 //!
 //! # Invariants
 //!
-//! 1. A connection is made only to an address that was looked at: names are looked up by [`names`], which hands on nothing
-//!    else, and addresses that stand in the URL are looked at before each request. What a name meant a moment ago counts for
-//!    nothing, so changing it in between gets nobody in.
-//! 2. Each hop of a redirect is held to the same rules as the first.
-//! 3. No connection outlives its call: none is kept for the next one, and a stop drops the one that is open.
+//! 1. A connection is made only to an address that was checked: [`names`] looks names up and returns only checked addresses, and
+//!    an address in the URL is checked before each request. So changing a name's address between check and connection does not
+//!    help an attacker.
+//! 2. Each hop of a redirect follows the same rules as the first.
+//! 3. No connection outlives its call: none is kept for the next one, and a stop drops the open one.
 
 mod addresses;
 mod fetch;
@@ -25,33 +25,32 @@ use serde_json::{Value, json};
 
 use names::Names;
 
-/// How many bytes of a page are read, unless told otherwise.
+/// The default of how many bytes of a page are read.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// How long one call may take, unless told otherwise.
+/// The default of how long one call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long it may take to be connected.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fetches a page over HTTP and returns it as text.
 ///
-/// It takes `{"url": "https://…"}`. The model says the URL, and what the model says may come from a page that somebody wrote
-/// to lead it astray. So it refuses addresses that are not on the open internet: loopback, private and link-local ones, the
-/// metadata services of clouds, and all of these in IPv6 clothes. It looks at the address that it connects to, at every hop of
-/// a redirect. It sends no cookies and no credentials, reads no proxy from the environment, and follows no redirect from
-/// `https` to `http`.
+/// It takes `{"url": "https://…"}`. The model chooses the URL, and a malicious page may have told it to. So the tool refuses
+/// addresses that are not on the open internet: loopback, private and link-local ones, the metadata services of clouds, and all
+/// of these written as IPv6. It checks the address that it connects to, at every hop of a redirect. It sends no cookies and no
+/// credentials, reads no proxy from the environment, and follows no redirect from `https` to `http`.
 ///
-/// A page is read up to a number of bytes, and a last line says so if it goes on. It asks for pages that are not compressed,
-/// so nothing small becomes large. When the cord is pulled it closes the connection at once and returns what had arrived. Only
-/// the system's look-up of a name cannot be stopped: it is left alone, and its answer is thrown away.
+/// A page is read up to a number of bytes, and a last line says so if it goes on. The tool asks for uncompressed pages, so that
+/// a small response cannot become a large text. When the cord is pulled, it closes the connection at once and returns what had
+/// arrived. Only the system's look-up of a name cannot be stopped: it goes on, and its answer is dropped.
 ///
 /// ```
 /// use andon_tools::HttpGet;
 ///
 /// let open = HttpGet::new();
-/// let within_the_house = HttpGet::new().allow_hosts(["wiki.example.internal"]).max_bytes(64 * 1024);
-/// # let _ = (open, within_the_house);
+/// let intranet = HttpGet::new().allow_hosts(["wiki.example.internal"]).max_bytes(64 * 1024);
+/// # let _ = (open, intranet);
 /// ```
 #[derive(Debug, Clone)]
 pub struct HttpGet {
@@ -72,9 +71,9 @@ struct Fetcher {
 struct Rules {
     private: bool,
     downgrade: bool,
-    /// Names and addresses that are trusted, in lower case.
+    /// Trusted names and addresses, in lower case.
     hosts: Vec<String>,
-    /// Names whose addresses are known.
+    /// Names with fixed addresses.
     known: BTreeMap<String, Vec<IpAddr>>,
     proxy: Option<url::Url>,
 }
@@ -90,7 +89,7 @@ impl fmt::Debug for Fetcher {
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { private, downgrade, hosts, known, proxy } = self;
-        // Where it is, without who uses it.
+        // Its address, without user name and password.
         let proxy = proxy.as_ref().map(|proxy| {
             let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
             format!("{}://{}{port}", proxy.scheme(), proxy.host_str().unwrap_or_default())
@@ -126,14 +125,14 @@ impl HttpGet {
     }
 
     /// Whether it may also fetch from this machine and from private networks. The metadata services of clouds, which give
-    /// away credentials, are refused all the same: name them in [`allow_hosts`](Self::allow_hosts) if you must.
+    /// away credentials, are still refused: name them in [`allow_hosts`](Self::allow_hosts) if you must.
     #[must_use]
     pub fn allow_private(self, allow: bool) -> Self {
         self.with(|rules| rules.private = allow)
     }
 
-    /// Hosts that are trusted, by name or address, wherever they lead. A host is the whole name: `example.org` does not stand
-    /// for `www.example.org`.
+    /// Hosts that are trusted, by name or address, wherever they lead. A host is the whole name: `example.org` does not include
+    /// `www.example.org`.
     #[must_use]
     pub fn allow_hosts<H: Into<String>>(self, hosts: impl IntoIterator<Item = H>) -> Self {
         let hosts: Vec<String> = hosts.into_iter().map(|host| names::plain(&host.into())).collect();
@@ -146,30 +145,30 @@ impl HttpGet {
         self.with(|rules| rules.downgrade = allow)
     }
 
-    /// Takes a name to have these addresses, without looking it up. They are looked at like any others.
+    /// Gives a name these addresses instead of looking it up. They are checked like any others.
     #[must_use]
     pub fn resolve(self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let (name, addresses) = (names::plain(name), addresses.into_iter().collect());
         self.with(|rules| drop(rules.known.insert(name, addresses)))
     }
 
-    /// Sends every request through a proxy. It is then the proxy that looks names up and connects: addresses in a URL are
-    /// still looked at here, but what a name leads to is the proxy's to refuse.
+    /// Sends every request through a proxy. The proxy then looks names up and connects: addresses in a URL are still checked
+    /// here, but only the proxy can check what a name leads to.
     #[must_use]
     pub fn proxy(self, proxy: url::Url) -> Self {
         self.with(|rules| rules.proxy = Some(proxy))
     }
 
-    /// How many bytes of a page are read; 256 KiB unless told otherwise.
+    /// How many bytes of a page are read. Default: 256 KiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         Arc::make_mut(&mut self.fetcher).max_bytes = bytes;
-        // What is read is kept: bytes that are no text take four times their room.
+        // Room for everything that is read: a byte that is not text takes four.
         Arc::make_mut(&mut self.spec).max_output = bytes.saturating_mul(4).saturating_add(4096);
         self
     }
 
-    /// How long one call may take; 30 seconds unless told otherwise.
+    /// How long one call may take. Default: 30 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         Arc::make_mut(&mut self.spec).timeout = Some(timeout);
@@ -179,7 +178,7 @@ impl HttpGet {
     fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         let fetcher = Arc::make_mut(&mut self.fetcher);
         change(&mut fetcher.rules);
-        // A client that was made for other rules is of no use.
+        // The client was made for the old rules.
         fetcher.client = OnceLock::new();
         self
     }
@@ -200,10 +199,10 @@ impl Tool for HttpGet {
 }
 
 impl Fetcher {
-    /// The client, made when it is first needed: that reads the system's certificates.
+    /// The client, made on first use, because that reads the system's certificates.
     fn client(&self) -> Result<&Client, ToolError> {
         let client = self.client.get_or_init(|| build(&self.rules).map_err(|error| fetch::in_words(&error)));
-        client.as_ref().map_err(|error| ToolError::new(format!("no page can be fetched: {error}")))
+        client.as_ref().map_err(|error| ToolError::new(format!("cannot fetch pages: {error}")))
     }
 }
 

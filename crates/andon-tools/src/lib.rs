@@ -1,4 +1,4 @@
-//! Tools for Andon: processes whose whole tree is stopped, files, and remote tools.
+//! Tools for Andon: processes that are stopped with their whole tree, files, and remote tools.
 
 mod files;
 mod http_get;

@@ -13,8 +13,8 @@ use crate::process::{CLEANUP, Collector, Command, Finished, Limits, Status, Tree
 
 /// Runs a command with `sh`, and stops it with everything that it started.
 ///
-/// It takes `{"command": "…"}`. The command reads nothing, sees of the host's environment only what is named, and both of its
-/// outputs come back in one, with the exit code in words. Background processes end with the command.
+/// It takes `{"command": "…"}`. The command gets no input and sees only a few variables of the host's environment. Both of its
+/// outputs come back as one text, with the exit code in words. Background processes end with the command.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,13 +36,13 @@ impl Default for Shell {
 }
 
 impl Shell {
-    /// A shell in the host's own working folder, with no limits.
+    /// A shell in the host's working folder, with no limits.
     pub fn new() -> Self {
         let description = "Runs a command with sh and returns what it prints and its exit code. It gets no input. \
-                           Processes that it leaves in the background are ended when the command ends.";
+                           Background processes are ended when the command ends.";
         let schema = json!({
             "type": "object",
-            "properties": { "command": { "type": "string", "description": "What to run, as for `sh -c`." } },
+            "properties": { "command": { "type": "string", "description": "The command, as for `sh -c`." } },
             "required": ["command"],
             "additionalProperties": false,
         });
@@ -65,7 +65,7 @@ impl Shell {
         self
     }
 
-    /// Lets a variable of the host's environment pass.
+    /// Passes on a variable of the host's environment.
     #[must_use]
     pub fn pass(mut self, name: impl Into<OsString>) -> Self {
         self.command = self.command.pass(name);
@@ -79,7 +79,7 @@ impl Shell {
         self
     }
 
-    /// How many bytes of output are kept, half from the beginning and half from the end; 64 KiB unless told otherwise.
+    /// How many bytes of output to keep, half from the beginning and half from the end. Default: 64 KiB.
     #[must_use]
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.command = self.command.max_output(bytes);
@@ -93,14 +93,14 @@ impl Shell {
         self
     }
 
-    /// How long a command's processes may take to end when they are asked to; two seconds unless told otherwise.
+    /// How long a command's processes may take to end when they are asked to. Default: two seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         Arc::make_mut(&mut self.spec).grace = grace;
         self
     }
 
-    /// A person has to say yes before each command.
+    /// Makes each command need approval.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         Arc::make_mut(&mut self.spec).needs_approval = true;
@@ -118,7 +118,7 @@ impl Tool for Shell {
         let command = self.command.clone().arg(line);
         let tree = Tree::new();
         let started = tree.clone();
-        // What was printed is kept also if the work is dropped before it can return it.
+        // Output is kept even if the work is dropped before it can return it.
         let printed = Arc::new(Mutex::new(Collector::new(self.command.max_output)));
         let kept = Arc::clone(&printed);
         let work = async move {
@@ -128,7 +128,7 @@ impl Tool for Shell {
                 progress.show(text);
             };
             let finished = command.run(&started, &cord, show).await?;
-            told(finished)
+            result(finished)
         };
         Work::task(work).cleanup(move || async move {
             let remains = tree.end().await;
@@ -139,27 +139,27 @@ impl Tool for Shell {
     }
 }
 
-/// What the model is told: the output, and then how it ended. A command that was not found, that could not be executed or
-/// that was killed is an error; any other exit code is an answer.
-fn told(finished: Finished) -> Returned {
+/// The result for the model: the output, and then how the command ended. A command that was not found, could not be executed or
+/// was killed is an error; any other exit code is an answer.
+fn result(finished: Finished) -> Returned {
     let Finished { status, stdout, stopped, killed, .. } = finished;
     let mut text = stdout.into_text();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let end = status.map_or_else(|| "nobody knows how it ended: its supervisor was killed".to_owned(), in_words);
+    let end = status.map_or_else(|| "it is not known how it ended: its supervisor was killed".to_owned(), in_words);
     if stopped {
-        // A signal that we have sent ourselves needs no explanation.
+        // A signal that we sent ourselves needs no explanation.
         let end = match status {
-            Some(Status::Signal(9)) => "it was ended by force".to_owned(),
+            Some(Status::Signal(9)) => "it was killed".to_owned(),
             Some(Status::Signal(15)) => "it ended when it was asked to".to_owned(),
             _ => end,
         };
-        return Ok(format!("{text}[stopped before its end; {end}]").into());
+        return Ok(format!("{text}[stopped before it was done; {end}]").into());
     }
     let end = match status {
-        // Nobody is to look for a lack of memory.
-        Some(Status::Signal(9)) if killed => "it was ended by force: its supervisor was told to end".to_owned(),
+        // Otherwise the text would suggest that it ran out of memory.
+        Some(Status::Signal(9)) if killed => "it was killed because its supervisor was told to end".to_owned(),
         _ => end,
     };
     let text = format!("{text}[{end}]");

@@ -1,4 +1,4 @@
-//! From what a file says to an agent that can run: the model is set up, servers are connected to.
+//! Builds an agent from its file: sets up the model, and connects to MCP servers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use andon_practice::Practice;
 use andon_runtime::{Agent, BoxFuture, Invocation, Model, Returned, Runtime, Tool, ToolSpec, Undo, Work};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 
-use super::fields::{Fault, Spot};
+use super::fields::{FieldError, Located};
 use super::file::{AgentFile, placeholder};
 use super::mcp::McpArgs;
-use super::tool_entry::{ToolEntry, Wanted};
-use super::yaml::{Place, cut};
+use super::tool_entry::{ToolEntry, ToolKind};
+use super::yaml::{NodeIndex, cut};
 use crate::agent::PRACTICE;
 
 /// An agent, and what its operator should know.
 pub(super) struct Built {
     pub(super) agent: Agent,
     pub(super) description: Option<String>,
-    pub(super) notes: Vec<(Place, String)>,
+    pub(super) notes: Vec<(NodeIndex, String)>,
 }
 
 /// Where an app lives.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(super) struct AppFolder {
     /// The app's name, which is its folder's.
     pub(super) app: String,
     /// The folder of all apps.
     pub(super) dir: PathBuf,
 }
 
-impl Home {
+impl AppFolder {
     fn folder(&self) -> PathBuf {
         self.dir.join(&self.app)
     }
@@ -41,12 +41,12 @@ impl Home {
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: servers that were connected to for it are let go.
-pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Result<Built, Fault> {
+/// Cancel safe: its connections to MCP servers are closed.
+pub(super) async fn build(file: AgentFile, home: &AppFolder, runtime: &Runtime) -> Result<Built, FieldError> {
     let model = model(&file.model)?;
     let mut notes = Vec::new();
     if let Some((at, name)) = placeholder(&file.instruction) {
-        let why = "is sent to the model as it stands: nothing is filled in from the session's state";
+        let why = "is sent to the model as it is: nothing is filled in from the session's state";
         notes.push((at, format!("`{{{}}}` in `instruction` {why}", cut(&name))));
     }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
@@ -55,10 +55,10 @@ pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Re
         for tool in tools_of(entry, home, &mut notes).await? {
             if !names.insert(tool.spec().name.clone()) {
                 let why = format!(
-                    "a second tool is called `{}`: leave one out, or give a McpToolset a `tool_name_prefix`",
+                    "there is already a tool `{}`: leave one out, or give a McpToolset a `tool_name_prefix`",
                     cut(&tool.spec().name)
                 );
-                return Err(Fault::new(entry.at, why));
+                return Err(FieldError::new(entry.at, why));
             }
             tools.push(if entry.needs_approval { Arc::new(Asking::new(tool)) } else { tool });
         }
@@ -70,28 +70,28 @@ pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Re
         .instructions(file.instruction.value)
         .limits(file.limits)
         .tools(tools);
-    let agent = agent.build().map_err(|error| Fault::new(file.model.at, error.to_string()))?;
+    let agent = agent.build().map_err(|error| FieldError::new(file.model.at, error.to_string()))?;
     Ok(Built { agent, description: file.description, notes })
 }
 
-/// The model of a name. The names of Google's own models are known from ADK without their provider.
-fn model(name: &Spot<String>) -> Result<Arc<dyn Model>, Fault> {
+/// The model with this name. As in ADK, Google's own models may be named without their provider.
+fn model(name: &Located<String>) -> Result<Arc<dyn Model>, FieldError> {
     let wanted = name.value.trim();
     if wanted == PRACTICE {
         return Ok(Arc::new(Practice::new()));
     }
     let is_bare = wanted.starts_with("gemini-") && !wanted.contains('/');
     let whole = if is_bare { format!("gemini/{wanted}") } else { wanted.to_owned() };
-    andon_models::by_name(&whole).map_err(|error| Fault::new(name.at, error.to_string()))
+    andon_models::by_name(&whole).map_err(|error| FieldError::new(name.at, error.to_string()))
 }
 
 async fn tools_of(
     entry: &ToolEntry,
-    home: &Home,
-    notes: &mut Vec<(Place, String)>,
-) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    home: &AppFolder,
+    notes: &mut Vec<(NodeIndex, String)>,
+) -> Result<Vec<Arc<dyn Tool>>, FieldError> {
     let tool: Arc<dyn Tool> = match &entry.wanted {
-        Wanted::Shell { folder, timeout } => {
+        ToolKind::Shell { folder, timeout } => {
             let folder = folder.as_ref().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
             let shell = Shell::new().cwd(folder);
             Arc::new(match timeout {
@@ -99,13 +99,13 @@ async fn tools_of(
                 None => shell,
             })
         }
-        Wanted::ReadFile { folder } => Arc::new(ReadFile::new(existing(folder, home)?)),
-        Wanted::WriteFile { folder } => Arc::new(WriteFile::new(harmless(folder, home)?)),
-        Wanted::HttpGet { timeout } => Arc::new(match timeout {
+        ToolKind::ReadFile { folder } => Arc::new(ReadFile::new(existing(folder, home)?)),
+        ToolKind::WriteFile { folder } => Arc::new(WriteFile::new(harmless(folder, home)?)),
+        ToolKind::HttpGet { timeout } => Arc::new(match timeout {
             Some(timeout) => HttpGet::new().timeout(*timeout),
             None => HttpGet::new(),
         }),
-        Wanted::Mcp(args) => return remote(args, entry.at, home, notes).await,
+        ToolKind::Mcp(args) => return remote(args, entry.at, home, notes).await,
     };
     Ok(vec![tool])
 }
@@ -113,14 +113,15 @@ async fn tools_of(
 /// The tools of an MCP server. Its connection lives as long as they do.
 async fn remote(
     args: &McpArgs,
-    at: Place,
-    home: &Home,
-    notes: &mut Vec<(Place, String)>,
-) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    at: NodeIndex,
+    home: &AppFolder,
+    notes: &mut Vec<(NodeIndex, String)>,
+) -> Result<Vec<Arc<dyn Tool>>, FieldError> {
     let folder = args.cwd().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
-    // Its words name the server without what may be secret in its address.
+    // The error names the server without any secret in its address.
     let connected = args.server(&folder).connect().await;
-    let toolset = connected.map_err(|error| Fault::passing(at, format!("{error}; it is tried again now and then")))?;
+    let toolset = connected
+        .map_err(|error| FieldError::passing(at, format!("{error}; this is tried again from time to time")))?;
     for (tool, why) in toolset.unusable() {
         let line = format!("the tool `{}` of the MCP server `{}` is left out: {why}", cut(&tool), toolset.server());
         notes.push((at, line));
@@ -128,38 +129,38 @@ async fn remote(
     Ok(toolset.tools().into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect())
 }
 
-/// A folder that is there; a relative one is beside the file.
-fn existing(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
+/// A folder that exists. A relative path is relative to the file.
+fn existing(folder: &Located<PathBuf>, home: &AppFolder) -> Result<PathBuf, FieldError> {
     let path = home.folder().join(&folder.value);
-    // Links are followed now: a tool works in the folder that was there when the file was loaded.
+    // Links are followed now: a tool works in the folder that existed when the file was loaded.
     let real = path.canonicalize().ok().filter(|real| real.is_dir());
     real.ok_or_else(|| {
         let shown = folder.value.display();
-        let why = format!("there is no folder `{shown}`: make it; a relative one is looked for beside this file");
-        Fault::passing(folder.at, why)
+        let why = format!("there is no folder `{shown}`: create it; a relative path is relative to this file");
+        FieldError::passing(folder.at, why)
     })
 }
 
-/// A folder in which the agent cannot write any agent's file: it could give itself whatever it likes.
-fn harmless(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
+/// A folder in which the agent cannot write any agent's file: with that it could give itself any tool.
+fn harmless(folder: &Located<PathBuf>, home: &AppFolder) -> Result<PathBuf, FieldError> {
     let real = existing(folder, home)?;
     let dir = home.dir.canonicalize().unwrap_or_else(|_| home.dir.clone());
     let own = home.folder().canonicalize().unwrap_or_else(|_| home.folder());
     let holds_a_file = dir.starts_with(&real) || own.starts_with(&real) || is_beside(&real, &dir);
     if holds_a_file {
-        let why = "in this folder the agent could rewrite agents, itself among them: name one that has none in it, \
-                   such as `folder: files`";
-        return Err(Fault::new(folder.at, why));
+        let why = "in this folder the agent could rewrite agents, including itself: name a folder without agents, such as \
+                   `folder: files`";
+        return Err(FieldError::new(folder.at, why));
     }
     Ok(real)
 }
 
-/// Whether it is the folder of an app.
+/// Whether a folder is an app's.
 fn is_beside(folder: &Path, dir: &Path) -> bool {
     folder.parent() == Some(dir)
 }
 
-/// A tool for each call of which a person has to say yes.
+/// A tool whose calls need approval.
 struct Asking {
     spec: Arc<ToolSpec>,
     tool: Arc<dyn Tool>,

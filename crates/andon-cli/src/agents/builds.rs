@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. There is one build for an app at most. A newer one takes the place of the older, whose servers are let go.
-//! 2. A build goes on only while somebody asks for what is ready. Nothing is lost when they stop asking.
+//! 1. There is at most one build per app. A newer one replaces the older, whose connections are closed.
+//! 2. A build advances only while somebody polls this. Nothing is lost when they stop.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -14,13 +14,13 @@ use andon_runtime::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::build::Built;
-use super::read::Refusal;
+use super::read::FileError;
 
-/// How many agents wait for servers of their own at one time.
+/// How many agents may wait for their MCP servers at the same time.
 const AT_ONCE: usize = 16;
 
-/// What became of a build.
-type Done = Result<Built, Refusal>;
+/// The result of a build.
+type Done = Result<Built, FileError>;
 
 /// Agents that are being built.
 pub(super) struct Builds {
@@ -33,12 +33,12 @@ impl Builds {
         Self { builds: BTreeMap::new(), slots: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Room for those that wait for servers.
+    /// The slots of agents that wait for MCP servers.
     pub(super) fn slots(&self) -> Arc<Semaphore> {
         Arc::clone(&self.slots)
     }
 
-    /// Begins to build an app (invariant 1).
+    /// Starts to build an app (invariant 1).
     pub(super) fn begin(&mut self, app: String, build: impl Future<Output = Done> + Send + 'static) {
         self.builds.insert(app, Box::pin(build));
     }
@@ -56,11 +56,11 @@ impl Builds {
         self.builds.keys()
     }
 
-    /// The next that is built; nothing if none is being built.
+    /// The next finished build; `None` if nothing is being built.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: one is taken only when it is returned.
+    /// Cancel safe: a build is taken only when it is returned.
     pub(super) async fn next(&mut self) -> Option<(String, Done)> {
         poll_fn(|context| match self.poll(context) {
             Poll::Pending if self.builds.is_empty() => Poll::Ready(None),
@@ -69,7 +69,7 @@ impl Builds {
         .await
     }
 
-    /// One that is built now, without waiting.
+    /// A finished build, without waiting.
     pub(super) fn ready(&mut self) -> Option<(String, Done)> {
         match self.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(done) => Some(done),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::tool_entry::Wanted;
+use super::super::tool_entry::ToolKind;
 use super::super::yaml::{locate, parse};
 use super::*;
 
@@ -51,17 +51,17 @@ fn limits_and_tools_have_their_settings() {
     assert_eq!(file.limits, expected);
     assert_eq!(file.tools.iter().map(|tool| tool.needs_approval).collect::<Vec<_>>(), [true, false, false]);
     let [shell, read, get] = &file.tools[..] else { panic!("three tools: {:?}", file.tools) };
-    assert_eq!(shell.wanted, Wanted::Shell { folder: None, timeout: Some(Duration::from_secs(10)) });
-    assert!(matches!(&read.wanted, Wanted::ReadFile { folder } if folder.value.ends_with("files")));
-    assert_eq!(get.wanted, Wanted::HttpGet { timeout: None });
+    assert_eq!(shell.wanted, ToolKind::Shell { folder: None, timeout: Some(Duration::from_secs(10)) });
+    assert!(matches!(&read.wanted, ToolKind::ReadFile { folder } if folder.value.ends_with("files")));
+    assert_eq!(get.wanted, ToolKind::HttpGet { timeout: None });
 }
 
 #[test]
 fn what_is_missing_is_said_with_what_to_add() {
     assert_refused("", 1, "the file is empty: it needs at least `name: shop`");
     assert_refused("# nothing but words\n", 2, "the file is empty");
-    assert_refused("- a\n", 1, "the file must have keys at its top");
-    assert_refused("just words\n", 1, "the file must have keys at its top");
+    assert_refused("- a\n", 1, "the file must have keys and values");
+    assert_refused("just words\n", 1, "the file must have keys and values");
     assert_refused("model: practice\ninstruction: x\n", 1, "`name` is missing: add `name: shop`");
     assert_refused("name: shop\ninstruction: x\n", 1, "`model` is missing: add `model: practice`");
     assert_refused("name: shop\nmodel:\ninstruction: x\n", 1, "`model` is missing");
@@ -70,19 +70,19 @@ fn what_is_missing_is_said_with_what_to_add() {
 
 #[test]
 fn wrong_kinds_of_values_are_refused_where_they_stand() {
-    assert_refused("name: shop\nmodel: 5\n", 2, "`model` must be a text: put it into quotes");
-    assert_refused("name: shop\nmodel: [a]\n", 2, "`model` must be a text, and not a list");
+    assert_refused("name: shop\nmodel: 5\n", 2, "`model` must be text: put it into quotes");
+    assert_refused("name: shop\nmodel: [a]\n", 2, "`model` must be text, not a list");
     assert_refused("name: shop\nmodel: practice\ninstruction: ''\n", 3, "`instruction` is empty");
     assert_refused(&format!("{HEAD}tools: shell\n"), 4, "`tools` must be a list");
-    assert_refused(&format!("{HEAD}tools:\n- shell\n"), 5, "written as `- name: shell`");
+    assert_refused(&format!("{HEAD}tools:\n- shell\n"), 5, "write a tool as `- name: shell`");
     assert_refused(&format!("{HEAD}tools:\n- args: {{}}\n"), 5, "a tool needs a name");
-    assert_refused(&format!("{HEAD}limits: 3\n"), 4, "`limits` must be keys with values");
+    assert_refused(&format!("{HEAD}limits: 3\n"), 4, "`limits` must have keys and values");
     assert_refused(&format!("{HEAD}limits:\n  deadline: 30\n"), 5, "such as 30s");
-    assert_refused(&format!("{HEAD}limits:\n  silence: 0s\n"), 5, "more than nothing");
+    assert_refused(&format!("{HEAD}limits:\n  silence: 0s\n"), 5, "more than zero");
     assert_refused(&format!("{HEAD}limits:\n  turns: 0\n"), 5, "at least 1");
     assert_refused(&format!("{HEAD}limits:\n  turns: 5000000000\n"), 5, "too large");
     assert_refused(&format!("{HEAD}tools:\n- name: shell\n  args:\n    needs_approval: 'yes'\n"), 7, "true or false");
-    assert_refused(&format!("{HEAD}tools:\n- name: shell\n  args:\n  - name: a\n"), 7, "and not a list");
+    assert_refused(&format!("{HEAD}tools:\n- name: shell\n  args:\n  - name: a\n"), 7, "it is not a list");
 }
 
 #[test]
@@ -96,14 +96,14 @@ fn names_follow_the_rules_of_adk() {
 #[test]
 fn another_class_is_refused_by_name_before_its_keys() {
     let text = "name: shop\nsub_agents:\n- config_path: a.yaml\nagent_class: SequentialAgent\n";
-    assert_refused(text, 4, "agents of class `SequentialAgent` are not there yet");
-    assert_refused("agent_class: shop.agents.Mine\nname: shop\n", 1, "`shop.agents.Mine` are not there yet");
+    assert_refused(text, 4, "agents of class `SequentialAgent` are not supported yet");
+    assert_refused("agent_class: shop.agents.Mine\nname: shop\n", 1, "`shop.agents.Mine` are not supported yet");
 }
 
 #[test]
 fn keys_that_are_not_there_yet_are_refused_by_name() {
     for (key, _) in KEYS.not_yet {
-        assert_refused(&format!("{HEAD}\n{key}: something\n"), 5, &format!("`{key}` is not there yet: "));
+        assert_refused(&format!("{HEAD}\n{key}: something\n"), 5, &format!("`{key}` is not supported yet: "));
     }
 }
 
@@ -113,13 +113,13 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     assert_eq!(line, 5);
     assert_eq!(
         why,
-        "there is no key `instructions` in an agent: did you mean `instruction`? There are name, model, instruction, \
+        "there is no key `instructions` in an agent: did you mean `instruction`? The keys are name, model, instruction, \
          description, tools, limits, agent_class"
     );
     assert_refused(
         &format!("{HEAD}colour: red\n"),
         4,
-        "there is no key `colour` in an agent: leave it out; there are name",
+        "there is no key `colour` in an agent: leave it out; the keys are name",
     );
     assert_refused(&format!("{HEAD}limits: {{turn: 1}}\n"), 4, "did you mean `turns`?");
     assert_refused(&format!("{HEAD}\"a\\nb\": 1\n"), 4, "there is no key `a\\nb` in an agent");
@@ -129,11 +129,15 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
 #[test]
 fn a_tool_that_is_not_there_is_refused_at_its_own_line() {
     let with = |tool: &str| format!("{HEAD}tools:\n- name: shell\n- name: {tool}\n");
-    assert_refused(&with("hammer"), 6, "there is no tool `hammer`: there are shell, read_file, write_file, http_get");
+    assert_refused(
+        &with("hammer"),
+        6,
+        "there is no tool `hammer`: the tools are shell, read_file, write_file, http_get",
+    );
     assert_refused(&with("shel"), 6, "did you mean `shell`?");
     assert_refused(&with("mcptoolset"), 6, "did you mean `McpToolset`?");
-    assert_refused(&with("google_search"), 6, "the tool `google_search` is not there yet");
-    assert_refused(&with("my_library.tools.roll"), 6, "tools written in Python are not run here");
+    assert_refused(&with("google_search"), 6, "the tool `google_search` is not supported yet");
+    assert_refused(&with("my_library.tools.roll"), 6, "Andon does not run Python tools");
     assert_refused(&with("read_file"), 6, "`read_file` needs a folder");
     assert_refused(&with("http_get\n  args: {folder: x}"), 7, "there is no key `folder` in the `args` of http_get");
     assert_refused(&with("shell\n  args: {require_confirmation: true}"), 7, "write `needs_approval: true`");
@@ -148,7 +152,7 @@ fn an_mcp_toolset_is_written_as_in_adk() {
         "    streamable_http_connection_params:\n      url: https://example.org/mcp\n      headers: {A: b}\n      timeout: 5\n",
     ];
     for args in good {
-        assert!(matches!(read(&with(args)).tools[0].wanted, Wanted::Mcp(_)), "{args}");
+        assert!(matches!(read(&with(args)).tools[0].wanted, ToolKind::Mcp(_)), "{args}");
         assert_eq!(read(&with(args).replace("McpToolset", "MCPToolset")).tools.len(), 1);
     }
     let bad = [
@@ -164,11 +168,11 @@ fn an_mcp_toolset_is_written_as_in_adk() {
         ("    stdio_connection_params: {server_params: {command: a}, timeout: 5000}\n", 7, "at most 120"),
         ("    stdio_connection_params: {server_params: {command: a}, timeout: -1}\n", 7, "more than 0"),
         ("    stdio_server_params: {args: [a]}\n", 7, "needs a `command`"),
-        ("    stdio_server_params:\n      command: npx -y server\n", 8, "write what follows it under `args`"),
+        ("    stdio_server_params:\n      command: npx -y server\n", 8, "put its arguments under `args`"),
         (
             "    stdio_server_params:\n      command: a\n      env:\n        PORT: 8080\n",
             10,
-            "the value of `PORT` in `env` must be a text",
+            "the value of `PORT` in `env` must be text",
         ),
         ("    stdio_server_params: {command: a, encoding: latin-1}\n", 7, "it is always UTF-8"),
         ("    streamable_http_connection_params:\n      url: ftp://x\n", 8, "must begin with http"),
@@ -198,7 +202,7 @@ fn no_words_and_no_debug_output_hold_a_secret() {
 #[test]
 fn what_adk_would_fill_in_is_found_and_other_braces_are_not() {
     let found = |text: &str| {
-        let instruction = Spot { at: parse("x").unwrap().at, value: text.to_owned() };
+        let instruction = Located { at: parse("x").unwrap().at, value: text.to_owned() };
         placeholder(&instruction).map(|(_, name)| name)
     };
     for (text, name) in [("About {topic}.", "topic"), ("{user:name?}", "user:name?"), ("{\"a\": {b}}", "b")] {

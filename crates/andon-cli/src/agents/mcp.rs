@@ -1,35 +1,35 @@
-//! ADK's `McpToolset`, as its configuration has it.
+//! ADK's `McpToolset`.
 //!
-//! What ADK reads is read with the same meaning, with two differences that are ours: a program starts in the agent's own folder, and
-//! `${NAME}` in the value of a variable or a header stands for a variable of this process's environment.
+//! Its keys mean the same as in ADK, with two differences: a program starts in the agent's folder, and `${NAME}` in the value of
+//! a variable or a header stands for an environment variable of this process.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use andon_tools::mcp::McpServer;
 
-use super::fields::{Fault, Fields, Keys, Spot};
+use super::fields::{FieldError, Fields, Keys, Located};
 use super::yaml::{Key, Node, cut};
 
-/// The longest that a server may be given to be ready.
+/// The longest time that a file may give a server to be ready.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Which server, and which of its tools.
 #[derive(Debug, PartialEq)]
 pub(super) struct McpArgs {
-    reach: Reach,
+    reach: McpTransport,
     timeout: Option<Duration>,
     tool_filter: Vec<String>,
     tool_name_prefix: Option<String>,
 }
 
 #[derive(PartialEq)]
-enum Reach {
-    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Spot<PathBuf>> },
+enum McpTransport {
+    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Located<PathBuf>> },
     Http { url: String, headers: Vec<(String, String)> },
 }
 
-impl std::fmt::Debug for Reach {
+impl std::fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Arguments, variables, headers and addresses may be secret.
         f.write_str(match self {
@@ -52,8 +52,8 @@ const TOOLSET: Keys = Keys {
         "needs_approval",
     ],
     not_yet: &[
-        ("sse_connection_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
-        ("sse_server_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
+        ("sse_connection_params", "use streamable_http_connection_params"),
+        ("sse_server_params", "use streamable_http_connection_params"),
         ("auth_scheme", NO_AUTH),
         ("auth_credential", NO_AUTH),
         ("credential_key", NO_AUTH),
@@ -67,33 +67,34 @@ const PROGRAM: Keys = Keys {
     known: &["command", "args", "env", "cwd"],
     not_yet: &[
         ("encoding", "leave it out: it is always UTF-8"),
-        ("encoding_error_handler", "leave it out: a line that is no UTF-8 is an error"),
+        ("encoding_error_handler", "leave it out: a line that is not UTF-8 is an error"),
     ],
 };
 const HTTP: Keys = Keys {
     known: &["url", "headers", "timeout"],
     not_yet: &[
-        ("sse_read_timeout", "leave it out: a call may take as long as its run; `limits: {deadline: 5m}` bounds that"),
-        ("terminate_on_close", "leave it out: a session is always ended"),
+        ("sse_read_timeout", "leave it out: a call may take as long as its run, which `limits: {deadline: 5m}` limits"),
+        ("terminate_on_close", "leave it out: the session is always terminated"),
         ("httpx_client_factory", "leave it out"),
     ],
 };
 
-/// Reads the `args` of a `McpToolset`, and whether each of its calls needs an approval.
-pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
+/// Reads the `args` of a `McpToolset`, and whether each of its calls needs approval.
+pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), FieldError> {
     let args = Fields::of(node, what, &TOOLSET)?;
     let mut ways = WAYS.iter().filter_map(|way| args.get(way).map(|node| (*way, node)));
     let Some((way, node)) = ways.next() else {
-        return Err(Fault::new(args.at, format!("a McpToolset needs a server: add one of {}", WAYS.join(", "))));
+        return Err(FieldError::new(args.at, format!("a McpToolset needs a server: add one of {}", WAYS.join(", "))));
     };
     if let Some((_, second)) = ways.next() {
-        return Err(Fault::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
+        return Err(FieldError::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
     }
     let (reach, timeout) = match way {
         "stdio_server_params" => (program(node)?, None),
         "stdio_connection_params" => {
             let params = Fields::of(node, "`stdio_connection_params`", &STDIO)?;
-            let missing = || Fault::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
+            let missing =
+                || FieldError::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
             (program(params.get("server_params").ok_or_else(missing)?)?, params.seconds("timeout", LONGEST)?)
         }
         _ => http(node)?,
@@ -107,16 +108,16 @@ pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
     Ok((args_read, args.is_true("needs_approval")?))
 }
 
-fn program(node: &Node) -> Result<Reach, Fault> {
+fn program(node: &Node) -> Result<McpTransport, FieldError> {
     let params = Fields::of(node, "the program of a McpToolset", &PROGRAM)?;
     let Some(command) = params.text("command")? else {
-        return Err(Fault::new(node.at, "the server needs a `command`, such as `command: npx`"));
+        return Err(FieldError::new(node.at, "the server needs a `command`, such as `command: npx`"));
     };
     if command.value.contains(char::is_whitespace) && params.get("args").is_none() {
-        let why = "`command` is one program: write what follows it under `args`, one word an entry";
-        return Err(Fault::new(command.at, why));
+        let why = "`command` is only the program: put its arguments under `args`, one per entry";
+        return Err(FieldError::new(command.at, why));
     }
-    Ok(Reach::Stdio {
+    Ok(McpTransport::Stdio {
         command: command.value.to_owned(),
         args: params.texts("args")?.into_iter().map(str::to_owned).collect(),
         env: filled(params.pairs("env")?)?,
@@ -124,23 +125,23 @@ fn program(node: &Node) -> Result<Reach, Fault> {
     })
 }
 
-fn http(node: &Node) -> Result<(Reach, Option<Duration>), Fault> {
+fn http(node: &Node) -> Result<(McpTransport, Option<Duration>), FieldError> {
     let params = Fields::of(node, "`streamable_http_connection_params`", &HTTP)?;
     let Some(url) = params.text("url")? else {
-        return Err(Fault::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
+        return Err(FieldError::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
     };
     if !url.value.starts_with("http://") && !url.value.starts_with("https://") {
-        return Err(Fault::new(url.at, "`url` must begin with http:// or https://"));
+        return Err(FieldError::new(url.at, "`url` must begin with http:// or https://"));
     }
     let headers = filled(params.pairs("headers")?)?;
-    Ok((Reach::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
+    Ok((McpTransport::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
 }
 
-fn filled(pairs: Vec<(&Key, Spot<&str>)>) -> Result<Vec<(String, String)>, Fault> {
+fn filled(pairs: Vec<(&Key, Located<&str>)>) -> Result<Vec<(String, String)>, FieldError> {
     let look_up = |name: &str| std::env::var(name).ok();
-    let pair = |(name, value): (&Key, Spot<&str>)| {
+    let pair = |(name, value): (&Key, Located<&str>)| {
         let filled = fill(value.value, look_up).map_err(|why| {
-            Fault::new(value.at, format!("the value of `{}` cannot be filled in: {why}", cut(&name.text)))
+            FieldError::new(value.at, format!("the value of `{}` cannot be filled in: {why}", cut(&name.text)))
         })?;
         Ok((name.text.clone(), filled))
     };
@@ -162,7 +163,7 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
         let is_plain =
             |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_plain(name)) else {
-            return Err("write a variable as ${NAME}, and a plain ${ as $${".to_owned());
+            return Err("write a variable as ${NAME}, and a literal ${ as $${".to_owned());
         };
         let Some(value) = look_up(name) else {
             return Err(format!("the variable {name} is not set: set it and start the server again"));
@@ -175,22 +176,22 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
 }
 
 impl McpArgs {
-    /// The folder in which the program runs, if the file names one.
-    pub(super) fn cwd(&self) -> Option<&Spot<PathBuf>> {
+    /// The folder that the program runs in, if the file names one.
+    pub(super) fn cwd(&self) -> Option<&Located<PathBuf>> {
         match &self.reach {
-            Reach::Stdio { cwd, .. } => cwd.as_ref(),
-            Reach::Http { .. } => None,
+            McpTransport::Stdio { cwd, .. } => cwd.as_ref(),
+            McpTransport::Http { .. } => None,
         }
     }
 
-    /// The server, ready to be connected to; a program runs in this folder.
+    /// The server, not connected yet. A program runs in this folder.
     pub(super) fn server(&self, folder: &Path) -> McpServer {
         let mut server = match &self.reach {
-            Reach::Stdio { command, args, env, .. } => {
+            McpTransport::Stdio { command, args, env, .. } => {
                 let server = McpServer::stdio(command, args).cwd(folder);
                 env.iter().fold(server, |server, (name, value)| server.env(name, value))
             }
-            Reach::Http { url, headers } => {
+            McpTransport::Http { url, headers } => {
                 headers.iter().fold(McpServer::http(url), |server, (name, value)| server.header(name, value))
             }
         };
@@ -201,7 +202,7 @@ impl McpArgs {
             server = server.only(&self.tool_filter);
         }
         match &self.tool_name_prefix {
-            // ADK puts the underscore itself.
+            // ADK adds the underscore, too.
             Some(prefix) => server.prefix(format!("{prefix}_")),
             None => server,
         }

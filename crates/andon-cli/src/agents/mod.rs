@@ -1,23 +1,23 @@
-//! Agents that are written in YAML: a folder of apps, each a folder with a `root_agent.yaml`.
+//! Agents in YAML: a folder of apps, each of them a folder with a `root_agent.yaml`.
 //!
-//! A file is read in three steps that know nothing of each other: [`yaml`] makes a tree of the text, [`mod@file`] takes from the tree what
-//! an agent is, and [`build`] makes the agent. Whatever is wrong at any step is said with the file, the line and what to
-//! change.
+//! A file is read in three independent steps: [`yaml`] parses the text into a tree, [`mod@file`] reads the agent's settings from
+//! the tree, and [`build`] builds the agent. An error at any step names the file, the line and what to change.
 //!
-//! An app is known by the name of its folder, as in ADK. The file's own `name` has to be one by ADK's rules, and may be another.
+//! As in ADK, an app has the name of its folder. The file's `name` must follow ADK's rules, and may be different.
 //!
 //! # Invariants
 //!
-//! 1. A change on disk touches no run in progress: an app gets a new agent, and a run keeps the one with which it began.
-//! 2. A file that cannot be used costs its own app and no other. If an earlier version of it is being served, that goes
-//!    on: an operator who saves a mistake loses nothing but the change. If there is none, the app is refused by name.
-//! 3. An app is removed when its file was missing at two looks in a row: some editors remove a file before they write it.
+//! 1. A change on disk affects no run in progress: an app gets a new agent, and a run keeps the one it started with.
+//! 2. A bad file affects only its own app. If an earlier version is being served, it stays: an operator who saves a mistake
+//!    loses only the change. If there is none, the app is refused by name.
+//! 3. An app is removed when its file was missing in two looks in a row: some editors remove a file before they write it.
 //! 4. A folder that cannot be read changes nothing.
-//! 5. What may pass by itself, such as a server that is not up yet, is tried again, less and less often, and told once.
-//! 6. Nobody waits for an app that takes long to build: looks go on, and others are served. Until it is built it is refused
-//!    with that, if nothing is served in its place.
-//! 7. An app that was served before the folder was looked at, such as the one that comes with the program, is served
-//!    whenever the folder has nothing better of its name.
+//! 5. A problem that may go away by itself, such as a server that is not up yet, is tried again, less and less often, and
+//!    reported once.
+//! 6. Nobody waits for an app that takes long to build: looks go on, and other apps are served. Until it is built it is refused
+//!    with that reason, unless something is served in its place.
+//! 7. An app that was served before the folder was loaded, such as the built-in one, is served whenever the folder has no
+//!    usable app of the same name.
 
 mod build;
 mod builds;
@@ -40,54 +40,54 @@ use anyhow::bail;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::build::{Built, Home};
+use self::build::{AppFolder, Built};
 use self::builds::Builds;
-use self::read::{Refusal, placed, read_and_build};
+use self::read::{FileError, placed, read_and_build};
 pub(crate) use self::report::{Meanwhile, Refused, Report};
 use self::scan::{Content, Scan, scan};
 
 /// The file that makes a folder an app.
 const FILE: &str = "root_agent.yaml";
-/// How often the folder is looked at.
+/// How often to look at the folder.
 const PACE: Duration = Duration::from_secs(1);
-/// How long a start waits for agents whose servers have not answered yet.
+/// How long a start waits for agents whose MCP servers have not answered yet.
 const PROMPTLY: Duration = Duration::from_secs(1);
-/// How many looks go by before something is tried again, at first and at most.
+/// After how many looks something is tried again, at first and at most.
 const RETRIES: (u32, u32) = (5, 60);
 
-/// A folder of agents, and what is served of it.
+/// A folder of agents, and what is served from it.
 pub(crate) struct AgentFolder {
     dir: PathBuf,
     runtime: Runtime,
     apps: Apps,
     /// What was served before (invariant 7).
     before: BTreeMap<String, App>,
-    known: BTreeMap<String, Known>,
-    /// Those that are being built.
+    known: BTreeMap<String, KnownApp>,
+    /// The apps that are being built.
     builds: Builds,
-    /// What was said already and need not be said again.
+    /// Notes that were already reported.
     told: BTreeSet<String>,
 }
 
-/// What is known of an app.
-struct Known {
-    /// Its file, as it was last seen.
+/// What is known about an app.
+struct KnownApp {
+    /// Its file at the last look.
     seen: Content,
-    /// Whether an agent of it is served.
+    /// Whether an agent from this file is served.
     is_served: bool,
-    /// Whether its file was missing when last looked for.
+    /// Whether its file was missing at the last look.
     is_missing: bool,
-    /// Why the file that was last seen is refused, if it is.
+    /// Why the file is refused, if it is.
     refused: Option<String>,
-    /// When it is tried again although its file is the same.
+    /// When to try again although the file is the same.
     retry: Option<Retry>,
 }
 
 #[derive(Clone, Copy)]
 struct Retry {
-    /// So many looks from now.
+    /// This many looks from now.
     due_in: u32,
-    /// So many looks after that one.
+    /// This many looks after that one.
     then: u32,
 }
 
@@ -96,15 +96,15 @@ impl AgentFolder {
     pub(crate) fn new(dir: impl Into<PathBuf>, runtime: &Runtime, apps: Apps) -> anyhow::Result<Self> {
         let dir = std::path::absolute(dir.into())?;
         if !dir.is_dir() {
-            bail!("{} is no folder: name the folder that has a folder for each agent", dir.display());
+            bail!("{} is not a folder: name the folder that has one folder per agent", dir.display());
         }
         let before = apps.all().into_iter().filter(|(_, app)| matches!(app, App::Served { .. })).collect();
         let (runtime, known, told) = (runtime.clone(), BTreeMap::new(), BTreeSet::new());
         Ok(Self { dir, runtime, apps, before, known, builds: Builds::new(), told })
     }
 
-    /// Looks at the folder for the first time. Agents that are not built soon are not waited for (invariant 6): a watch takes
-    /// them up.
+    /// Looks at the folder for the first time. It does not wait long for agents (invariant 6): `watch` serves the slow ones
+    /// when they are built.
     pub(crate) async fn load(&mut self) -> Report {
         let by = Instant::now() + PROMPTLY;
         let mut report = self.look().await;
@@ -116,12 +116,12 @@ impl AgentFolder {
         report
     }
 
-    /// Looks at the folder, and begins to build whatever has changed since the last look; at first, that is everything. What
-    /// waits for nothing is served when this returns.
+    /// Looks at the folder, and starts to build whatever has changed since the last look. Agents without MCP servers are served
+    /// when this returns.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if it is dropped, nothing has been begun.
+    /// Cancel safe: if it is dropped, nothing has been started.
     async fn look(&mut self) -> Report {
         let mut report = Report::default();
         let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
@@ -144,14 +144,14 @@ impl AgentFolder {
         self.remove_missing(&found, &mut report);
         if self.known.is_empty() {
             let dir = self.dir.display();
-            hints.insert(format!("there are no agents in {dir}: an agent is a folder in it with a {FILE}"));
+            hints.insert(format!("there are no agents in {dir}: an agent is a folder there with a {FILE}"));
         }
         self.tell_once(hints, &mut report);
         report.sort();
         report
     }
 
-    /// The files that are new, have changed, or are tried again.
+    /// The files that are new, have changed, or are due to be tried again.
     fn due(&self, found: &BTreeMap<String, Content>) -> Vec<(String, Content)> {
         let is_due = |app: &str, content: &Content| {
             let Some(known) = self.known.get(app) else { return true };
@@ -162,19 +162,19 @@ impl AgentFolder {
         due.map(|(app, content)| (app.clone(), content.clone())).collect()
     }
 
-    /// Begins to build an app. What was begun for an earlier version of its file is dropped.
+    /// Starts to build an app. A build of an earlier version of its file is dropped.
     fn begin(&mut self, app: String, content: Content) {
-        let (home, runtime) = (Home { app: app.clone(), dir: self.dir.clone() }, self.runtime.clone());
+        let (home, runtime) = (AppFolder { app: app.clone(), dir: self.dir.clone() }, self.runtime.clone());
         let (file, slots) = (content.clone(), self.builds.slots());
-        let known = self.known.entry(app.clone()).or_insert_with(|| Known::new(content.clone()));
+        let known = self.known.entry(app.clone()).or_insert_with(|| KnownApp::new(content.clone()));
         if known.seen != content {
-            *known = Known { is_served: known.is_served, ..Known::new(content) };
+            *known = KnownApp { is_served: known.is_served, ..KnownApp::new(content) };
         }
         self.builds.begin(app, async move { read_and_build(&file, &home, &runtime, &slots).await });
     }
 
-    /// Looks at the folder about once a second until it is closed, and tells what has changed. Runs that a dead process left
-    /// waiting for an app are taken up when that app is there.
+    /// Looks at the folder about once a second until it is closed, and reports changes. Runs that a dead process left waiting
+    /// are recovered when their app is loaded.
     pub(crate) async fn watch(mut self, closing: CancellationToken, tell: impl Fn(&Report)) {
         let mut next = Instant::now() + PACE;
         loop {
@@ -187,7 +187,7 @@ impl AgentFolder {
                 && !self.runtime.parked().is_empty()
                 && let Err(error) = self.runtime.recover().await
             {
-                report.notes.push(format!("what an earlier server left waiting cannot be taken up: {error}"));
+                report.notes.push(format!("the runs that an earlier server left waiting cannot be recovered: {error}"));
             }
             if !report.is_empty() {
                 tell(&report);
@@ -195,7 +195,7 @@ impl AgentFolder {
         }
     }
 
-    /// Takes up the next app that was built, or looks when it is time.
+    /// Serves the next app that is built, or looks when it is time.
     async fn step(&mut self, next: &mut Instant) -> Report {
         let built = tokio::select! {
             biased;
@@ -224,16 +224,16 @@ impl AgentFolder {
             Err(error) => error.to_string(),
         };
         if self.told.insert(self.unreadable()) {
-            report.notes.push(format!("{}, {why}: what was loaded from it is served on", self.unreadable()));
+            report.notes.push(format!("{} ({why}): the agents loaded earlier are still served", self.unreadable()));
         }
         None
     }
 
     fn unreadable(&self) -> String {
-        format!("the folder {} cannot be read", self.dir.display())
+        format!("cannot read the folder {}", self.dir.display())
     }
 
-    fn take_up(&mut self, app: String, built: Result<Built, Refusal>, report: &mut Report) {
+    fn take_up(&mut self, app: String, built: Result<Built, FileError>, report: &mut Report) {
         let Some(known) = self.known.get_mut(&app) else { return };
         let earlier = (known.refused.take(), known.retry.take());
         match built {
@@ -244,7 +244,7 @@ impl AgentFolder {
                 report.notes.extend(notes.into_iter().map(|(at, why)| placed(&app, &known.seen, at, &why)));
                 apps.push(app);
             }
-            Err(Refusal { why, may_pass }) => {
+            Err(FileError { why, may_pass }) => {
                 let meanwhile = match self.before.get(&app) {
                     _ if known.is_served => Meanwhile::Earlier,
                     Some(_) => Meanwhile::BuiltIn,
@@ -288,12 +288,12 @@ impl AgentFolder {
 
     fn tell_once(&mut self, hints: BTreeSet<String>, report: &mut Report) {
         report.notes.extend(hints.difference(&self.told).cloned());
-        // What was mended and is wrong again is said again.
+        // A note that comes back after it was fixed is reported again.
         self.told = hints;
     }
 }
 
-impl Known {
+impl KnownApp {
     fn new(seen: Content) -> Self {
         Self { seen, is_served: false, is_missing: false, refused: None, retry: None }
     }
@@ -313,9 +313,9 @@ impl Retry {
     }
 }
 
-/// What is said of an app that is not built yet: nothing else takes long.
+/// The text for an app that is not built yet. Only MCP servers take long.
 fn prepared(app: impl AsRef<str>) -> String {
-    format!("{}/{FILE}: it is being prepared: its MCP server has not answered yet", app.as_ref())
+    format!("{}/{FILE}: the agent is not ready: its MCP server has not answered yet", app.as_ref())
 }
 
 #[cfg(test)]

@@ -1,57 +1,58 @@
-//! From the bytes of a file to an agent, and what is wrong in words with its place.
+//! Turns the bytes of a file into an agent, or into an error with its line.
 
 use andon_runtime::Runtime;
 use tokio::sync::Semaphore;
 
-use super::build::{Built, Home, build};
-use super::fields::Fault;
+use super::build::{AppFolder, Built, build};
+use super::fields::FieldError;
 use super::file::AgentFile;
 use super::scan::Content;
 use super::{FILE, yaml};
 
-/// Why a file is refused, in whole sentences.
-pub(super) struct Refusal {
+/// Why a file is refused, with file and line.
+pub(super) struct FileError {
     pub(super) why: String,
     pub(super) may_pass: bool,
 }
 
-/// Reads a file, and builds its agent. One that has servers of its own waits for a slot.
+/// Reads a file and builds its agent. An agent with MCP servers waits for a slot.
 pub(super) async fn read_and_build(
     content: &Content,
-    home: &Home,
+    home: &AppFolder,
     runtime: &Runtime,
     slots: &Semaphore,
-) -> Result<Built, Refusal> {
+) -> Result<Built, FileError> {
     let app = home.app.as_str();
-    let refuse = |why: String| Refusal { why: format!("{app}/{FILE}: {why}"), may_pass: false };
+    let refuse = |why: String| FileError { why: format!("{app}/{FILE}: {why}"), may_pass: false };
     let text = match content {
         Content::Unreadable(why) => return Err(refuse(why.clone())),
         Content::Bytes(bytes) => text_of(app, bytes)?,
     };
     let root = yaml::parse(text).map_err(|bad| {
         let at = [bad.line, bad.column].into_iter().flatten().map(|number| format!(":{number}")).collect::<String>();
-        Refusal { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
+        FileError { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
     })?;
-    let worded = |fault: Fault| Refusal { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
+    let worded =
+        |fault: FieldError| FileError { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
     let file = AgentFile::read(&root, app).map_err(worded)?;
     let _slot = match file.has_servers() {
-        // They are never closed.
+        // The semaphore is never closed.
         true => slots.acquire().await.ok(),
         false => None,
     };
     build(file, home, runtime).await.map_err(worded)
 }
 
-fn text_of<'b>(app: &str, bytes: &'b [u8]) -> Result<&'b str, Refusal> {
+fn text_of<'b>(app: &str, bytes: &'b [u8]) -> Result<&'b str, FileError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Refusal { why: format!("{app}/{FILE}:{line}: this is no UTF-8: save the file as UTF-8"), may_pass: false }
+        FileError { why: format!("{app}/{FILE}:{line}: this is not UTF-8: save the file as UTF-8"), may_pass: false }
     })
 }
 
-/// Words with the file and the line that they are about.
-pub(super) fn placed(app: &str, content: &Content, at: yaml::Place, why: &str) -> String {
+/// A message with its file and line.
+pub(super) fn placed(app: &str, content: &Content, at: yaml::NodeIndex, why: &str) -> String {
     let text = match content {
         Content::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
         Content::Unreadable(_) => "",

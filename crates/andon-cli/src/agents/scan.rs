@@ -1,7 +1,7 @@
-//! What lies in the folder of agents at one moment.
+//! Reads the folder of agents.
 //!
-//! Contents are compared, not times: a file that was replaced within one tick of the clock, or through a link, is seen. Files are
-//! small, and a look at a hundred of them takes a few milliseconds.
+//! Contents are compared, not times, so that a file that was replaced within one tick of the clock, or through a link, is
+//! noticed. Files are small: reading a hundred of them takes a few milliseconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,7 +18,7 @@ use super::yaml::MAX_BYTES;
 pub(super) struct Scan {
     /// The files, by their apps.
     pub(super) found: BTreeMap<String, Content>,
-    /// What looks as if it was meant to be an agent and is none.
+    /// Remarks about files and folders that look like an agent but are not.
     pub(super) hints: BTreeSet<String>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Scan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
-    /// It cannot be read, because of this.
+    /// Why it cannot be read.
     Unreadable(String),
 }
 
@@ -38,22 +38,22 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
         let path = entry.path();
         let Ok(name) = entry.file_name().into_string() else {
             if path.join(FILE).exists() {
-                scan.hints.insert(format!("the folder {:?} is no app: its name is no UTF-8", entry.file_name()));
+                scan.hints.insert(format!("the folder {:?} is not an app: its name is not UTF-8", entry.file_name()));
             }
             continue;
         };
         if name == FILE {
-            let why = "is not in a folder of its own: move it to APP/root_agent.yaml, or name the folder above it";
+            let why = "is not in its own folder: move it to APP/root_agent.yaml, or use the folder above with --agents";
             scan.hints.insert(format!("{FILE} {why}"));
         }
-        // Links are followed: whoever may make one here may write the file itself.
+        // Links are followed: whoever can create one here can also write the file itself.
         if name.starts_with('.') || !path.is_dir() {
             continue;
         }
         match content(&path.join(FILE)) {
             Some(_) if SessionId::new(&name).is_err() => {
                 let why = SessionId::new(&name).err().map(|error| error.to_string()).unwrap_or_default();
-                scan.hints.insert(format!("the folder {name:?} is no app: {why}"));
+                scan.hints.insert(format!("the folder {name:?} is not an app: {why}"));
             }
             Some(content) => {
                 scan.found.insert(name, content);
@@ -64,39 +64,37 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
     Ok(scan)
 }
 
-/// What a file holds; nothing if there is none.
+/// A file's content; `None` if there is no file.
 fn content(path: &Path) -> Option<Content> {
     let unreadable = |why: String| Some(Content::Unreadable(why));
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {
-            return unreadable("this is no file: write the agent into one".to_owned());
+            return unreadable("this is not a file: write the agent into a file".to_owned());
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let is_link = path.symlink_metadata().is_ok();
-            return is_link.then(|| Content::Unreadable("this is a link to nothing: mend it, or remove it".to_owned()));
+            return is_link.then(|| Content::Unreadable("this link leads nowhere: fix it, or remove it".to_owned()));
         }
-        Err(error) => return unreadable(format!("the file cannot be read, {error}: let the server's user read it")),
+        Err(error) => return unreadable(format!("the file cannot be read ({error}): let the server's user read it")),
     }
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) if bytes.len() > MAX_BYTES => {
-            unreadable("the file is larger than a mebibyte: no agent needs that, shorten it".to_owned())
-        }
+        Ok(_) if bytes.len() > MAX_BYTES => unreadable("the file is larger than 1 MiB: shorten it".to_owned()),
         Ok(_) => Some(Content::Bytes(bytes)),
-        // It was there a moment ago.
+        // It was removed a moment ago.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => unreadable(format!("the file cannot be read, {error}: let the server's user read it")),
+        Err(error) => unreadable(format!("the file cannot be read ({error}): let the server's user read it")),
     }
 }
 
-/// What somebody may have taken for an agent's file.
+/// A remark about a file that somebody may have taken for an agent's.
 fn near_miss(folder: &Path, app: &str) -> Option<String> {
     let renamed = ["root_agent.yml", "agent.yaml", "agent.yml", "root_agent.json"];
     if let Some(other) = renamed.iter().find(|other| folder.join(other).is_file()) {
-        return Some(format!("{app}/{other} is not read: call it {FILE}"));
+        return Some(format!("{app}/{other} is ignored: rename it to {FILE}"));
     }
     let is_python = ["agent.py", "__init__.py"].iter().any(|other| folder.join(other).is_file());
-    is_python.then(|| format!("{app} has no {FILE}: agents written in Python are not run here, write them in YAML"))
+    is_python.then(|| format!("{app} has no {FILE}: Andon does not run Python agents, so write it in YAML"))
 }

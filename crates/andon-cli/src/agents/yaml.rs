@@ -1,12 +1,12 @@
-//! YAML as a tree in which everything can be found again in the text.
+//! YAML as a tree whose nodes can be located in the text.
 //!
-//! The parser says where a thing stands only when that thing is refused. So nodes are numbered in the order in which they are
-//! read, and [`locate`] reads the text once more and refuses the node of that number: the parser then says its line.
+//! The parser reports a location only with an error. So nodes are numbered in the order in which they are read, and [`locate`]
+//! reads the text again and refuses the node with that number: the error then has its line.
 //!
 //! # Invariants
 //!
-//! 1. A file costs no more than its limits, whatever its aliases would expand to: nodes and bytes are counted as they are read.
-//! 2. No words that come from here repeat a value of the file: it may be a secret. Keys are named.
+//! 1. Reading a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
+//! 2. No error repeats a value of the file, which may be a secret. Keys are named.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -18,17 +18,17 @@ use serde_yaml_ng::{Deserializer, Error};
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// How many keys and values a file may have, aliases expanded.
 const MAX_NODES: u32 = 10_000;
-/// How many brackets a file may open. The parser's time grows with the square of how deep they are nested.
+/// How many brackets a file may open. The parser's time grows with the square of their nesting.
 const MAX_BRACKETS: usize = 5_000;
 
-/// Where a key or a value stands: it is the how manieth of its file.
+/// The index of a key or a value in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct NodeIndex(u32);
 
-/// A value of the file.
+/// A value in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) at: Place,
+    pub(crate) at: NodeIndex,
     pub(crate) value: Value,
 }
 
@@ -44,14 +44,14 @@ pub(crate) enum Value {
     Map(Vec<(Key, Node)>),
 }
 
-/// A key of a mapping. Within a mapping no two are alike.
+/// A key of a mapping, which is unique in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) at: Place,
+    pub(crate) at: NodeIndex,
     pub(crate) text: String,
 }
 
-/// Why a text is no tree, and where.
+/// Why a text cannot be read, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadYaml {
     pub(crate) line: Option<usize>,
@@ -59,18 +59,18 @@ pub(crate) struct BadYaml {
     pub(crate) why: String,
 }
 
-/// Reads a text.
+/// Parses a text.
 pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
-        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: that is never needed, shorten it");
+        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: shorten it");
         return Err(BadYaml { line: None, column: None, why });
     }
     let reading = Reading::default();
     Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).map_err(|error| bad(text, &error, &reading))
 }
 
-/// The line and the column of a place in the text that it was read from, both counted from 1.
-pub(crate) fn locate(text: &str, place: Place) -> Option<(usize, usize)> {
+/// The line and column of a node in the text that it was read from, counted from 1.
+pub(crate) fn locate(text: &str, place: NodeIndex) -> Option<(usize, usize)> {
     let reading = Reading { wanted: Some(place), ..Reading::default() };
     let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
     found.location().map(|location| (location.line(), location.column()))
@@ -87,30 +87,30 @@ fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
         [" at line ", " at position "].iter().fold(said.as_str(), |said, end| said.split(end).next().unwrap_or(said));
     if said.contains("more than one document") {
         let second = text.lines().enumerate().filter(|(_, line)| line.starts_with("---")).last();
-        let why = "a second document begins here: a file holds one".to_owned();
+        let why = "a second document begins here: a file must have only one".to_owned();
         return BadYaml { line: second.map(|(before, _)| before + 1), column: None, why };
     }
     let here = line.and_then(|line| text.lines().nth(line.saturating_sub(1))).unwrap_or_default();
-    BadYaml { line, column, why: format!("this is no YAML, {said}; {}", advice(said, here)) }
+    BadYaml { line, column, why: format!("this is not valid YAML ({said}): {}", advice(said, here)) }
 }
 
-/// What to do about an error of the parser's.
+/// What to do about a parser's error.
 fn advice(said: &str, here: &str) -> &'static str {
     let indent = here.len() - here.trim_start().len();
     if here.get(..indent).is_some_and(|indent| indent.contains('\t')) {
         "there is a tab before the first word: indent with spaces"
     } else if said.contains("mapping values are not allowed") {
-        "put a text that has a colon in it into quotes, and indent all keys of a mapping alike"
+        "put text with a colon in it into quotes, and indent all keys of a mapping alike"
     } else if said.contains("cannot start any token") {
-        "put a text that begins so into quotes"
+        "put text that begins with this character into quotes"
     } else if said.contains("control characters") {
-        "take out the character that cannot be seen"
+        "remove the invisible character"
     } else if said.contains("recursion") || said.contains("repetition") {
         "write out what the aliases stand for"
     } else if said.contains("anchor") {
         "an alias (*name) needs an anchor (&name) before it"
     } else {
-        "look at the indentation, the quotes and the brackets of this line and the one before it"
+        "check the indentation, the quotes and the brackets of this line and the one before it"
     }
 }
 
@@ -119,9 +119,9 @@ fn advice(said: &str, here: &str) -> &'static str {
 struct Reading {
     nodes: Cell<u32>,
     bytes: Cell<usize>,
-    /// The node that is refused, so that the parser says where it is.
-    wanted: Option<Place>,
-    /// What is wrong, in our words: the parser's would have its path around them.
+    /// The node to refuse, so that the parser says where it is.
+    wanted: Option<NodeIndex>,
+    /// Our own error: the parser would put a path around it.
     said: RefCell<Option<String>>,
 }
 
@@ -131,9 +131,9 @@ impl Reading {
         Err(E::custom("refused"))
     }
 
-    /// Counts a node. Called within a visitor, so that a refusal has the place of that very node.
-    fn enter<E: serde::de::Error>(&self, bytes: usize) -> Result<Place, E> {
-        let place = Place(self.nodes.get());
+    /// Counts a node. It is called within a visitor, so that an error has the location of that node.
+    fn enter<E: serde::de::Error>(&self, bytes: usize) -> Result<NodeIndex, E> {
+        let place = NodeIndex(self.nodes.get());
         self.nodes.set(place.0.saturating_add(1));
         self.bytes.set(self.bytes.get().saturating_add(bytes));
         if self.wanted == Some(place) {
@@ -141,8 +141,7 @@ impl Reading {
         }
         if place.0 >= MAX_NODES || self.bytes.get() > MAX_BYTES {
             return self.refuse(format!(
-                "with its aliases written out the file has more than {MAX_NODES} values or {MAX_BYTES} bytes: \
-                 that is never needed, shorten it"
+                "with its aliases expanded, the file has more than {MAX_NODES} values or {MAX_BYTES} bytes: shorten it"
             ));
         }
         Ok(place)
@@ -267,7 +266,7 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
         let at = self.reading.enter(text.len())?;
         if self.earlier.iter().any(|(key, _)| key.text == text) {
-            return self.reading.refuse(format!("the key `{}` is here twice: leave one out", cut(text)));
+            return self.reading.refuse(format!("the key `{}` is there twice: leave one out", cut(text)));
         }
         Ok(Key { at, text: text.to_owned() })
     }
@@ -305,7 +304,7 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     }
 }
 
-/// As much of a name as is of use in a sentence, on one line.
+/// A name on one line, cut to a length that fits in a sentence.
 pub(crate) fn cut(name: &str) -> String {
     const LONGEST: usize = 60;
     let short: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();

@@ -1,8 +1,8 @@
-//! Trees, their places, and texts that are none.
+//! Parsing, locating nodes, and bad texts.
 
 use super::*;
 
-fn place_of(text: &str, pick: impl Fn(&Node) -> Place) -> Option<(usize, usize)> {
+fn place_of(text: &str, pick: impl Fn(&Node) -> NodeIndex) -> Option<(usize, usize)> {
     locate(text, pick(&parse(text).unwrap()))
 }
 
@@ -17,7 +17,7 @@ fn refused(text: &str) -> (Option<usize>, String) {
 }
 
 #[test]
-fn every_key_and_value_is_found_again_in_the_text() {
+fn every_key_and_value_can_be_located() {
     let text = "# a comment\nname: shop\n\ntools:\n  - name: shell\n    args: {folder: files}\n  - name: http_get\n";
     assert_eq!(place_of(text, |root| entries(root)[0].0.at), Some((2, 1)));
     assert_eq!(place_of(text, |root| entries(root)[0].1.at), Some((2, 7)));
@@ -31,15 +31,15 @@ fn every_key_and_value_is_found_again_in_the_text() {
 }
 
 #[test]
-fn what_is_no_yaml_is_refused_with_its_line_and_what_to_do() {
+fn bad_yaml_is_refused_with_its_line_and_what_to_do() {
     let cases = [
         ("name: a\n\tmodel: b\n", 2, "there is a tab before the first word: indent with spaces"),
         ("name: a\nmodel: @b\n", 2, "into quotes"),
-        ("name: a\ninstruction: this: that\n", 2, "has a colon in it"),
+        ("name: a\ninstruction: this: that\n", 2, "with a colon in it"),
         ("name: a\ntools: [b\n", 3, "brackets"),
-        ("name: a\nmodel: b\nname: c\n", 3, "the key `name` is here twice: leave one out"),
-        ("name: a\nlimits:\n  turns: 1\n  turns: 2\n", 4, "the key `turns` is here twice"),
-        ("name: a\n---\nname: b\n", 2, "a file holds one"),
+        ("name: a\nmodel: b\nname: c\n", 3, "the key `name` is there twice: leave one out"),
+        ("name: a\nlimits:\n  turns: 1\n  turns: 2\n", 4, "the key `turns` is there twice"),
+        ("name: a\n---\nname: b\n", 2, "a file must have only one"),
         ("name: !secret hush\n", 1, "a tag"),
         ("1: a\n", 1, "a key must be a word"),
         ("? [a, b]\n: c\n", 1, "a key must be a word"),
@@ -53,12 +53,12 @@ fn what_is_no_yaml_is_refused_with_its_line_and_what_to_do() {
 }
 
 #[test]
-fn aliases_that_expand_without_end_are_refused_and_cost_little() {
+fn aliases_that_expand_without_end_are_refused_cheaply() {
     let doubled =
         (1..40).fold("a0: &a0 [x]\n".to_owned(), |text, n| format!("{text}a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
-    assert!(refused(&doubled).1.contains("that is never needed"), "{:?}", refused(&doubled));
+    assert!(refused(&doubled).1.contains("shorten it"), "{:?}", refused(&doubled));
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(500_000), vec!["*a"; 5_000].join(", "));
-    assert!(refused(&long).1.contains("that is never needed"), "{:?}", refused(&long));
+    assert!(refused(&long).1.contains("shorten it"), "{:?}", refused(&long));
     let itself = "a: &a [*a]\n";
     assert!(refused(itself).1.contains("aliases"), "{:?}", refused(itself));
 }
@@ -71,13 +71,13 @@ fn a_deep_text_and_a_long_one_are_refused() {
 }
 
 #[test]
-fn brackets_without_end_are_refused_before_they_cost_anything() {
+fn too_many_brackets_are_refused_before_parsing() {
     for piece in ["[", "{a: ", "[#]\n"] {
         let (line, why) = refused(&piece.repeat(MAX_BYTES / piece.len()));
-        assert!(line.is_none() && why.contains("that is never needed"), "{piece}: {why}");
+        assert!(line.is_none() && why.contains("shorten it"), "{piece}: {why}");
     }
     let many = format!("a: >\n  {}\n", "{x} [y] ".repeat(2_000));
-    assert!(parse(&many).is_ok(), "brackets in a text are no nesting");
+    assert!(parse(&many).is_ok(), "brackets in text are not nesting");
 }
 
 #[test]

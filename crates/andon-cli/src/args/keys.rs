@@ -1,11 +1,11 @@
-//! The command line of keys.
+//! The arguments of `andon keys`.
 
 use std::time::Duration;
 
 use andon_server::Scope;
 use clap::Subcommand;
 
-use super::{PlaceArgs, some_time};
+use super::{TargetArgs, some_time};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,53 +22,53 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key. It is written to standard output now, and can never be shown again.
+    /// Create a key. It is printed to standard output once, and cannot be shown again.
     Create(CreateKeyArgs),
-    /// List the keys, also those that are no longer valid. None of them can be read from this.
-    List(KeyPlace),
-    /// Take a key back: it opens nothing from now on, and feeds that it opened end within five seconds.
+    /// List the keys, including expired and revoked ones. The keys themselves are not shown.
+    List(KeysTarget),
+    /// Revoke a key. It stops working at once, and feeds opened with it end within five seconds.
     Revoke(RevokeKeyArgs),
 }
 
-/// Where, and how it is told.
+/// Which server or database, and the output format.
 #[derive(Debug, clap::Args)]
-pub(crate) struct KeyPlace {
-    /// Write one JSON object a line.
+pub(crate) struct KeysTarget {
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateKeyArgs {
-    /// Its name, under which what is done with it is on record.
+    /// The key's name, which is recorded with everything done with this key.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What it allows: run:create, run:read, run:cancel, impersonate (act for every user of its tenant), metrics, admin (all
-    /// of it, and the server itself). May be repeated.
+    /// What the key allows: run:create, run:read, run:cancel, impersonate (act for any user of its tenant), metrics, or admin
+    /// (everything, including the server itself). May be repeated.
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<Scope>,
-    /// The user that it is; the one of its name unless told otherwise.
+    /// The user that the key acts as. Default: the key's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// Whose data it opens; `local` unless told otherwise.
+    /// The tenant whose data the key can reach. Default: `local`.
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// When it ends, from now on, such as 30d; never unless told otherwise.
+    /// When the key expires, counted from now, such as 30d. Default: never.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) expires: Option<Duration>,
     #[command(flatten)]
-    pub(crate) place: KeyPlace,
+    pub(crate) target: KeysTarget,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RevokeKeyArgs {
-    /// The key's id: `andon keys list` tells it.
+    /// The key's id, as `andon keys list` shows it.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) place: KeyPlace,
+    pub(crate) target: KeysTarget,
 }
 
 fn scope(text: &str) -> Result<Scope, String> {

@@ -1,9 +1,9 @@
-//! The command line of what looks at the record, and moves it.
+//! The arguments of the commands that show, move and delete what is on record.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::{DbArgs, PlaceArgs, SessionName};
+use super::{DbArgs, SessionName, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  andon sessions --limit 5")]
@@ -17,7 +17,7 @@ pub(crate) struct SessionsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,22 +41,22 @@ pub(crate) struct RunsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
-/// How a list is written.
+/// The output of a list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListForm {
-    /// No more than this many: 20 unless told otherwise, and all with --json.
+    /// Show at most this many. Default: 20, or all with --json.
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
-    /// Write one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl ListForm {
-    /// How many entries are shown; all if it says nothing.
+    /// How many entries to show; `None` for all.
     pub(crate) fn limit(&self) -> Option<usize> {
         let usual = if self.json { None } else { Some(20) };
         self.limit.map(NonZeroUsize::get).or(usual)
@@ -66,14 +66,14 @@ impl ListForm {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  andon receipt 019a8744-1f3c")]
 pub(crate) struct ReceiptArgs {
-    /// The run's id, or enough of its beginning. `andon runs` lists them.
+    /// The run's id, or enough of its first characters. `andon runs` lists them.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Write it as one line of JSON.
+    /// Print it as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,11 +82,11 @@ pub(crate) struct HistoryArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionName,
-    /// Write one message a line, as JSON.
+    /// Print one message per line, as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ pub(crate) struct HistoryArgs {
 Example:
   andon export calm-otter-17 --out otter.jsonl
 
-It reads the database's file, also while a server has it; a server on another machine cannot be asked.")]
+It reads the database file, even while a server is using it. It cannot export from a server on another machine.")]
 pub(crate) struct ExportArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
@@ -112,9 +112,9 @@ Examples:
   andon import otter.jsonl
   andon export otter | andon import - --db other.db
 
-It writes the database's file, which no other program may have meanwhile: end its server first.")]
+It writes the database file, which no other program may be using: shut its server down first.")]
 pub(crate) struct ImportArgs {
-    /// What `andon export` has written; `-` reads it from standard input.
+    /// A file written by `andon export`, or `-` for standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -127,11 +127,11 @@ pub(crate) struct DeleteArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionName,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -140,9 +140,9 @@ pub(crate) struct UsageArgs {
     /// Only models whose name contains this.
     #[arg(value_name = "WORD")]
     pub(crate) model: Option<String>,
-    /// Write one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }

@@ -1,4 +1,4 @@
-//! The command line of the server.
+//! The arguments of `andon serve`.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,19 +14,19 @@ use crate::prices;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: an address and a port. Port 0 takes one that is free. One that other machines reach needs --auth.
+    /// The address and port to listen on. Port 0 picks a free port. An address that other machines can reach needs --auth.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = address)]
     pub(crate) bind: SocketAddr,
-    /// A folder with a folder for each agent, in which its `root_agent.yaml` is. What changes there is taken up at once.
+    /// A folder with one folder per agent, each with a `root_agent.yaml`. Changes take effect at once.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) agents: Option<PathBuf>,
-    /// The folder of ADK's web page, to serve it at `/dev-ui/`: `google/adk/cli/browser` in the package `google-adk`.
+    /// The folder with ADK's web page, `google/adk/cli/browser` in the package `google-adk`, to serve at `/dev-ui/`.
     #[arg(long, value_name = "FOLDER", value_parser = page)]
     adk_ui: Option<PathBuf>,
-    /// Serve the web page from this folder, and not the one that is in the program: for those who work on the page.
+    /// Serve the web page from this folder instead of the built-in one, for work on the page.
     #[arg(long, value_name = "FOLDER", value_parser = web_page)]
     web_dir: Option<PathBuf>,
-    /// A YAML file with what models cost: receipts and the board then tell what runs cost. docs/usage.md shows one.
+    /// A YAML file with the prices of models, so that receipts and the board show what runs cost. docs/usage.md has an example.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     prices: Option<PathBuf>,
     #[command(flatten)]
@@ -47,25 +47,25 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Who may call")]
 pub(crate) struct AccessArgs {
-    /// Ask everybody for a key: `andon keys create` makes one. Commands on this machine that find the database need none.
+    /// Ask every client for a key, which `andon keys create` makes. Commands that can read the database file need none.
     #[arg(long)]
     auth: bool,
-    /// Also take the tokens of this OpenID Connect issuer, such as `https://id.example/realm`. This is --auth, too.
+    /// Also accept tokens from this OpenID Connect issuer, such as `https://id.example/realm`. Implies --auth.
     #[arg(long, value_name = "URL")]
     oidc_issuer: Option<String>,
-    /// Whom those tokens must be meant for.
+    /// The audience that those tokens must have.
     #[arg(long, value_name = "NAME")]
     oidc_audience: Option<String>,
-    /// Where the issuer's keys are; unless told otherwise its own description says so.
+    /// The address of the issuer's keys (JWKS). Default: the one in the issuer's discovery document.
     #[arg(long, value_name = "URL")]
     oidc_jwks: Option<String>,
-    /// The claim that says whose data a token is about; `local` unless told otherwise.
+    /// The claim with the token's tenant. Default: every token is for the tenant `local`.
     #[arg(long, value_name = "CLAIM")]
     oidc_tenant_claim: Option<String>,
 }
 
 impl AccessArgs {
-    /// The issuer whose tokens are taken; what is wrong if it is not all there.
+    /// The issuer whose tokens are accepted, or what is missing or wrong.
     fn oidc(&self) -> Result<Option<Oidc>, String> {
         let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
             (Some(issuer), Some(audience)) => (issuer, audience),
@@ -83,69 +83,69 @@ impl AccessArgs {
     }
 }
 
-/// How long the end may take.
+/// How long the shutdown may take.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Shutdown")]
 pub(crate) struct EndingArgs {
-    /// How long runs may go on when the server is told to end; what runs then is stopped.
+    /// How long runs may continue when the server shuts down, before they are stopped.
     #[arg(long, value_name = "TIME", default_value_t = usual().drain.into())]
     drain: Span,
-    /// How long they may take to settle after that.
+    /// How long stopped runs may take to settle.
     #[arg(long, value_name = "TIME", default_value_t = usual().settle.into(), value_parser = some_span)]
     settle: Span,
 }
 
-/// What clients may use up.
+/// What clients may use.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Runs in progress, queued ones included.
+    /// Maximum number of runs in progress, including queued ones.
     #[arg(long, value_name = "NUMBER", default_value_t = usual().max_runs)]
     max_runs: usize,
-    /// Runs in progress of one user.
+    /// Maximum number of runs in progress per user.
     #[arg(long, value_name = "NUMBER", default_value_t = usual().max_runs_of_user)]
     max_runs_per_user: usize,
-    /// Open feeds.
+    /// Maximum number of open feeds.
     #[arg(long, value_name = "NUMBER", default_value_t = usual().max_feeds)]
     max_feeds: usize,
-    /// Open feeds of one user.
+    /// Maximum number of open feeds per user.
     #[arg(long, value_name = "NUMBER", default_value_t = usual().max_feeds_of_user)]
     max_feeds_per_user: usize,
-    /// Open connections.
+    /// Maximum number of open connections.
     #[arg(long, value_name = "NUMBER", default_value_t = usual().max_connections)]
     max_connections: usize,
-    /// Bytes of a request's body.
+    /// Maximum size of a request body.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_body)]
     max_body: usize,
-    /// Bytes of large answers, such as whole sessions, that are held until their clients have read them.
+    /// Maximum memory for large responses, such as whole sessions, until clients have read them.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_answers)]
     max_answers: usize,
-    /// Bytes of a message that comes in over a WebSocket.
+    /// Maximum size of a message received over a WebSocket.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_frame)]
     max_frame: usize,
-    /// How long a request's head may take, and how long a connection may wait between two requests.
+    /// How long a request's head may take to arrive, and how long a connection may be idle between two requests.
     #[arg(long, value_name = "TIME", default_value_t = usual().head_time.into(), value_parser = some_span)]
     head_time: Span,
-    /// How long nothing may come of a request's body.
+    /// How long a client may pause while sending a request body.
     #[arg(long, value_name = "TIME", default_value_t = usual().body_idle.into(), value_parser = some_span)]
     body_idle: Span,
-    /// How long a request's body may take in all.
+    /// How long a whole request body may take to arrive.
     #[arg(long, value_name = "TIME", default_value_t = usual().body_time.into(), value_parser = some_span)]
     body_time: Span,
-    /// How long a client that has stopped reading is waited for.
+    /// How long to wait for a client that has stopped reading before its connection is closed.
     #[arg(long, value_name = "TIME", default_value_t = usual().stalled.into(), value_parser = some_span)]
     stalled: Span,
-    /// How often a feed on which nothing happens gives a sign of life.
+    /// How often an idle feed sends a heartbeat.
     #[arg(long, value_name = "TIME", default_value_t = usual().heartbeat.into(), value_parser = some_span)]
     heartbeat: Span,
-    /// How long a cancel for a run that has not arrived yet is remembered.
+    /// How long to remember a cancel for a run that has not arrived yet.
     #[arg(long, value_name = "TIME", default_value_t = usual().remember.into(), value_parser = some_span)]
     remember: Span,
-    /// What losing the client does to a run that came in ADK's dialect, whose Stop button is a closed connection: `cancel`,
-    /// `continue`, or the time for which it is waited for.
+    /// What to do with a run started through ADK's API when its client disconnects, which is what ADK's Stop button does:
+    /// `cancel`, `continue`, or a time in which the client may reconnect.
     #[arg(long, value_name = "WHAT", default_value = "cancel", value_parser = disconnect, help_heading = "ADK")]
     adk_on_disconnect: Disconnect,
-    /// A name that the server answers to, beside localhost. May be repeated.
+    /// A host name that the server answers to besides localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
     /// An origin whose pages may call the server, such as `https://app.example`. May be repeated.
@@ -154,7 +154,7 @@ pub(crate) struct LimitArgs {
 }
 
 impl ServeArgs {
-    /// All of it as the server takes it; what is wrong if it cannot be so.
+    /// The server's options, or what is wrong with the arguments.
     pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
         let Self { ending, limits, web_dir, .. } = self;
         let oidc = self.access.oidc()?;
@@ -165,7 +165,7 @@ impl ServeArgs {
         }
         let mut hosts = limits.hosts.clone();
         if !ip.is_loopback() && !ip.is_unspecified() {
-            // A name can be bent to point here, an address cannot.
+            // DNS can be made to point any name here, but not an address.
             hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
         }
         Ok(andon_server::Options {
@@ -201,24 +201,24 @@ impl ServeArgs {
     }
 }
 
-/// What a server has that was told nothing.
+/// The server's defaults.
 fn usual() -> andon_server::Options {
     andon_server::Options::default()
 }
 
-/// What losing a client does: a word, or a time.
+/// Parses what to do when a client disconnects: a word or a time.
 fn disconnect(text: &str) -> Result<Disconnect, String> {
     match text {
         "cancel" => Ok(Disconnect::Cancel),
         "continue" => Ok(Disconnect::Continue),
         time => match time.parse::<Span>() {
             Ok(Span(time)) => Ok(Disconnect::CancelAfter(time)),
-            Err(error) => Err(format!("say cancel, continue or a time: {error}")),
+            Err(error) => Err(format!("write cancel, continue or a time: {error}")),
         },
     }
 }
 
-/// A time as it is written: 10s, 2m.
+/// A duration that is written and shown as 10s or 2m.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span(Duration);
 
@@ -242,26 +242,26 @@ impl FromStr for Span {
     }
 }
 
-/// A folder with a page in it.
+/// Checks that a folder has ADK's page in it.
 fn page(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text);
     andon_adk::has_page(&folder).map_err(|error| error.to_string())?;
     Ok(folder)
 }
 
-/// A folder with our own page in it.
+/// Checks that a folder has our own page in it.
 fn web_page(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text);
     andon_server::has_web_page(&folder).map_err(|error| error.to_string())?;
     Ok(folder)
 }
 
-/// A time that is not zero: with none, every request would be too late.
+/// Parses a duration that is not zero: with none, every request would be too late.
 fn some_span(text: &str) -> Result<Span, String> {
     super::some_time(text).map(Span)
 }
 
-/// An address with its port.
+/// Parses an address with its port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     match local {
@@ -270,7 +270,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// An origin as a browser writes it: it is compared letter by letter, so a path behind it would match nothing.
+/// Checks that an origin is written as a browser writes it: the two are compared exactly, so one with a path would match nothing.
 fn origin(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
     let is_origin = !rest.is_empty() && !rest.contains(['/', '?', '#', '@']) && !rest.contains(char::is_whitespace);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn told_nothing_it_is_the_servers_own_defaults() {
+    fn without_flags_the_servers_defaults_apply() {
         for words in [&[][..], &["serve"]] {
             let args = served(words);
             assert_eq!(args.server_options(), Ok(andon_server::Options::default()));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_arrives_where_it_belongs() {
+    fn every_flag_sets_its_own_option() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-answers 15 --max-frame 8 --head-time 9s --body-idle 10s \
             --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
@@ -337,15 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn losing_a_client_of_adks_is_a_word_or_a_time() {
+    fn adk_on_disconnect_is_a_word_or_a_time() {
         assert_eq!(disconnect("cancel"), Ok(Disconnect::Cancel));
         assert_eq!(disconnect("continue"), Ok(Disconnect::Continue));
         assert_eq!(disconnect("2m"), Ok(Disconnect::CancelAfter(Duration::from_secs(120))));
-        assert!(disconnect("stop").unwrap_err().contains("say cancel, continue or a time"));
+        assert!(disconnect("stop").unwrap_err().contains("write cancel, continue or a time"));
     }
 
     #[test]
-    fn an_address_has_a_port_and_is_one_of_this_machine_unless_keys_are_asked_for() {
+    fn an_address_has_a_port_and_is_local_unless_keys_are_required() {
         assert_eq!(address("localhost:0").unwrap().to_string(), "127.0.0.1:0");
         assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
         for wrong in ["8000", "example.org:80", "localhost:many", ""] {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_comes_with_its_audience_and_is_asked_safely() {
+    fn an_issuer_needs_an_audience_and_https() {
         let oidc = |words: &str| served(&words.split_whitespace().collect::<Vec<_>>()).server_options();
         let whole = "serve --oidc-issuer https://id.example --oidc-audience andon --oidc-jwks https://id.example/k \
             --oidc-tenant-claim org";

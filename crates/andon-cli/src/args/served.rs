@@ -1,4 +1,4 @@
-//! What can be said of a run only where a server runs it.
+//! Options of a run that only a server has.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::agent::PRACTICE;
 
-/// What a server is told about a run, beside its prompt.
+/// What to send to a server besides the prompt.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "At a server")]
+#[command(next_help_heading = "On a server")]
 pub(crate) struct ServedArgs {
-    /// The agent to talk to; the practice agent unless told otherwise, or the only one that the server has.
+    /// The agent to talk to. Default: the practice agent, or the server's only agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) app: Option<String>,
-    /// Whose session it is; `local` unless told otherwise.
+    /// The user whose session it is. Default: `local`.
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// What to do when a run is in progress in this session: refuse, wait for its end, or stop it.
+    /// What to do if a run is in progress in this session: refuse the new run, queue it, or stop the one in progress.
     #[arg(long, value_name = "WHAT", value_enum)]
     when_busy: Option<Busy>,
-    /// What losing the connection does to the run: `continue`, `cancel`, or a time such as 30s to come back in.
+    /// What to do with the run if the connection is lost: `continue`, `cancel`, or a time such as 30s in which to reconnect.
     #[arg(long, value_name = "WHAT", value_parser = on_disconnect)]
     on_disconnect: Option<Value>,
 }
@@ -35,7 +35,7 @@ enum Busy {
 }
 
 impl ServedArgs {
-    /// The first flag that says something only a server can do.
+    /// The first flag that only works with a server.
     pub(crate) fn needs_a_server(&self) -> Option<&'static str> {
         let app = self.app.as_deref().filter(|app| *app != PRACTICE).map(|_| "--app");
         let user = self.user.as_deref().filter(|user| *user != andon_runtime::core::id::LOCAL).map(|_| "--user");
@@ -68,12 +68,12 @@ fn on_disconnect(text: &str) -> Result<Value, String> {
 }
 
 impl Options {
-    /// The flags on the command line that say what the agent is, which is for a server to say where there is one. What a
-    /// variable or a file says is for agents of this program, and no error elsewhere.
+    /// The flags on the command line that describe the agent. A server describes its own agents, so they are wrong there. Values
+    /// from a variable or the configuration file are for local agents, and are ignored rather than refused.
     pub(crate) fn only_here(&self) -> Vec<String> {
         let fields = ["model", "instructions", "seed", "instant", "tools", "folder", "mcp"];
         let flag = |field: &str| format!("--{}", if field == "tools" { "tool" } else { field });
-        fields.into_iter().filter(|field| self.typed.has(field)).map(flag).collect()
+        fields.into_iter().filter(|field| self.flag_sources.has(field)).map(flag).collect()
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_to_come_back_is_said_in_milliseconds() {
+    fn a_time_to_reconnect_is_sent_in_milliseconds() {
         assert_eq!(on_disconnect("cancel"), Ok(json!("cancel")));
         assert_eq!(on_disconnect("1500ms"), Ok(json!({"cancel_after_ms": 1500})));
         assert!(on_disconnect("never").is_err());

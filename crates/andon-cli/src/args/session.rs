@@ -1,4 +1,4 @@
-//! Sessions and databases as they are named on the command line.
+//! Sessions and databases as the command line names them.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use crate::agent::PRACTICE;
 /// Where runs are recorded.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DbArgs {
-    /// The database; `memory` records nothing. Unless told otherwise it is `andon/andon.db` in your data folder.
-    // An empty text is as good as none: that is how a variable is unset in many scripts.
+    /// The database file, or `memory` to keep nothing. Default: `andon/andon.db` in your data folder.
+    // An empty text counts as none: many scripts unset a variable that way.
     #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) db: Option<OsString>,
 }
@@ -19,15 +19,15 @@ pub(crate) struct DbArgs {
 /// Which session to talk in.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TalkArgs {
-    /// Talk in the session of this name, or app/user/session as lists show it; it is begun if it is new.
+    /// The session: its name, or app/user/session as lists show it. It is created if it does not exist.
     #[arg(long, value_name = "NAME", conflicts_with = "continue_last", value_parser = to_talk_in)]
     pub(crate) session: Option<SessionName>,
-    /// Go on with the session that was last used.
+    /// Continue the session that was last used.
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
 }
 
-/// A session of anybody: its name alone if it is the practice agent's, or `app/user/session`.
+/// Anyone's session: its name alone if it is the practice agent's, or `app/user/session`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionName {
     /// The name alone.
@@ -37,7 +37,7 @@ pub(crate) enum SessionName {
 }
 
 impl SessionName {
-    /// The session that is meant.
+    /// The session's full key.
     pub(crate) fn key(&self) -> Result<SessionKey, IdError> {
         match self {
             Self::Alone(session) => SessionKey::new(PRACTICE, andon_runtime::core::id::LOCAL, session.as_str()),
@@ -64,7 +64,7 @@ impl FromStr for SessionName {
 /// A session to talk in, which may be a new one.
 fn to_talk_in(text: &str) -> Result<SessionName, String> {
     if text.ends_with(":cancel") {
-        return Err("a name that ends in :cancel is how ADK's clients cancel: choose another".to_owned());
+        return Err("ADK's clients cancel a run with a name that ends in :cancel: choose another name".to_owned());
     }
     text.parse()
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_session_that_is_named_like_a_cancel_is_begun() {
+    fn a_session_named_like_a_cancel_is_refused() {
         for wrong in ["otter:cancel", ":cancel", "shop/ada/otter:cancel"] {
             assert!(to_talk_in(wrong).unwrap_err().contains(":cancel"), "{wrong}");
         }

@@ -1,10 +1,10 @@
-//! The command line of what watches runs and stops them.
+//! The arguments of the commands that watch and stop runs.
 
 use std::time::Duration;
 
 use andon_runtime::{CallId, Cursor, Force};
 
-use super::{PlaceArgs, SessionName};
+use super::{SessionName, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -12,19 +12,19 @@ Examples:
   andon watch 019a8744-1f3c
   andon watch 019a8744-1f3c --json --after 12.340
 
-Ctrl-C leaves with 130, and the run goes on. Else the exit code tells how the run ended, as that of `andon run` does.")]
+Ctrl-C exits with 130, and the run goes on. Otherwise the exit code says how the run ended, as with `andon run`.")]
 pub(crate) struct WatchArgs {
-    /// The run's id, or enough of its beginning. `andon runs` lists them.
+    /// The run's id, or enough of its first characters. `andon runs` lists them.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Write each item of the run's feed to standard output as one line of JSON, and then its receipt.
+    /// Print each item of the run's feed as one line of JSON, and then its receipt.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Begin behind this place in the feed, such as 12 or 12.340.
-    #[arg(long, value_name = "PLACE")]
+    /// Start after this event id, such as 12 or 12.340.
+    #[arg(long, value_name = "ID")]
     pub(crate) after: Option<Cursor>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -36,18 +36,18 @@ Examples:
   andon cancel --user ada --wait
   andon cancel --all --json
 
-The answer says what was looked for, what was reached, and how many other runs go on.
+The answer says what was asked for, which runs were reached, and how many other runs go on.
 
 Exit codes:
-  0    it is stopping, or it has ended, or none of it was running
+  0    the runs are stopping or have ended, or none was running
   1    there is no such run or agent, or it could not be stopped
   2    the command line is wrong")]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["run", "session", "user", "app", "all"]))]
 pub(crate) struct CancelArgs {
-    /// The run's id, or enough of its beginning. `andon runs` lists them.
+    /// The run's id, or enough of its first characters. `andon runs` lists them.
     #[arg(value_name = "RUN", conflicts_with_all = ["session", "user", "app", "all", "tenant"])]
     pub(crate) run: Option<String>,
-    /// All runs of this session, also those that wait for their turn.
+    /// All runs of this session, including queued ones.
     #[arg(long, value_name = "SESSION", conflicts_with = "all")]
     pub(crate) session: Option<SessionName>,
     /// All runs of this user.
@@ -56,37 +56,37 @@ pub(crate) struct CancelArgs {
     /// All runs of this agent.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) app: Option<String>,
-    /// All runs that you reach: with the key beside the server's database everything on the server, with one from ANDON_KEY or
-    /// --key-file what that key reaches.
+    /// All runs that you can reach. With the key beside the server's database that is every run on the server; with ANDON_KEY
+    /// or --key-file, the runs that this key can reach.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Of this tenant, for operators of a server with several. Otherwise a session, user or agent is of your own tenant, and all
-    /// are those of every tenant that you reach.
+    /// Only runs of this tenant, for operators of a server with several tenants. Default: your own tenant for a session, user or
+    /// agent, and every tenant that you can reach for --all.
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     /// Only this tool call of the run; the run goes on.
     #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = call_id)]
     pub(crate) call: Option<CallId>,
-    /// Give running tools no time.
+    /// Give running tools no time to stop by themselves.
     #[arg(long, conflicts_with = "after_turn")]
     now: bool,
-    /// Let the answer in progress and its tools come to their end, and stop before the next.
+    /// Let the answer in progress and its tools finish, and stop before the next model call.
     #[arg(long)]
     after_turn: bool,
-    /// Give running tools this time, such as 500ms or 10s, in place of each tool's own.
+    /// Give running tools this much time to stop, such as 500ms or 10s, instead of each tool's own grace.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) grace: Option<Duration>,
-    /// Wait until all of it has settled, and tell how.
+    /// Wait until all the runs have settled, and show how they ended.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Say why, for the receipt.
+    /// A note for the receipt that says why.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-    /// Write one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 impl CancelArgs {
@@ -106,30 +106,30 @@ fn call_id(text: &str) -> Result<CallId, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  andon approve 019a8744-1f3c                      shows the call, and asks
+  andon approve 019a8744-1f3c                      show the call, and ask
   andon approve 019a8744-1f3c --yes
   andon approve 019a8744-1f3c call_1 --deny --why \"not this file\"")]
 pub(crate) struct ApproveArgs {
-    /// The run's id, or enough of its beginning.
+    /// The run's id, or enough of its first characters.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// The call, if more than one waits.
+    /// The call's id, if several calls need approval.
     #[arg(value_name = "CALL")]
     pub(crate) call: Option<String>,
-    /// Do not ask: yes.
+    /// Approve without asking.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Do not ask: no.
+    /// Deny without asking.
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Tell the model why not.
+    /// Why it was denied, for the model.
     #[arg(long, value_name = "TEXT", requires = "deny")]
     pub(crate) why: Option<String>,
-    /// Write what was decided as one line of JSON.
+    /// Print the decision as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -148,15 +148,15 @@ pub(crate) struct LineArgs {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LineCommand {
-    /// Take no new runs: none at all, or none of an agent or a user.
+    /// Take no new runs: none at all, or none for an agent or a user.
     Hold(HoldArgs),
     /// Take new runs again.
     Open(LineScope),
-    /// Tell how the line stands.
+    /// Show what is held.
     Status(LineStatus),
 }
 
-/// What a hold is on.
+/// What is held or opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LineScope {
     /// Only for this agent.
@@ -165,7 +165,7 @@ pub(crate) struct LineScope {
     /// Only for this user.
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// Only of this tenant. Otherwise an agent or a user is of your own tenant, and all are those of every tenant.
+    /// Only for this tenant. Default: your own tenant for an agent or a user, otherwise every tenant.
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     #[command(flatten)]
@@ -174,25 +174,25 @@ pub(crate) struct LineScope {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LineStatus {
-    /// Write it as one line of JSON.
+    /// Print it as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HoldArgs {
-    /// Say why, to those who are turned away.
+    /// The reason, which refused clients are told.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Also stop what runs there.
+    /// Also stop the runs in progress.
     #[arg(long)]
     pub(crate) cancel: bool,
-    /// Give running tools no time.
+    /// Give running tools no time to stop by themselves.
     #[arg(long, requires = "cancel")]
     pub(crate) now: bool,
-    /// Wait until all that was stopped has settled.
+    /// Wait until all the stopped runs have settled.
     #[arg(long, requires = "cancel")]
     pub(crate) wait: bool,
     #[command(flatten)]

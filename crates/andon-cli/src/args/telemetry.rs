@@ -1,33 +1,33 @@
-//! What operators see of a server.
+//! What operators see: spans and logs.
 
 use clap::ValueEnum;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "What operators see")]
+#[command(next_help_heading = "Telemetry")]
 pub(crate) struct TelemetryArgs {
-    /// Sends spans to the OpenTelemetry collector at this address, over HTTP with protobuf, such as http://localhost:4318.
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` and its siblings are heeded as well.
+    /// Send spans to the OpenTelemetry collector at this address, such as http://localhost:4318, as protobuf over HTTP. The usual
+    /// variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well.
     #[arg(long, value_name = "URL", value_parser = collector)]
     pub(crate) otlp: Option<String>,
-    /// What is logged to standard error: error, warn, info, debug, or a filter such as `info,andon_server=debug`. Unless told otherwise
-    /// warn, and info if the format is json.
+    /// What to log to standard error: error, warn, info, debug, or a filter such as `info,andon_server=debug`. Default: warn, or
+    /// info if the format is json.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
-    /// How it is written.
+    /// The format of log lines.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
     Text,
-    /// For machines: one object a line.
+    /// For machines: one object per line.
     Json,
 }
 
-/// An address of a collector.
+/// Checks the address of a collector.
 fn collector(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
     let is_address = !rest.is_empty() && !rest.starts_with('/') && !text.contains(char::is_whitespace);

@@ -1,4 +1,4 @@
-//! What a server is asked for.
+//! The requests to a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Me, Models, RunPage, RunView,
-    SessionList, ToldReceipt,
+    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Models, OwnUser, RunPage, RunView,
+    ServerReceipt, SessionList,
 };
-use super::{ANSWER, Client, ClientError, Order};
+use super::{ANSWER, Client, ClientError, RunRequest};
 use crate::how::How;
 
-/// How long a server is waited for that is said to be there.
+/// How long to wait for a server that is said to be running.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
-/// How long an answer may take that waits for runs to end: a server waits for half a minute, and then says how far it has come.
+/// How long a response may take that waits for runs to end: a server waits for half a minute, and then answers anyway.
 const WAITED: Duration = Duration::from_secs(60);
-/// The most that a server lists at once.
+/// The most entries that a server lists per request.
 const PAGE: usize = 1_000;
-/// How many runs are looked at for one whose id begins so: an older one is found by its whole id.
+/// How many runs to search for the beginning of an id. Older runs are found by their whole id.
 const NEWEST: usize = 10_000;
-/// How many runs are named when more than one is meant.
+/// How many runs to name when several match.
 const NAMED: usize = 5;
 
-/// Which runs a cancel is meant for.
+/// Which runs to cancel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     pub(crate) tenant: Option<String>,
@@ -41,22 +41,22 @@ pub(crate) struct Selector {
 }
 
 impl Client {
-    /// Whether somebody is there, who answers soon.
+    /// Checks that the server answers soon.
     pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
         self.ask::<Value>(self.request(Method::GET, &["healthz"]).timeout(SIGN_OF_LIFE)).await.map(drop)
     }
 
-    /// The user that the server takes us for.
+    /// Who we are to the server.
     pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
-        match self.get::<Me>(&["v1", "me"], &[]).await {
+        match self.get::<OwnUser>(&["v1", "me"], &[]).await {
             Ok(me) => Ok(me.user),
-            // A server that does not know that asks for no keys.
+            // A server without this endpoint asks for no keys.
             Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes a key: the key itself, and what is known of it.
+    /// Creates a key, and returns the key itself and its description.
     pub(crate) async fn create_key(&self, body: &Value) -> Result<(String, KeyInfo), ClientError> {
         let made: MadeKey = self.ask(self.request(Method::POST, &["v1", "keys"]).json(body).timeout(ANSWER)).await?;
         Ok((made.key, made.info))
@@ -74,8 +74,8 @@ impl Client {
         Ok(self.get::<AppList>(&["v1", "apps"], &[]).await?.apps)
     }
 
-    /// Starts a run; the same order again gives the same run.
-    pub(super) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+    /// Starts a run. The same request again gives the same run.
+    pub(super) async fn create(&self, order: &RunRequest) -> Result<RunView, ClientError> {
         self.ask(self.request(Method::POST, &["v1", "runs"]).json(order).timeout(ANSWER)).await
     }
 
@@ -87,16 +87,16 @@ impl Client {
         self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 
-    /// As [`receipt`](Self::receipt), with what the server adds to it.
-    pub(crate) async fn told_receipt(&self, run: &RunId) -> Result<ToldReceipt, ClientError> {
+    /// Like [`receipt`](Self::receipt), with what the server adds to it.
+    pub(crate) async fn server_receipt(&self, run: &RunId) -> Result<ServerReceipt, ClientError> {
         self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 
-    /// A run's feed behind a place; nothing if there is nothing behind it.
+    /// A run's feed after a cursor; `None` if nothing follows.
     pub(super) async fn events(&self, run: &RunId, after: &str) -> Result<Option<Response>, ClientError> {
         let request = self.request(Method::GET, &["v1", "runs", run.as_str(), "events"]);
         let sent = self.send(request.header("last-event-id", after));
-        // Only the head of it: the feed itself takes as long as the run.
+        // The timeout is for the response's head: the feed itself takes as long as the run.
         let Ok(response) = timeout(ANSWER, sent).await else {
             return Err(self.unheard("it took too long to answer"));
         };
@@ -104,7 +104,7 @@ impl Client {
         Ok((response.status() != StatusCode::NO_CONTENT).then_some(response))
     }
 
-    /// Runs, the newest first: those that match, up to the filter's limit.
+    /// The matching runs, newest first, up to the filter's limit.
     pub(crate) async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, ClientError> {
         let (wanted, settled) = (which.limit.unwrap_or(usize::MAX), which.settled.map(|settled| settled.to_string()));
         let mut before = which.before.as_ref().map(ToString::to_string);
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// The run of this id, or the one of the newest whose id begins so; nothing if there is none.
+    /// The run with this id, or the one among the newest whose id begins like this; `None` if there is none.
     pub(crate) async fn find(&self, text: &str) -> anyhow::Result<Option<RunView>> {
         let Ok(id) = RunId::new(text) else { return Ok(None) };
         match self.run(&id).await {
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// Sessions, the last used first. A server lists a thousand at most.
+    /// Sessions, most recently used first. A server lists a thousand at most.
     pub(crate) async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, ClientError> {
         let limit = which.limit.unwrap_or(PAGE).clamp(1, PAGE).to_string();
         let query = [("app", which.app.as_deref()), ("user", which.user.as_deref()), ("limit", Some(limit.as_str()))];
@@ -150,17 +150,17 @@ impl Client {
         Ok(list.sessions.into_iter().filter_map(super::forms::SessionView::info).collect())
     }
 
-    /// What was said in a session; nothing if there is no such session.
+    /// The messages of a session; `None` if there is no such session.
     pub(crate) async fn history(&self, key: &SessionKey) -> Result<Option<Vec<Arc<Message>>>, ClientError> {
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str(), "history"];
         let said = self.get::<History>(&path, &[]).await;
         some(said.map(|history| history.messages))
     }
 
-    /// Deletes a session; says whether there was one.
+    /// Deletes a session. Returns whether it existed.
     pub(crate) async fn delete(&self, key: &SessionKey) -> Result<bool, ClientError> {
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
-        // Its runs are stopped first, which takes as long as their tools' grace.
+        // The server stops its runs first, which takes as long as their tools' grace.
         Ok(some(self.send(self.request(Method::DELETE, &path).timeout(WAITED)).await)?.is_some())
     }
 
@@ -169,12 +169,12 @@ impl Client {
         self.stop(&["v1", "runs", run.as_str(), "cancel"], how.body(), wait).await
     }
 
-    /// Stops one call of a run alone.
+    /// Stops only one call of a run.
     pub(crate) async fn cancel_call(&self, run: &RunId, call: &CallId, how: &How) -> Result<Cancelled, ClientError> {
         self.stop(&["v1", "runs", run.as_str(), "calls", call.as_str(), "cancel"], how.body(), false).await
     }
 
-    /// Stops all that a selector names; everything if it names nothing.
+    /// Stops all the runs that a selector names, or every run if it is empty.
     pub(crate) async fn cancel_many(
         &self,
         which: &Selector,
@@ -207,12 +207,12 @@ impl Client {
         self.ask(self.request(Method::POST, path).json(&body).timeout(patience)).await
     }
 
-    /// Says yes to exactly these arguments.
+    /// Approves a call with exactly these arguments.
     pub(crate) async fn approve(&self, run: &RunId, call: &CallId, digest: Digest) -> Result<(), ClientError> {
         self.decide(run, call, json!({ "decision": "approve", "digest": digest })).await
     }
 
-    /// Says no.
+    /// Denies a call.
     pub(crate) async fn deny(&self, run: &RunId, call: &CallId, why: Option<&str>) -> Result<(), ClientError> {
         let body = match why {
             Some(why) => json!({ "decision": "deny", "why": why }),
@@ -236,12 +236,12 @@ impl Client {
         self.ask(self.request(Method::PUT, &["v1", "line"]).json(body).timeout(patience)).await
     }
 
-    /// What is kept of each model's estimates.
+    /// How accurate each model's estimates were.
     pub(crate) async fn usage(&self) -> Result<Map<String, Value>, ClientError> {
         Ok(self.get::<Models>(&["v1", "usage"], &[]).await?.models)
     }
 
-    /// The runs of a session that have not settled, the oldest first.
+    /// The runs of a session that have not settled, oldest first.
     pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
         let which = RunFilter { settled: Some(false), ..crate::records::runs_of(key) };
         let mut runs = self.list_runs(which).await?;
@@ -257,7 +257,7 @@ impl Client {
     }
 }
 
-/// Nothing where there is no such thing.
+/// `None` if the server answered 404.
 fn some<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -266,7 +266,7 @@ fn some<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     }
 }
 
-/// The one run whose id begins so; nothing if there is none.
+/// The one run whose id begins like this; `None` if there is none.
 pub(crate) fn the_one(beginning: &str, runs: Vec<RunInfo>) -> anyhow::Result<Option<RunId>> {
     let meant: Vec<RunId> =
         runs.into_iter().map(|run| run.run).filter(|run| run.as_str().starts_with(beginning)).collect();
@@ -277,7 +277,7 @@ pub(crate) fn the_one(beginning: &str, runs: Vec<RunInfo>) -> anyhow::Result<Opt
             let named: Vec<&str> = meant.iter().take(NAMED).map(RunId::as_str).collect();
             let more =
                 if meant.len() > NAMED { format!("\n  and {} more", meant.len() - NAMED) } else { String::new() };
-            bail!("{} runs begin with {beginning}:\n  {}{more}", meant.len(), named.join("\n  "))
+            bail!("{} runs have an id that begins with {beginning}:\n  {}{more}", meant.len(), named.join("\n  "))
         }
     }
 }
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_port_that_takes_connections_and_says_nothing_is_given_up() {
+    async fn a_port_that_accepts_connections_and_never_answers_times_out() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = Client::at(&port.local_addr().unwrap().to_string()).unwrap();
         let (run, call) = (RunId::new("run-1").unwrap(), CallId::new("c1").unwrap());

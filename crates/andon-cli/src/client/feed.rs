@@ -1,10 +1,10 @@
-//! A run's feed from a server: it goes on exactly where it was when the connection breaks.
+//! A run's feed from a server. When the connection breaks, it resumes exactly where it was.
 //!
 //! # Invariants
 //!
-//! 1. Each item comes once and in order, however often the connection breaks: the place of the last one is what is asked behind.
-//! 2. It ends with the run's end, or with why nothing more can be read. It does not wait for a server for ever.
-//! 3. An outage is over with the first byte that comes, a sign of life included: the next one has all the patience again.
+//! 1. Each item comes once and in order, however often the connection breaks: a new connection resumes after the last one.
+//! 2. It ends with the run's end, or with an error that says why nothing more can be read. It does not wait for ever.
+//! 3. The first byte that arrives, even a heartbeat, ends an outage: the next outage gets the full patience again.
 
 use std::time::Duration;
 
@@ -16,31 +16,31 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Client, ClientError};
 
-/// The longest event that is taken: one has a whole answer in it, and what its tools said.
+/// The longest event that is read: one may hold a whole answer and the results of its tools.
 const MAX_EVENT: usize = 64 << 20;
-/// A connection on which nothing comes for so long is broken: a server gives signs of life much more often.
+/// A connection that is silent for this long is broken: a server sends heartbeats much more often.
 const SILENCE: Duration = Duration::from_secs(90);
-/// The first wait before the connection is tried again, and the longest.
+/// The first and the longest wait before connecting again.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How long a server is tried.
+/// How long to keep trying.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A connection that stood for so long was one, though nothing came on it.
+/// A connection that lasted this long ends the outage, even if nothing arrived on it.
 const STOOD: Duration = Duration::from_secs(2);
 
-/// What a reader of a feed is told.
+/// What a reader of a feed gets.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum FeedUpdate {
     /// An item.
     Item(Box<FeedItem>),
     /// Something about the connection, for people.
     Note(String),
-    /// There will be no more.
+    /// Nothing more will come.
     End(Result<(), ClientError>),
 }
 
 /// A feed that is being read.
-pub(crate) struct RemoteFeed(pub(super) Receiver<Step>);
+pub(crate) struct RemoteFeed(pub(super) Receiver<FeedUpdate>);
 
 impl RemoteFeed {
     /// What comes next.
@@ -48,35 +48,35 @@ impl RemoteFeed {
     /// # Cancel safety
     ///
     /// Cancel safe: a step is taken only when it is returned.
-    pub(crate) async fn next(&mut self) -> Step {
-        self.0.recv().await.unwrap_or(Step::End(Ok(())))
+    pub(crate) async fn next(&mut self) -> FeedUpdate {
+        self.0.recv().await.unwrap_or(FeedUpdate::End(Ok(())))
     }
 }
 
-/// Why a connection gives nothing more.
-enum Broken {
-    /// The run has settled, and all was read.
+/// Why a connection ended.
+enum ConnectionEnd {
+    /// The run has settled, and everything was read.
     Settled,
-    /// Nobody reads any more.
+    /// The reader has gone.
     Unread,
-    /// The server ended it in good order behind something new: there may be nothing more.
+    /// The server closed it properly after sending something new: there may be nothing more.
     Ended,
-    /// It ended, or failed, before the run did.
+    /// It ended or failed before the run did.
     Early(ClientError),
-    /// What came makes no sense.
+    /// What arrived makes no sense.
     Strange(ClientError),
 }
 
-/// Since when nothing has come.
+/// A time in which nothing arrives.
 struct Outage {
     since: Instant,
     wait: Duration,
-    /// Whether it was said that the server answers again.
+    /// Whether the reader was told that the server answers again.
     is_told: bool,
 }
 
-/// Reads a run's feed to its end, as long as somebody wants it.
-pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<Step>) {
+/// Reads a run's feed to its end, or until the reader has gone.
+pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<FeedUpdate>) {
     let gone = tell.clone();
     let mut reading = Reading { client, run, at: from, tell, outage: None };
     let end = tokio::select! {
@@ -84,16 +84,16 @@ pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<
         () = gone.closed() => return,
         end = reading.until_the_end() => end,
     };
-    // Who has gone does not want to know.
-    let _ = gone.send(Step::End(end)).await;
+    // Fails only if the reader has gone.
+    let _ = gone.send(FeedUpdate::End(end)).await;
 }
 
 struct Reading {
     client: Client,
     run: RunId,
-    /// Behind the last item that was told (invariant 1).
+    /// After the last item that was passed on (invariant 1).
     at: Cursor,
-    tell: Sender<Step>,
+    tell: Sender<FeedUpdate>,
     outage: Option<Outage>,
 }
 
@@ -103,23 +103,23 @@ impl Reading {
             let broken = match self.client.events(&self.run, &self.at.to_string()).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(response)) => self.read_one(response).await,
-                Err(error) if error.is_passing() => Broken::Early(error),
+                Err(error) if error.is_passing() => ConnectionEnd::Early(error),
                 Err(error) => return Err(error),
             };
             match broken {
-                Broken::Settled | Broken::Unread => return Ok(()),
-                Broken::Strange(error) => return Err(error),
-                Broken::Ended => sleep(FIRST_WAIT).await,
-                Broken::Early(error) => self.wait_after(error).await?,
+                ConnectionEnd::Settled | ConnectionEnd::Unread => return Ok(()),
+                ConnectionEnd::Strange(error) => return Err(error),
+                ConnectionEnd::Ended => sleep(FIRST_WAIT).await,
+                ConnectionEnd::Early(error) => self.wait_after(error).await?,
             }
         }
     }
 
-    /// Waits before the next try; says no when there was none for too long (invariant 2).
+    /// Waits before the next try; fails if the outage has lasted too long (invariant 2).
     async fn wait_after(&mut self, error: ClientError) -> Result<(), ClientError> {
         if self.outage.is_none() {
-            let words = format!("The connection is broken ({error}); it is tried again.");
-            let _ = self.tell.send(Step::Note(words)).await;
+            let words = format!("The connection broke ({error}); reconnecting.");
+            let _ = self.tell.send(FeedUpdate::Note(words)).await;
         }
         let outage =
             self.outage.get_or_insert_with(|| Outage { since: Instant::now(), wait: FIRST_WAIT, is_told: false });
@@ -131,11 +131,11 @@ impl Reading {
         Ok(())
     }
 
-    /// One connection, from the answer to its end.
-    async fn read_one(&mut self, response: Response) -> Broken {
+    /// Reads one connection to its end.
+    async fn read_one(&mut self, response: Response) -> ConnectionEnd {
         if let Some(outage) = self.outage.as_mut().filter(|outage| !outage.is_told) {
             outage.is_told = true;
-            let _ = self.tell.send(Step::Note("Connected again: it goes on where it was.".to_owned())).await;
+            let _ = self.tell.send(FeedUpdate::Note("Reconnected; nothing was missed.".to_owned())).await;
         }
         let began = Instant::now();
         let broken = self.pass_on(response).await;
@@ -145,8 +145,8 @@ impl Reading {
         broken
     }
 
-    /// Tells what one connection brings.
-    async fn pass_on(&mut self, mut response: Response) -> Broken {
+    /// Passes on what one connection brings.
+    async fn pass_on(&mut self, mut response: Response) -> ConnectionEnd {
         let (mut events, began_at) = (Sse::new(MAX_EVENT), self.at);
         loop {
             match timeout(SILENCE, response.chunk()).await {
@@ -155,10 +155,10 @@ impl Reading {
                     self.outage = None;
                     events.push(&bytes);
                 }
-                Ok(Ok(None)) if self.at != began_at => return Broken::Ended,
+                Ok(Ok(None)) if self.at != began_at => return ConnectionEnd::Ended,
                 Ok(Ok(None)) => return self.early("the feed ended before the run did"),
-                Ok(Err(error)) => return Broken::Early(self.client.broken(&error)),
-                Err(_) => return self.early("nothing came for too long"),
+                Ok(Err(error)) => return ConnectionEnd::Early(self.client.broken(&error)),
+                Err(_) => return self.early("nothing arrived for too long"),
             }
             loop {
                 let item = match events.frame() {
@@ -172,23 +172,23 @@ impl Reading {
                             return end;
                         }
                     }
-                    Err(why) => return Broken::Strange(self.client.strange(why)),
+                    Err(why) => return ConnectionEnd::Strange(self.client.strange(why)),
                 }
             }
         }
     }
 
-    fn early(&self, why: &str) -> Broken {
-        Broken::Early(self.client.unheard(why))
+    fn early(&self, why: &str) -> ConnectionEnd {
+        ConnectionEnd::Early(self.client.unheard(why))
     }
 
-    /// Tells one item; something if nothing comes behind it.
-    async fn tell(&mut self, item: FeedItem) -> Option<Broken> {
+    /// Passes on one item; returns `Some` if nothing follows it.
+    async fn tell(&mut self, item: FeedItem) -> Option<ConnectionEnd> {
         self.at = item.cursor();
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
-        match self.tell.send(Step::Item(Box::new(item))).await {
-            Err(_) => Some(Broken::Unread),
-            Ok(()) => is_end.then_some(Broken::Settled),
+        match self.tell.send(FeedUpdate::Item(Box::new(item))).await {
+            Err(_) => Some(ConnectionEnd::Unread),
+            Ok(()) => is_end.then_some(ConnectionEnd::Settled),
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn reading() -> (Reading, Receiver<Step>) {
+    fn reading() -> (Reading, Receiver<FeedUpdate>) {
         let (tell, told) = channel(16);
         let client = Client::at("127.0.0.1:1").unwrap();
         let run = RunId::new("run-1").unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn signs_of_life_alone_end_an_outage_and_the_next_one_has_all_the_patience() {
+    async fn heartbeats_alone_end_an_outage_and_the_next_one_gets_the_full_patience() {
         let (mut reading, mut told) = reading();
         let broken = |reading: &Reading| reading.client.unheard("it broke");
         reading.wait_after(broken(&reading)).await.unwrap();
@@ -220,15 +220,15 @@ mod tests {
         advance(PATIENCE * 2).await;
         reading.wait_after(broken(&reading)).await.unwrap();
         let mut notes = Vec::new();
-        while let Ok(Step::Note(words)) = told.try_recv() {
+        while let Ok(FeedUpdate::Note(words)) = told.try_recv() {
             notes.push(words);
         }
         assert_eq!(notes.len(), 3, "{notes:?}");
-        assert!(notes[0].contains("broken") && notes[1].contains("Connected again") && notes[2].contains("broken"));
+        assert!(notes[0].contains("broke") && notes[1].contains("Reconnected") && notes[2].contains("broke"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_answers_and_never_says_anything_is_not_tried_for_ever() {
+    async fn a_server_that_answers_with_empty_feeds_is_not_tried_for_ever() {
         let (mut reading, mut told) = reading();
         let began = Instant::now();
         let error = loop {
@@ -240,6 +240,6 @@ mod tests {
         };
         assert!(matches!(error, ClientError::Broken { .. }) && began.elapsed() < PATIENCE * 2);
         let notes = std::iter::from_fn(|| told.try_recv().ok()).count();
-        assert_eq!(notes, 2, "it is said once that it broke and once that it answers");
+        assert_eq!(notes, 2, "one note that it broke and one that it answers");
     }
 }

@@ -1,4 +1,4 @@
-//! What a server answers, as far as it matters here.
+//! The server's responses, as far as this program reads them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// What is wrong with a request, and what to do.
+/// A problem document: what is wrong with a request, and what to do.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Problem {
     pub(crate) status: u16,
@@ -20,13 +20,13 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Whether it is of a kind, such as `session-busy`.
+    /// Whether it has this type, such as `session-busy`.
     pub(crate) fn is(&self, kind: &str) -> bool {
         self.kind.strip_prefix("urn:andon:") == Some(kind)
     }
 }
 
-/// A key that was made. It has no debug form: it is not shown by accident.
+/// A new key. It does not implement `Debug`, so it is not shown by accident.
 #[derive(Deserialize)]
 pub(super) struct MadeKey {
     pub(super) key: String,
@@ -34,13 +34,13 @@ pub(super) struct MadeKey {
     pub(super) info: KeyInfo,
 }
 
-/// Whom a server takes us for.
+/// Who we are to the server.
 #[derive(Debug, Deserialize)]
-pub(super) struct Me {
+pub(super) struct OwnUser {
     pub(super) user: String,
 }
 
-/// What a run cost, as far as that is known.
+/// What a run cost, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) currency: String,
@@ -49,18 +49,18 @@ pub(crate) struct Cost {
     pub(crate) high: Option<f64>,
 }
 
-/// A receipt as a server tells it: what a run cost stands beside what is in every receipt.
+/// A receipt as a server sends it, which may also say what the run cost.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Value")]
-pub(crate) struct ToldReceipt {
+pub(crate) struct ServerReceipt {
     pub(crate) receipt: Receipt,
-    /// What the run cost, where a server tells that.
+    /// What the run cost, if the server knows.
     pub(crate) cost: Option<Cost>,
-    /// All that was told, if there is more than the receipt.
+    /// The whole response, if there is more in it than the receipt.
     told: Option<Value>,
 }
 
-impl TryFrom<Value> for ToldReceipt {
+impl TryFrom<Value> for ServerReceipt {
     type Error = serde_json::Error;
 
     fn try_from(told: Value) -> Result<Self, serde_json::Error> {
@@ -70,13 +70,13 @@ impl TryFrom<Value> for ToldReceipt {
     }
 }
 
-impl From<Receipt> for ToldReceipt {
+impl From<Receipt> for ServerReceipt {
     fn from(receipt: Receipt) -> Self {
         Self { receipt, cost: None, told: None }
     }
 }
 
-impl Serialize for ToldReceipt {
+impl Serialize for ServerReceipt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.told {
             Some(told) => told.serialize(serializer),
@@ -101,23 +101,23 @@ pub(crate) struct RunView {
     pub(crate) state: State,
     outcome: Option<Ending>,
     accepted_at: Wall,
-    /// Servers of an older version do not tell it.
+    /// Older servers do not send it.
     #[serde(default)]
     ended_at: Option<Wall>,
     settled_at: Option<Wall>,
     pub(crate) title: String,
-    /// Calls that wait for a person's yes.
+    /// Calls that need approval.
     #[serde(default)]
-    pub(crate) approvals: Vec<Awaited>,
+    pub(crate) approvals: Vec<PendingCall>,
 }
 
 impl RunView {
-    /// The session that it is in.
+    /// Its session.
     pub(crate) fn key(&self) -> Option<SessionKey> {
         SessionKey::new(&self.app, &self.user, &self.session).ok()
     }
 
-    /// As a database lists it.
+    /// In the form that a database lists.
     pub(super) fn info(self) -> Option<RunInfo> {
         let session = self.key()?;
         let Self { run_id: run, state, outcome: ending, accepted_at, ended_at, settled_at, title, .. } = self;
@@ -125,9 +125,9 @@ impl RunView {
     }
 }
 
-/// A call that waits for a person's yes.
+/// A call that needs approval.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Awaited {
+pub(crate) struct PendingCall {
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) arguments: String,
@@ -197,14 +197,14 @@ pub(crate) struct Cancelled {
     pub(crate) outcome: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
-    /// What may still be going on after the run, by name.
+    /// What may have outlived the run, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<Box<ToldReceipt>>,
+    pub(crate) receipt: Option<Box<ServerReceipt>>,
 }
 
-/// What a cancel did to many.
+/// What a cancel did to many runs.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 pub(crate) struct CancelledMany {
     pub(crate) cancelled: usize,
@@ -215,21 +215,21 @@ pub(crate) struct CancelledMany {
 }
 
 impl CancelledMany {
-    /// All that was reached was waited for. Where nothing was, waiting has proved nothing.
+    /// Notes that every run that was reached has settled. If none was reached, waiting has proved nothing.
     pub(crate) fn waited(&mut self) {
         self.settled |= !self.runs.is_empty();
     }
 }
 
-/// What a stop or a hold was aimed at. A server that does not tell is not one that stopped nothing.
+/// What a stop or a hold was aimed at. If the server does not say, that does not mean that it stopped nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Aim {
-    /// In words; empty if the server does not tell.
+    /// In words; empty if the server does not say.
     pub(crate) looked_for: String,
-    /// Whether any run of it is on record.
+    /// Whether any such run is on record.
     pub(crate) known: bool,
-    /// How many other runs are in progress, as far as we may know.
+    /// How many other runs are in progress, as far as we may see them.
     pub(crate) others: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) did_you_mean: Option<NearMiss>,
@@ -250,11 +250,11 @@ pub(crate) struct NearMiss {
     pub(crate) session: Option<String>,
 }
 
-/// Whom a server took us for, and how far that reaches.
+/// Who we are to the server, and what we can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Asker {
     pub(crate) name: String,
-    /// The id of the key that was shown.
+    /// The id of the key that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     pub(crate) reach: String,
@@ -266,7 +266,7 @@ pub(crate) struct LineView {
     /// `open`, or `held` for all.
     pub(crate) state: String,
     pub(crate) holds: Vec<Hold>,
-    /// What a hold is on that was made without stopping anything.
+    /// What a hold without a cancel was aimed at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aim: Option<Aim>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,7 +289,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// What it is on, in words.
+    /// What is held, in words.
     pub(crate) fn words(&self) -> String {
         let on = match (&self.app, &self.user) {
             (Some(app), _) => format!("for the app {app}"),

@@ -1,22 +1,22 @@
-//! A server, seen from here: one typed call for each thing that it can be asked.
+//! A client of the server, with one typed method per request.
 //!
 //! # Invariants
 //!
-//! 1. What went wrong is told in the server's own words where it has any, and else says what to do.
-//! 2. Nothing is sent again that could do something twice: a run is created under an id of our own, and a cancel is the same
-//!    however often it comes.
+//! 1. An error is in the server's words if it sent any; otherwise it says what to do.
+//! 2. Only requests that can be repeated safely are sent again: a run is created under an id that we chose, and repeating a
+//!    cancel changes nothing.
 
 pub(crate) mod calls;
 mod feed;
 pub(crate) mod forms;
-mod given;
-mod place;
+mod key_source;
 mod run;
+mod target;
 
-pub(crate) use feed::{RemoteFeed, Step};
-pub(crate) use given::Given;
-pub(crate) use place::Place;
-pub(crate) use run::{Order, OrderLimits, RemoteRun};
+pub(crate) use feed::{FeedUpdate, RemoteFeed};
+pub(crate) use key_source::KeySource;
+pub(crate) use run::{RemoteRun, RunRequest, RunRequestLimits};
+pub(crate) use target::Target;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -30,46 +30,46 @@ use self::forms::Problem;
 use crate::db::program;
 use crate::show::plain_line;
 
-/// How long a connection may take to be made.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take that waits for no run.
+/// How long a response may take that does not wait for a run.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// What is said where a key is needed.
-const NO_KEY: &str = "the server asks for a key that is good: put one into the variable ANDON_KEY, or into a file and name \
-                      that with --key-file (whoever runs the server makes one with `andon keys create`)";
+/// The error for a missing or invalid key.
+const NO_KEY: &str = "the server needs a valid key: put one into the variable ANDON_KEY, or into a file and name it with \
+                      --key-file (whoever runs the server makes one with `andon keys create`)";
 
 /// A server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     base: Url,
     shown: Arc<str>,
-    /// What a command needs on its line to find the same server again.
+    /// The flag that other commands need to reach the same server.
     flag: String,
-    /// The key that somebody gave this command, if somebody did.
-    given: Option<Given>,
+    /// Where the user's key was found, if there is one.
+    given: Option<KeySource>,
     http: reqwest::Client,
 }
 
-/// Why a server did not do what it was asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// Nobody is there.
+    /// Nothing listens there.
     #[error("no server answers at {0}: start one with `{program} serve`", program = program())]
     NoServer(Arc<str>),
-    /// Somebody may be there, but the connection did not work.
-    #[error("the server at {server} cannot be reached: {why}")]
+    /// The connection failed or broke.
+    #[error("cannot reach the server at {server}: {why}")]
     Broken { server: Arc<str>, why: String },
-    /// It said no.
+    /// The server refused.
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
-    /// It answered something else.
-    #[error("{server} does not answer as an Andon server does ({why}): is the address right?")]
+    /// The response is not one of an Andon server.
+    #[error("{server} does not answer like an Andon server ({why}): is the address right?")]
     Strange { server: Arc<str>, why: String },
 }
 
 impl ClientError {
-    /// The problem, if the server had one.
+    /// The server's problem document, if it sent one.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -77,12 +77,12 @@ impl ClientError {
         }
     }
 
-    /// Whether what was asked for is not there.
+    /// Whether the server answered 404.
     pub(crate) fn is_not_found(&self) -> bool {
         self.problem().is_some_and(|problem| problem.status == StatusCode::NOT_FOUND.as_u16())
     }
 
-    /// Whether it may work a little later.
+    /// Whether it may work if tried again a little later.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::NoServer(_) | Self::Broken { .. } => true,
@@ -97,7 +97,7 @@ impl Client {
     pub(crate) fn at(address: &str) -> anyhow::Result<Self> {
         let wrong = || {
             let shown = without_secret(address);
-            anyhow::anyhow!("{shown:?} is no address of a server: write it as http://127.0.0.1:8000")
+            anyhow::anyhow!("{shown:?} is not the address of a server: write http://127.0.0.1:8000, for example")
         };
         let whole = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let base = Url::parse(&whole).map_err(|_| wrong())?;
@@ -109,49 +109,49 @@ impl Client {
         Ok(Self { base, shown, flag: String::new(), given: None, http })
     }
 
-    /// The same, asked with a key.
+    /// Sends this key with every request.
     pub(crate) fn with_key(self, key: &str) -> anyhow::Result<Self> {
-        let no_key = || anyhow::anyhow!("the key is none: a key is one line that begins with andon_, or a token");
+        let no_key = || anyhow::anyhow!("the key is not valid: a key is one line that begins with andon_, or a token");
         let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| no_key())?;
-        // It is in no log.
+        // Keeps it out of logs.
         value.set_sensitive(true);
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
         let http = builder(&self.base).default_headers(headers).build()?;
         Ok(Self { http, ..self })
     }
 
-    /// The same, whose key is one that somebody gave this command.
-    fn given(self, place: &'static str, is_in_the_way: bool) -> Self {
-        Self { given: Some(Given { place, is_in_the_way }), ..self }
+    /// Remembers where the user's key was found.
+    fn given(self, source: &'static str, hides_owner_key: bool) -> Self {
+        Self { given: Some(KeySource { source, hides_owner_key }), ..self }
     }
 
-    /// Where the key was found, if somebody gave this command one.
-    pub(crate) fn given_key(&self) -> Option<Given> {
+    /// Where the user's key was found, if there is one.
+    pub(crate) fn given_key(&self) -> Option<KeySource> {
         self.given
     }
 
-    /// What is said of a key that was refused, behind why it was.
+    /// A hint to append to the error for a refused key.
     fn way_out(&self) -> String {
-        let way_out = self.given.and_then(Given::way_out);
+        let way_out = self.given.and_then(KeySource::way_out);
         way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"))
     }
 
-    /// Its address, for people.
+    /// The server's address, for people.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// The same, found again by this on a command's line.
+    /// Remembers the flag that other commands need to reach this server.
     fn with_flag(self, flag: String) -> Self {
         Self { flag, ..self }
     }
 
-    /// A command that asks this same server, for people to type.
+    /// A command for people to type that reaches the same server.
     pub(crate) fn command(&self, words: &str) -> String {
         format!("{} {words}{}", program(), self.flag)
     }
 
-    /// An address at this server.
+    /// The URL of a path on this server.
     fn url(&self, path: &[&str], query: &[(&str, Option<&str>)]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -168,7 +168,7 @@ impl Client {
         self.http.request(method, self.url(path, &[]))
     }
 
-    /// Sends, and takes an answer that is a yes.
+    /// Sends a request. A response that is not a success is an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let response = request.send().await.map_err(|error| self.broken(&error))?;
         if response.status().is_success() {
@@ -177,7 +177,7 @@ impl Client {
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.broken(&error))?;
         match serde_json::from_slice::<Problem>(&body) {
-            // It is shown in a terminal, and who knows who wrote it.
+            // It is shown in a terminal, and anyone may have written it.
             Ok(problem) => {
                 let detail = match status {
                     StatusCode::UNAUTHORIZED => format!("{NO_KEY}{}", self.way_out()),
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Sends, and reads the answer.
+    /// Sends a request and parses the response.
     async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let response = self.send(request).await?;
         let body = response.bytes().await.map_err(|error| self.broken(&error))?;
@@ -205,7 +205,7 @@ impl Client {
         ClientError::Strange { server: Arc::clone(&self.shown), why: plain_line(&why) }
     }
 
-    /// The connection gave nothing, for a reason of our own.
+    /// A connection that failed for a reason that reqwest does not know.
     fn unheard(&self, why: &str) -> ClientError {
         ClientError::Broken { server: Arc::clone(&self.shown), why: why.to_owned() }
     }
@@ -217,11 +217,11 @@ impl Client {
         }
         let why = match cause(error) {
             _ if error.is_timeout() => "it took too long to answer".to_owned(),
-            // What TLS says of an answer that is none of its own.
+            // That is what TLS reports for a plain HTTP answer.
             _ if self.base.scheme() == "https" && deepest(error).contains("InvalidContentType") => {
                 "it answers, but not over TLS: is it http:// instead of https://?".to_owned()
             }
-            // Whatever was under way when it was cut.
+            // No matter what was being sent or read.
             Some(cause) if is_cut(cause.kind()) => "the connection was cut".to_owned(),
             None if error.is_body() || error.is_decode() => "the connection was cut".to_owned(),
             Some(cause) => cause.to_string(),
@@ -233,11 +233,11 @@ impl Client {
 
 fn builder(base: &Url) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder().connect_timeout(CONNECT);
-    // What is on this machine is not looked for elsewhere.
+    // A proxy cannot reach this machine's loopback.
     if is_here(base) { builder.no_proxy() } else { builder }
 }
 
-/// An address without the name and the password in it: it is shown in terminals, and kept in logs.
+/// An address without its user name and password, for terminals and logs.
 pub(crate) fn without_secret(address: &str) -> String {
     if !address.contains('@') {
         return address.to_owned();
@@ -252,24 +252,24 @@ pub(crate) fn without_secret(address: &str) -> String {
     {
         return url.as_str().trim_end_matches('/').to_owned();
     }
-    // It is no address as it stands: whatever is in front of the last @ may be a password.
+    // It does not parse: whatever is before the last @ may be a password.
     let scheme = address.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
     format!("{scheme}{}", address.rsplit('@').next().unwrap_or_default())
 }
 
-/// Whether an address is of this machine.
+/// Whether an address is on this machine.
 fn is_here(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether the other side went away.
+/// Whether the other side closed the connection.
 fn is_cut(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// What the system said.
+/// The I/O error behind an error.
 fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a std::io::Error> {
     let mut source = error.source();
     while let Some(error) = source {
@@ -281,7 +281,7 @@ fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a std::io
     None
 }
 
-/// The words at the bottom of an error: those above it are about how it came up.
+/// The message of the innermost error: the outer ones only say where it came up.
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut deepest = error;
     while let Some(source) = deepest.source() {
@@ -290,10 +290,10 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     deepest.to_string()
 }
 
-/// Begins something that nobody waits for: reading a feed, or telling a server to stop.
+/// Starts a task that nobody waits for: reading a feed, or telling a server to stop a run.
 #[expect(
     clippy::disallowed_methods,
-    reason = "no run is driven here: what is lost with the task is lost to this screen only"
+    reason = "no run is driven here: if the task is lost, only this screen loses something"
 )]
 fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_with_and_without_its_scheme_and_anything_else_is_refused() {
+    fn an_address_may_lack_its_scheme_and_anything_else_is_refused() {
         let shown = |address: &str| Client::at(address).map(|client| client.shown().to_owned()).ok();
         assert_eq!(shown("127.0.0.1:8000").as_deref(), Some("http://127.0.0.1:8000"));
         assert_eq!(shown("https://andon.example/base/").as_deref(), Some("https://andon.example/base"));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_this_machine_is_known() {
+    fn addresses_on_this_machine_are_recognized() {
         let here = |text: &str| is_here(&Url::parse(text).unwrap());
         assert!(here("http://localhost:1") && here("http://127.0.0.2:1") && here("http://[::1]:1"));
         assert!(!here("http://andon.example:1"));

@@ -1,9 +1,8 @@
-//! A run at a server.
+//! A run on a server.
 //!
 //! # Invariants
 //!
-//! 1. Nothing here waits for the server in the way of who asks: stops and decisions are sent by tasks of their own, and what
-//!    becomes of them is told on the feed.
+//! 1. Stops and decisions never make the caller wait for the server: separate tasks send them, and report errors on the feed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,18 +14,18 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use super::forms::RunView;
-use super::{Client, ClientError, RemoteFeed, Step, feed, spawn};
+use super::{Client, ClientError, FeedUpdate, RemoteFeed, feed, spawn};
 use crate::how::How;
 
-/// How often a request is sent when the connection breaks, and the wait before the second time.
+/// How often a request is tried when the connection breaks, and the wait before the second try.
 const TRIES: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// How many items may be on their way to the screen.
+/// How many items the feed may be ahead of the screen.
 const AHEAD: usize = 256;
 
-/// What to run, in the words of a server.
+/// The request body that starts a run.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Order {
+pub(crate) struct RunRequest {
     pub(crate) app: String,
     pub(crate) user: String,
     pub(crate) session: String,
@@ -36,12 +35,12 @@ pub(crate) struct Order {
     pub(crate) when_busy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_disconnect: Option<Value>,
-    pub(crate) limits: OrderLimits,
+    pub(crate) limits: RunRequestLimits,
 }
 
-/// What a run may use.
+/// The limits in that request.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct OrderLimits {
+pub(crate) struct RunRequestLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,9 +51,9 @@ pub(crate) struct OrderLimits {
     tokens: Option<u64>,
 }
 
-impl From<Limits> for OrderLimits {
+impl From<Limits> for RunRequestLimits {
     fn from(limits: Limits) -> Self {
-        // Less than a millisecond is not nothing.
+        // Less than a millisecond must not become 0.
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
             deadline_ms: limits.deadline.map(millis),
@@ -65,17 +64,17 @@ impl From<Limits> for OrderLimits {
     }
 }
 
-/// A run at a server. Cheap to clone.
+/// A run on a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct RemoteRun {
     client: Client,
     id: RunId,
-    tell: Sender<Step>,
-    told: Arc<Mutex<Option<Receiver<Step>>>>,
+    tell: Sender<FeedUpdate>,
+    told: Arc<Mutex<Option<Receiver<FeedUpdate>>>>,
 }
 
 impl RemoteRun {
-    /// The run of this id, whether it is there yet or not.
+    /// The run with this id, which may not exist yet.
     pub(crate) fn new(client: &Client, id: RunId) -> Self {
         let (tell, told) = channel(AHEAD);
         Self { client: client.clone(), id, tell, told: Arc::new(Mutex::new(Some(told))) }
@@ -89,12 +88,12 @@ impl RemoteRun {
         &self.client
     }
 
-    /// Starts it. The same order gives the same run: it is sent again when the connection breaks.
-    pub(crate) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+    /// Starts it. The same request gives the same run, so it is sent again when the connection breaks.
+    pub(crate) async fn create(&self, order: &RunRequest) -> Result<RunView, ClientError> {
         again_if_broken(|| self.client.create(order)).await
     }
 
-    /// Its feed, from a place in it. There is one for each handle.
+    /// Its feed from a cursor on. Each handle has one.
     pub(crate) fn feed(&self, from: Cursor) -> RemoteFeed {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
         if told.is_some() {
@@ -110,14 +109,14 @@ impl RemoteRun {
             let stopped = again_if_broken(|| run.client.cancel(&run.id, &how, false)).await;
             match stopped {
                 Ok(_) => {}
-                // It has not arrived: the server remembers, and stops it when it does.
+                // The run has not arrived yet: the server remembers the cancel, and stops the run when it comes.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => run.note(format!("The run could not be stopped: {error}")).await,
             }
         });
     }
 
-    /// Says yes to exactly these arguments; does not wait.
+    /// Approves the call with exactly these arguments; does not wait.
     pub(crate) fn approve(&self, call: &CallId, digest: Digest) {
         let (run, call) = (self.clone(), call.clone());
         spawn(async move {
@@ -126,7 +125,7 @@ impl RemoteRun {
         });
     }
 
-    /// Says no; does not wait.
+    /// Denies the call; does not wait.
     pub(crate) fn deny(&self, call: &CallId, why: Option<&str>) {
         let (run, call, why) = (self.clone(), call.clone(), why.map(str::to_owned));
         spawn(async move {
@@ -138,18 +137,18 @@ impl RemoteRun {
     async fn decided(&self, decided: Result<(), ClientError>) {
         match decided {
             Ok(()) => {}
-            // It came too late, and the feed tells why.
+            // It came too late, and the feed says why.
             Err(error) if error.problem().is_some_and(|problem| problem.is("not-awaited")) => {}
             Err(error) => self.note(format!("The decision did not reach the run: {error}")).await,
         }
     }
 
     async fn note(&self, words: String) {
-        // Nobody listens to one that is over.
-        let _ = self.tell.send(Step::Note(words)).await;
+        // Fails only if the reader has gone.
+        let _ = self.tell.send(FeedUpdate::Note(words)).await;
     }
 
-    /// How it ended, once it has; `answer` is the last one that its feed told.
+    /// How it ended, once it has; `answer` is the last one in its feed.
     pub(crate) async fn outcome(&self, answer: Option<Arc<Message>>) -> anyhow::Result<Arc<Outcome>> {
         let receipt = again_if_broken(|| self.client.receipt(&self.id)).await?;
         let ending = receipt.outcome.clone();
@@ -157,15 +156,15 @@ impl RemoteRun {
         Ok(Arc::new(Outcome { ending, message: answer, usage: receipt.usage, receipt }))
     }
 
-    /// As [`outcome`](Self::outcome), where nobody has read the feed: it is read for the last answer.
+    /// Like [`outcome`](Self::outcome), for a feed that nobody has read: reads it for the last answer.
     pub(crate) async fn whole_outcome(&self) -> anyhow::Result<Arc<Outcome>> {
         let mut feed = self.feed(Cursor::default());
         let mut answer = None;
         loop {
             match feed.next().await {
-                Step::End(end) => break end?,
-                Step::Note(_) => {}
-                Step::Item(item) => {
+                FeedUpdate::End(end) => break end?,
+                FeedUpdate::Note(_) => {}
+                FeedUpdate::Item(item) => {
                     if let FeedItem::Fact(record) = *item
                         && let Event::Message { message } = &record.event
                         && message.role == Role::Assistant
@@ -179,7 +178,7 @@ impl RemoteRun {
     }
 }
 
-/// Sends something that may be sent twice, again if the connection broke on the way.
+/// Sends a request that can be repeated safely, and tries again if the connection breaks.
 async fn again_if_broken<T, F: Future<Output = Result<T, ClientError>>>(
     mut send: impl FnMut() -> F,
 ) -> Result<T, ClientError> {

@@ -1,4 +1,4 @@
-//! `andon config`: a file with every flag in it, to begin with.
+//! `andon config`: a file with every flag in it, to start from.
 
 use std::fmt::Write as _;
 
@@ -10,19 +10,19 @@ use crate::Exit;
 use crate::args::Args;
 use crate::show::out::write_own;
 
-/// Writes the file to standard output.
+/// Prints the file to standard output.
 pub(crate) fn print() -> anyhow::Result<Exit> {
     write_own(example()?.as_bytes())?;
     Ok(Exit::Completed)
 }
 
-/// Every flag with what it is for, each commented out.
+/// Every flag with its help, each commented out.
 fn example() -> anyhow::Result<String> {
     let command = Args::command();
     let place = usual_path().map_or_else(|| "nowhere".to_owned(), |path| path.display().to_string());
     let mut text = String::new();
-    writeln!(text, "# Andon reads this file from {place}, or from where --config or {VARIABLE} says.")?;
-    writeln!(text, "# The command line wins, then the environment, then this file. A relative path is one beside it.")?;
+    writeln!(text, "# Andon reads this file from {place}, or from the path in --config or {VARIABLE}.")?;
+    writeln!(text, "# The command line wins over the environment, and that over this file. Paths are relative to it.")?;
     let serve = command.find_subcommand("serve").into_iter().flat_map(flags);
     let mut known: Vec<&str> = Vec::new();
     for arg in serve {
@@ -42,7 +42,7 @@ fn example() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The flags of one command alone, named from the program on.
+/// The flags of a single command, such as `line hold`.
 fn section(text: &mut String, command: &Command, name: &str, known: &[&str]) -> std::fmt::Result {
     let indent = "  ".repeat(name.split(' ').count());
     let own = flags(command).filter(|arg| {
@@ -67,7 +67,7 @@ fn entry(text: &mut String, arg: &Arg, indent: &str) -> std::fmt::Result {
     writeln!(text, "#{indent}{}: {}", arg.get_long().unwrap_or_default(), value(arg))
 }
 
-/// What the flag is unless told otherwise, or what has to be written there.
+/// The flag's default, or a placeholder.
 fn value(arg: &Arg) -> String {
     let usual: Vec<String> =
         arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
@@ -86,7 +86,7 @@ fn value(arg: &Arg) -> String {
 mod tests {
     use super::*;
 
-    /// What may stand in a file of a command and of those below it.
+    /// The flags of a command and its subcommands that may be in a file.
     fn longs(command: &Command, name: &str) -> Vec<String> {
         let own = flags(command).filter_map(Arg::get_long).filter(|long| !is_aim(name, long)).map(str::to_owned);
         let below = command.get_subcommands().flat_map(|below| {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_every_command_is_in_it() {
+    fn the_example_has_every_flag_of_every_command() {
         let text = example().unwrap();
         for long in longs(&Args::command(), "") {
             assert!(text.contains(&format!("{long}: ")), "{long} is not in\n{text}");
@@ -105,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_all_comment_and_what_has_a_default_can_be_taken_as_it_is() {
+    fn the_example_is_all_comments_and_its_defaults_are_accepted() {
         let text = example().unwrap();
         assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
-        // Words begin with one space. What is in capitals is to be filled in.
+        // Help begins with one space. Capitals are placeholders.
         let is_setting = |line: &&str| !line.starts_with(' ') || line.starts_with("  ");
         let is_filled_in = |line: &&str| !line.contains(|c: char| c.is_ascii_uppercase());
         let lines = text.lines().filter_map(|line| line.strip_prefix('#'));

@@ -1,11 +1,11 @@
-//! The command line itself: what it says before any file is read, and how a file stands behind it.
+//! The command line itself: what it says before any file is read, and how it overrides the file.
 //!
 //! # Invariants
 //!
-//! 1. A variable that is empty says nothing: that is how a variable is unset in many scripts.
+//! 1. An empty variable counts as unset: many scripts unset a variable that way.
 //! 2. A flag that a file may switch on can be switched off on the command line: `--json=false`. One that a file may not set
-//!    takes no value: `--all=false` would be no way to say what to stop.
-//! 3. Where two flags exclude each other, what is on the command line or in a variable takes away what the file says.
+//!    takes no value: `--all=false` would not say what to stop.
+//! 3. If two flags exclude each other, the one on the command line or in a variable overrides the one in the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,20 +19,21 @@ use crate::args::Args;
 
 /// What the command line and the variables say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    /// The command, from the program on: `line`, `hold`.
+pub(super) struct CommandLine {
+    /// The subcommands: `line`, `hold`.
     path: Vec<String>,
-    /// The flags that are said, and not said to be off.
+    /// The flags that are set, and not to false.
     flags: Vec<Id>,
-    /// The file that is named.
+    /// The file named by `--config` or its variable.
     pub(super) file: Option<PathBuf>,
 }
 
-impl Said {
-    /// Whatever is wrong with the line is said when all is read. A cry for help needs no file, and is answered here.
+impl CommandLine {
+    /// Reads the command line once without the file. Mistakes in it are reported by the second reading; a request for help is
+    /// answered here, because it needs no file.
     pub(super) fn read(words: &[OsString]) -> Result<Self, clap::Error> {
         let parse = |command: Command| command.ignore_errors(true).try_get_matches_from(words);
-        // Help is about flags as they are usually written.
+        // Help shows flags as they are usually written.
         let matches =
             parse(prepared(Args::command())).map_err(|error| parse(Args::command()).err().unwrap_or(error))?;
         let mut said = Self::default();
@@ -47,17 +48,17 @@ impl Said {
         Ok(said)
     }
 
-    /// The first word of the command; nothing if it is `andon` alone.
+    /// The first subcommand; `None` for `andon` alone.
     pub(super) fn command(&self) -> Option<&str> {
         self.path.first().map(String::as_str)
     }
 
-    /// A command line that has a file behind it, ready to be parsed.
+    /// The command with the file's defaults, ready to parse.
     pub(super) fn in_front_of(&self, command: Command) -> Command {
         prepared(self.first(command, &Args::command(), &self.path))
     }
 
-    /// Takes away what the file says against what is said (invariant 3).
+    /// Resets the file's defaults that exclude a flag on the command line (invariant 3).
     fn first(&self, command: Command, plain: &Command, path: &[String]) -> Command {
         if let Some((name, rest)) = path.split_first() {
             let Some(plain) = plain.find_subcommand(name) else { return command };
@@ -75,7 +76,7 @@ impl Said {
     }
 }
 
-/// Whether only one of two flags of a command can be said.
+/// Whether two flags of a command exclude each other.
 pub(super) fn exclude_each_other(command: &Command, one: &Arg, other: &Arg) -> bool {
     let excludes = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|excluded| excluded.get_id() == other.get_id())
@@ -89,7 +90,7 @@ fn is_said(matches: &ArgMatches, id: &str) -> bool {
     !is_off && matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
-/// The command line without what says nothing, and with flags that can be switched off (invariants 1 and 2).
+/// The command without empty variables, and with flags that can be switched off (invariants 1 and 2).
 fn prepared(command: Command) -> Command {
     prepare(command, "")
 }

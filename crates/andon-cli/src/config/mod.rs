@@ -1,7 +1,7 @@
-//! The configuration file: flags that need not be typed.
+//! The configuration file: defaults for flags.
 //!
-//! Its keys are the long names of flags. Those of `andon serve`, and `server`, stand for every command that has them; the flags of
-//! one command alone stand under its name:
+//! Its keys are the long names of flags. Those of `andon serve`, and `server`, apply to every command that has them; the flags of
+//! a single command go under its name:
 //!
 //! ```yaml
 //! bind: 127.0.0.1:8001
@@ -13,14 +13,14 @@
 //!
 //! # Invariants
 //!
-//! 1. What is in the file becomes the default of a flag. So the command line and the environment win, and no flag has to be
+//! 1. A value in the file becomes the default of its flag. So the command line and the environment win, and no flag is
 //!    defined twice.
-//! 2. A key that no flag has is refused by name, a wrong value in the words of its flag, each with file and line.
-//! 3. What a command is aimed at, and what it decides, is said when it is given, and never in a file: nothing is stopped, allowed
-//!    or deleted because of a forgotten line.
-//! 4. What the file says of the agent is for the agents of this program: it is no error where a command talks to a server.
-//! 5. A relative path is one beside the file.
-//! 6. A mistake in a file that nobody named takes away no command that stops something.
+//! 2. An unknown key is refused by name, a wrong value with its flag's own error, each with file and line.
+//! 3. What a command is aimed at, and what it decides, must be on the command line: nothing is stopped, approved or deleted
+//!    because of a forgotten line in a file.
+//! 4. Settings for the agent are for local agents: they are ignored when a command talks to a server.
+//! 5. A relative path is relative to the file.
+//! 6. A mistake in the default file does not disable the commands that stop something.
 
 mod example;
 mod line;
@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use self::line::Said;
+use self::line::CommandLine;
 use crate::args::Args;
 use crate::show::{Style, aside};
 pub(crate) use example::print;
@@ -40,29 +40,29 @@ pub(crate) use example::print;
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 
-/// The flags that stand for every command that has them, beside those of `andon serve`.
+/// The flags that apply to every command that has them, besides those of `andon serve`.
 const SHARED: [&str; 2] = ["server", "key-file"];
 
-/// The commands that stop, watch and decide: a mistake in a file that nobody named does not take them away.
+/// The commands that stop, watch and decide: they work even if the default file has a mistake.
 const NEEDED: [&str; 5] = ["approve", "cancel", "keys", "line", "watch"];
 
-/// The commands that tell what may be in the file, and how it is written: they do without it.
+/// The commands that do not read the file.
 const WITHOUT: [&str; 2] = ["completions", "config"];
 
-/// The command line with the file's flags behind it; leaves with 2 if one of them is wrong.
+/// Parses the command line, with the file's values as defaults; exits with 2 if either is wrong.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
     read(&words).unwrap_or_else(|error| error.exit())
 }
 
 fn read(words: &[OsString]) -> Result<Args, clap::Error> {
-    let said = Said::read(words)?;
+    let said = CommandLine::read(words)?;
     let command = said.in_front_of(with_file(&said)?);
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// The command line with what is in its file, if there is one.
-fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
+/// The command with the file's values as defaults, if there is a file.
+fn with_file(said: &CommandLine) -> Result<clap::Command, clap::Error> {
     let plain = Args::command();
     let is_one_of = |names: &[&str]| said.command().is_some_and(|command| names.contains(&command));
     if is_one_of(&WITHOUT) {
@@ -72,8 +72,7 @@ fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
     match applied(&file) {
         Err(why) if said.file.is_none() && is_one_of(&NEEDED) => {
             let stop = Style::STOP;
-            // Where it cannot be said, what was asked for is done all the same.
-            aside(&format!("{stop}warning:{stop:#} {why}; this goes on without the file\n"));
+            aside(&format!("{stop}warning:{stop:#} {why}; continuing without this file\n"));
             Ok(plain)
         }
         applied => applied.map_err(|why| Args::command().error(ErrorKind::ValueValidation, why)),
@@ -82,12 +81,12 @@ fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
 
 fn applied(file: &Path) -> Result<clap::Command, String> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let applied = settings::apply(Args::command(), &text, file);
     applied.map(|(command, _)| command).map_err(|fault| format!("{shown}{fault}"))
 }
 
-/// The file in the user's config folder, if it is there.
+/// The file in the user's config folder, if it exists.
 fn usual() -> Option<PathBuf> {
     usual_path().filter(|path| path.exists())
 }

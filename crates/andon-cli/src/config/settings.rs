@@ -1,4 +1,4 @@
-//! What a file says, as defaults of flags.
+//! Turns a file's values into defaults of flags.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,9 +9,9 @@ use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
 use super::line::exclude_each_other;
-use crate::agents::yaml::{self, Key, Node, Place, Value};
+use crate::agents::yaml::{self, Key, Node, NodeIndex, Value};
 
-/// What a command is aimed at.
+/// The flags that say what a command is aimed at.
 const AIMS: [(&str, &[&str]); 4] = [
     ("cancel", &["all", "app", "call", "session", "tenant", "user"]),
     ("keys create", &["expires", "scope", "tenant", "user"]),
@@ -19,18 +19,18 @@ const AIMS: [(&str, &[&str]); 4] = [
     ("line open", &["app", "tenant", "user"]),
 ];
 
-/// What a command decides.
+/// The flags that decide what a command does.
 const DECISIONS: [(&str, &[&str]); 3] =
     [("approve", &["deny", "yes"]), ("delete", &["yes"]), ("line hold", &["cancel", "now"])];
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SettingsError {
     at: Option<(usize, usize)>,
     why: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Some((line, column)) => write!(f, ":{line}:{column}: {}", self.why),
@@ -39,22 +39,21 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A refusal that does not know its line yet.
-type Refusal = (Place, String);
+/// What is wrong, and where; the line is not known yet.
+type NodeError = (NodeIndex, String);
 
-/// The command line with what the text says as its defaults, and the flags that it says something of. The file is where the
-/// text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), Fault> {
-    let root = yaml::parse(text).map_err(|bad| Fault { at: bad.line.zip(bad.column), why: bad.why })?;
+/// The command with the text's values as defaults, and the keys in the text. `file` is where the text comes from.
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), SettingsError> {
+    let root = yaml::parse(text).map_err(|bad| SettingsError { at: bad.line.zip(bad.column), why: bad.why })?;
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
     let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
-    let command = applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })?;
+    let command = applied.map_err(|(at, why)| SettingsError { at: yaml::locate(text, at), why })?;
     let mut said = BTreeSet::new();
     keys(&root, &mut said);
     Ok((command, said))
 }
 
-/// The keys of a map, and of those below it.
+/// Collects the keys of a map and of the maps below it.
 fn keys(node: &Node, said: &mut BTreeSet<String>) {
     if let Value::Map(entries) = &node.value {
         for (key, node) in entries {
@@ -64,8 +63,8 @@ fn keys(node: &Node, said: &mut BTreeSet<String>) {
     }
 }
 
-fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refusal> {
-    let entries = entries(root, "the file must be keys with values, such as `bind: 127.0.0.1:8001`")?;
+fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, NodeError> {
+    let entries = entries(root, "the file must have keys and values, such as `bind: 127.0.0.1:8001`")?;
     let is_section = |key: &Key| command.find_subcommand(&key.text).is_some();
     let (sections, flat): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| is_section(key));
     for (key, node) in flat {
@@ -73,7 +72,7 @@ fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refu
         let values = values(owner, arg, node, folder)?;
         command = set_everywhere(command, &key.text, &values);
     }
-    // Behind those, which they win over.
+    // After the flat keys, which they override.
     for (key, node) in sections {
         let name = key.text.as_str();
         let Some(below) = command.find_subcommand(name).cloned() else { continue };
@@ -83,8 +82,8 @@ fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refu
     Ok(command)
 }
 
-/// The flags of one command, or of those below it.
-fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, Refusal> {
+/// Applies the flags of one command and of its subcommands.
+fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, NodeError> {
     let mut said = Vec::new();
     for (key, node) in entries(node, &format!("`{name}` is a command: put its flags under it, indented"))? {
         let flag = key.text.as_str();
@@ -93,9 +92,8 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
             command = command.mut_subcommand(flag, |_| below);
             continue;
         }
-        let arg = flag_of(&command, flag).ok_or_else(|| {
-            (key.at, format!("`andon {name}` has no flag --{flag}: `andon {name} --help` lists them"))
-        })?;
+        let arg = flag_of(&command, flag)
+            .ok_or_else(|| (key.at, format!("`andon {name}` has no flag --{flag}: see `andon {name} --help`")))?;
         if let Some(why) = why_not(name, flag) {
             return Err((key.at, why));
         }
@@ -109,7 +107,7 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
     Ok(command)
 }
 
-/// Whether the flag says what the command is aimed at, or what it decides: that does not stand in a file.
+/// Whether the flag says what the command is aimed at or decides: such a flag must not be in a file.
 pub(super) fn is_aim(command: &str, long: &str) -> bool {
     why_not(command, long).is_some()
 }
@@ -121,20 +119,20 @@ fn why_not(command: &str, long: &str) -> Option<String> {
         () if is_in(&DECISIONS) => format!("decides what `andon {command}` does"),
         () => return None,
     };
-    Some(format!("--{long} {says}, and goes on the command line"))
+    Some(format!("--{long} {says}, so it must be on the command line"))
 }
 
-/// Whether a flag can stand beside those of the file; what is wrong if it cannot.
+/// Fails if the flag excludes another one in the file.
 fn alone(command: &Command, said: &[Id], arg: &Arg) -> Result<(), String> {
     let others = command.get_arguments().filter(|other| said.contains(other.get_id()));
     let rival = others.into_iter().find(|other| exclude_each_other(command, arg, other));
     rival.map_or(Ok(()), |rival| {
         let [one, other] = [rival, arg].map(|arg| arg.get_long().unwrap_or_default());
-        Err(format!("--{one} and --{other} exclude each other: leave one out"))
+        Err(format!("--{one} and --{other} cannot be used together: leave one out"))
     })
 }
 
-fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {
+fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], NodeError> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
         Value::Null => Ok(&[]),
@@ -142,36 +140,36 @@ fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refus
     }
 }
 
-/// A flag that stands for every command, and a command that has it.
+/// A flag that applies to every command, and a command that has it.
 fn shared<'c>(command: &'c Command, long: &str) -> Option<(&'c Command, &'c Arg)> {
     let serve = command.find_subcommand("serve")?;
     let others = SHARED.contains(&long).then(|| command.get_subcommands()).into_iter().flatten();
     std::iter::once(serve).chain(others).find_map(|owner| Some((owner, flag_of(owner, long)?)))
 }
 
-/// A flag that may stand in a file.
+/// A flag that may be in a file.
 fn flag_of<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
     flags(command).find(|arg| arg.get_long() == Some(long))
 }
 
-/// The flags of a command that may stand in a file.
+/// The flags of a command that may be in a file.
 pub(super) fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let never = ["config", "help", "version"];
     command.get_arguments().filter(move |arg| arg.get_long().is_some_and(|long| !never.contains(&long)))
 }
 
-fn unknown(command: &Command, key: &Key) -> Refusal {
+fn unknown(command: &Command, key: &Key) -> NodeError {
     let name = yaml::cut(&key.text);
     let owner = command.get_subcommands().find(|owner| flag_of(owner, &key.text).is_some());
     let why = match owner.map(Command::get_name) {
-        Some(owner) => format!("--{name} is no flag of every command: put `{name}` under `{owner}:`"),
-        None => format!("there is no flag --{name}: `andon config` lists all of them"),
+        Some(owner) => format!("--{name} does not apply to every command: put `{name}` under `{owner}:`"),
+        None => format!("there is no flag --{name}: see `andon config` for all of them"),
     };
     (key.at, why)
 }
 
-/// The values of a flag as the command line would have them.
-fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<String>, Refusal> {
+/// The values of a flag, as they would be on the command line.
+fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<String>, NodeError> {
     let long = arg.get_long().unwrap_or_default();
     if !arg.get_action().takes_values() {
         return match node.value {
@@ -181,13 +179,13 @@ fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<
     }
     let nodes = match (&node.value, arg.get_action()) {
         (Value::List(nodes), ArgAction::Append) => nodes.as_slice(),
-        (Value::List(_), _) => return Err((node.at, format!("`{long}` takes one value, and no list"))),
+        (Value::List(_), _) => return Err((node.at, format!("`{long}` takes one value, not a list"))),
         _ => std::slice::from_ref(node),
     };
     nodes.iter().map(|node| value(owner, arg, node, folder)).collect()
 }
 
-fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<String, Refusal> {
+fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<String, NodeError> {
     let long = arg.get_long().unwrap_or_default();
     let text = match &node.value {
         Value::Text(text) => text.clone(),
@@ -195,7 +193,7 @@ fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Strin
         Value::Whole(value) => value.to_string(),
         Value::Number(value) => value.to_string(),
         Value::Null => return Err((node.at, format!("`{long}` has no value: give it one, or leave the key out"))),
-        Value::List(_) | Value::Map(_) => return Err((node.at, format!("`{long}` must be a value"))),
+        Value::List(_) | Value::Map(_) => return Err((node.at, format!("`{long}` must be a single value"))),
     };
     let is_path = matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);
     let text = if is_path && text != "memory" { beside(&text, folder) } else { text };
@@ -203,13 +201,13 @@ fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Strin
     Ok(text)
 }
 
-/// A path of the file's folder, or of the user's own.
+/// Resolves a path relative to the file's folder, or to the home folder after `~/`.
 fn beside(path: &str, folder: &Path) -> String {
     let home = path.strip_prefix("~/").and_then(|rest| Some(dirs::home_dir()?.join(rest)));
     home.unwrap_or_else(|| folder.join(path)).to_string_lossy().into_owned()
 }
 
-/// Whether the flag takes the value; what it says if it does not.
+/// Fails with the flag's own error if it does not accept the value.
 fn check(owner: &Command, long: &str, value: &str) -> Result<(), String> {
     let word = format!("--{long}={value}");
     let parsed = owner.clone().no_binary_name(true).try_get_matches_from([word]);
@@ -220,12 +218,12 @@ fn check(owner: &Command, long: &str, value: &str) -> Result<(), String> {
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             Err(said.trim_start_matches("error: ").to_owned())
         }
-        // What else a command needs is not the file's to say.
+        // Other errors, such as a missing argument, are not the file's fault.
         _ => Ok(()),
     }
 }
 
-/// Makes the values the default of the flag in every command that has it.
+/// Sets the flag's default in every command that has it.
 fn set_everywhere(command: Command, long: &str, values: &[String]) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let command = set(command, long, values);
@@ -236,7 +234,7 @@ fn set_everywhere(command: Command, long: &str, values: &[String]) -> Command {
 
 fn set(command: Command, long: &str, values: &[String]) -> Command {
     let Some(id) = flag_of(&command, long).map(|arg| arg.get_id().clone()) else { return command };
-    // They are needed for as long as the program runs, and there are few.
+    // Leaked, because clap needs them as long as the program runs, and they are few.
     let values: Vec<&'static str> = values.iter().map(|value| &*value.clone().leak()).collect();
     command.mut_arg(id, |arg| arg.default_values(values))
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 use andon_runtime::Force;
 use clap::{CommandFactory, FromArgMatches};
 
-use super::super::line::Said;
+use super::super::line::CommandLine;
 use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
     let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
     let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
-    let command = Said::read(&words).unwrap().in_front_of(command);
+    let command = CommandLine::read(&words).unwrap().in_front_of(command);
     command.clone().debug_assert();
     let matches = command.try_get_matches_from(words).unwrap();
     Args::from_arg_matches(&matches).unwrap()
@@ -28,11 +28,11 @@ fn serve(text: &str, words: &[&str]) -> ServeArgs {
 
 fn fault(text: &str) -> String {
     let applied = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml"));
-    applied.err().unwrap_or_else(|| panic!("{text:?} is taken")).to_string()
+    applied.err().unwrap_or_else(|| panic!("{text:?} is accepted")).to_string()
 }
 
 const FILE: &str = "
-# How we serve here.
+# How we serve.
 bind: 127.0.0.1:8001
 agents: ./agents
 db: /var/andon.db
@@ -45,7 +45,7 @@ deadline: 2m
 ";
 
 #[test]
-fn a_file_is_as_good_as_flags_for_every_command_that_has_them() {
+fn a_key_sets_its_flag_in_every_command_that_has_it() {
     for words in [&[][..], &["serve"]] {
         let args = serve(FILE, words);
         assert_eq!(args.bind.to_string(), "127.0.0.1:8001");
@@ -99,7 +99,7 @@ fn where_two_flags_exclude_each_other_the_line_takes_the_files_away() {
 }
 
 #[test]
-fn what_the_file_switches_on_the_line_switches_off() {
+fn the_command_line_can_switch_off_what_the_file_switches_on() {
     let file = "instant: true\nrun:\n  json: true\n";
     let run = |words: &[&str]| match args(file, &[&["run"], words].concat()).command {
         Some(Chosen::Run(run)) => (run.json, run.options.instant, run.prompt),
@@ -112,18 +112,18 @@ fn what_the_file_switches_on_the_line_switches_off() {
 }
 
 #[test]
-fn what_decides_or_aims_is_never_said_to_be_off() {
+fn a_flag_that_aims_or_decides_takes_no_value() {
     for words in
         [&["cancel", "--all=false"][..], &["approve", "r1", "--yes=false"], &["line", "hold", "--cancel=false"]]
     {
         let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
-        let command = Said::read(&words).unwrap().in_front_of(Args::command());
+        let command = CommandLine::read(&words).unwrap().in_front_of(Args::command());
         assert!(command.try_get_matches_from(&words).is_err(), "{words:?}");
     }
 }
 
 #[test]
-fn a_path_is_one_beside_the_file_and_memory_is_no_path() {
+fn a_path_is_relative_to_the_file_and_memory_is_not_a_path() {
     let db = |text: &str| serve(text, &[]).db.db.unwrap().into_string().unwrap();
     assert_eq!(db("db: shop.db"), "/etc/andon/shop.db");
     assert_eq!(db("db: /shop.db"), "/shop.db");
@@ -132,40 +132,46 @@ fn a_path_is_one_beside_the_file_and_memory_is_no_path() {
 }
 
 #[test]
-fn nothing_in_it_is_nothing_said() {
+fn an_empty_file_changes_nothing() {
     for text in ["", "# nothing\n", "{}\n", "run:\n"] {
         assert_eq!(serve(text, &[]).server_options(), Ok(andon_server::Options::default()), "{text:?}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
+fn an_error_has_its_line_and_says_what_to_do() {
     let cases = [
-        ("bind: 127.0.0.1:1\nbint: 1\n", ":2:1: there is no flag --bint: `andon config` lists all of them"),
-        ("version: x\n", ":1:1: there is no flag --version: `andon config` lists all of them"),
+        ("bind: 127.0.0.1:1\nbint: 1\n", ":2:1: there is no flag --bint: see `andon config` for all of them"),
+        ("version: x\n", ":1:1: there is no flag --version: see `andon config` for all of them"),
         ("run: x\n", ":1:6: `run` is a command: put its flags under it, indented"),
-        ("json: true\n", ":1:1: --json is no flag of every command: put `json` under `run:`"),
-        ("run:\n  bind: 1\n", ":2:3: `andon run` has no flag --bind: `andon run --help` lists them"),
-        ("cancel:\n  all: true\n", ":2:3: --all says what `andon cancel` is aimed at, and goes on the command line"),
+        ("json: true\n", ":1:1: --json does not apply to every command: put `json` under `run:`"),
+        ("run:\n  bind: 1\n", ":2:3: `andon run` has no flag --bind: see `andon run --help`"),
+        (
+            "cancel:\n  all: true\n",
+            ":2:3: --all says what `andon cancel` is aimed at, so it must be on the command line",
+        ),
         ("line:\n  hold:\n    app: x\n", ":3:5: --app says what `andon line hold` is aimed at"),
-        ("line:\n  hold:\n    cancel: true\n", ":3:5: --cancel decides what `andon line hold` does, and goes on the"),
+        (
+            "line:\n  hold:\n    cancel: true\n",
+            ":3:5: --cancel decides what `andon line hold` does, so it must be on the",
+        ),
         ("line:\n  hold:\n    now: true\n", ":3:5: --now decides what `andon line hold` does"),
         ("approve:\n  yes: true\n", ":2:3: --yes decides what `andon approve` does"),
         ("approve:\n  deny: false\n", ":2:3: --deny decides what `andon approve` does"),
         ("delete:\n  yes: true\n", ":2:3: --yes decides what `andon delete` does"),
-        ("runs:\n  open: true\n  settled: true\n", ":3:3: --open and --settled exclude each other: leave one out"),
-        ("a: 1\na: 2\n", ":2:1: the key `a` is here twice: leave one out"),
+        ("runs:\n  open: true\n  settled: true\n", ":3:3: --open and --settled cannot be used together: leave one out"),
+        ("a: 1\na: 2\n", ":2:1: the key `a` is there twice: leave one out"),
         ("instant: perhaps\n", ":1:10: `instant` must be true or false"),
-        ("bind: [a, b]\n", ":1:7: `bind` takes one value, and no list"),
+        ("bind: [a, b]\n", ":1:7: `bind` takes one value, not a list"),
         ("bind:\n", ":1:6: `bind` has no value: give it one, or leave the key out"),
-        ("- bind\n", ":1:1: the file must be keys with values, such as `bind: 127.0.0.1:8001`"),
+        ("- bind\n", ":1:1: the file must have keys and values, such as `bind: 127.0.0.1:8001`"),
         (
             "tool: shel\n",
             ":1:7: invalid value 'shel' for '--tool <NAME>' [possible values: shell, read_file, write_file, http_get]",
         ),
         ("drain: soon\n", ":1:8: invalid value 'soon' for '--drain <TIME>': "),
         ("max-runs: -1\n", ":1:11: invalid value '-1' for '--max-runs <NUMBER>': "),
-        ("tool:\n  - shell\n  - {}\n", ":3:5: `tool` must be a value"),
+        ("tool:\n  - shell\n  - {}\n", ":3:5: `tool` must be a single value"),
     ];
     for (text, expected) in cases {
         let said = fault(text);
@@ -179,7 +185,7 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
 }
 
 #[test]
-fn the_file_in_the_guide_is_taken_as_it_stands() {
+fn the_file_in_the_guide_is_accepted() {
     let guide = include_str!("../../../../docs/server.md");
     let file = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let options = serve(file, &[]).server_options().unwrap();

@@ -8,8 +8,8 @@ use anyhow::bail;
 use super::{no_session, open_session, runs_of, write};
 use crate::Exit;
 use crate::args::DeleteArgs;
-use crate::client::Place;
-use crate::db::{Db, For};
+use crate::client::Target;
+use crate::db::{Db, OpenFor};
 use crate::how::who;
 use crate::show::{plain_line, session_shown};
 
@@ -17,30 +17,30 @@ use crate::show::{plain_line, session_shown};
 pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {
     let key = args.session.key()?;
     let name = session_shown(&key);
-    let place = Place::find(&args.place).await?;
-    let runs = match &place {
-        Place::There(client) if !client.has_session(&key).await? => return Err(no_session(&place, &key)),
-        Place::There(client) => client.list_runs(runs_of(&key)).await?,
-        Place::Here(db) => open_session(db, &key).await?.list_runs(runs_of(&key)).await?,
+    let target = Target::find(&args.target).await?;
+    let runs = match &target {
+        Target::Server(client) if !client.has_session(&key).await? => return Err(no_session(&target, &key)),
+        Target::Server(client) => client.list_runs(runs_of(&key)).await?,
+        Target::Database(db) => open_session(db, &key).await?.list_runs(runs_of(&key)).await?,
     };
     if !args.yes && !is_meant(&runs, &key)? {
         write("Nothing was deleted.\n")?;
         return Ok(Exit::Completed);
     }
-    let was_there = match &place {
-        Place::There(client) => client.delete(&key).await?,
-        Place::Here(db) => delete_here(db, &key).await?,
+    let was_there = match &target {
+        Target::Server(client) => client.delete(&key).await?,
+        Target::Database(db) => delete_local(db, &key).await?,
     };
     match was_there {
-        true => write(&format!("Session {name} is deleted; nothing of it remains.\n"))?,
-        false => bail!("session {name} was deleted meanwhile"),
+        true => write(&format!("Session {name} was deleted, with everything recorded in it.\n"))?,
+        false => bail!("session {name} has been deleted in the meantime"),
     }
     Ok(Exit::Completed)
 }
 
-async fn delete_here(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
-    let runtime = db.open("andon delete", For::Changing)?;
-    // No agent is here: a run that a dead program left open is settled, and one that waits can be cancelled.
+async fn delete_local(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
+    let runtime = db.open("andon delete", OpenFor::Changing)?;
+    // There is no agent here: runs that a dead program left open are settled, and waiting ones can be cancelled.
     runtime.recover().await?;
     let cancel = Cancel::now().by(who()).note("its session was deleted");
     Ok(runtime.delete_session(key, cancel).await?)
@@ -50,11 +50,11 @@ async fn delete_here(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
 fn is_meant(runs: &[RunInfo], key: &SessionKey) -> anyhow::Result<bool> {
     let name = session_shown(key);
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked here whether to delete session {name}: say --yes");
+        bail!("standard input is not a terminal, so nobody can confirm: to delete session {name}, use --yes");
     }
     let first = runs.last().map_or_else(String::new, |run| format!(" (“{}”)", plain_line(&run.title)));
     let count = if runs.len() == 1 { "its run".to_owned() } else { format!("its {} runs", runs.len()) };
-    write(&format!("Delete session {name}{first} and {count} for ever? [y/N] "))?;
+    write(&format!("Delete session {name}{first} and {count}? This cannot be undone. [y/N] "))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

@@ -13,17 +13,17 @@ use crate::db::Db;
 use crate::show::out::write_lines;
 use crate::show::{aside, session_shown};
 
-/// Writes all of a session as JSON Lines.
+/// Exports a session as JSON Lines.
 pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
     let key = args.session.key()?;
     let runtime = open_session(&Db::named(&args.db)?, &key).await?;
-    let lines = runtime.export(&key).await?.context("the session was deleted meanwhile")?;
+    let lines = runtime.export(&key).await?.context("the session has been deleted in the meantime")?;
     match &args.out {
         None => {
             write_lines(&lines)?;
         }
         Some(path) => {
-            write_whole(path, &lines).with_context(|| format!("{} cannot be written", path.display()))?;
+            write_whole(path, &lines).with_context(|| format!("cannot write {}", path.display()))?;
             let count = lines.lines().count();
             aside(&format!("Wrote session {} to {}: {count} lines.\n", session_shown(&key), path.display()));
         }
@@ -31,10 +31,10 @@ pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Completed)
 }
 
-/// Writes a file so that it is there whole or not at all. It is its owner's alone, as the database is.
+/// Writes a file whole or not at all. Like the database, only its owner can read it.
 fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     if path.exists() && !path.is_file() {
-        // A pipe or a device: there is nothing to put in its place.
+        // A pipe or a device cannot be replaced.
         return Ok(File::options().write(true).open(path)?.write_all(text.as_bytes())?);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

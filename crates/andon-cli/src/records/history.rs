@@ -3,16 +3,16 @@
 use super::{no_session, open_session, write};
 use crate::Exit;
 use crate::args::HistoryArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{transcript, write_line};
 
-/// Shows what was said in a session.
+/// Shows the conversation of a session.
 pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
     let key = args.session.key()?;
-    let place = Place::named(&args.place)?;
-    let messages = match &place {
-        Place::There(client) => client.history(&key).await?.ok_or_else(|| no_session(&place, &key))?,
-        Place::Here(db) => open_session(db, &key).await?.history(&key).await?,
+    let target = Target::named(&args.target)?;
+    let messages = match &target {
+        Target::Server(client) => client.history(&key).await?.ok_or_else(|| no_session(&target, &key))?,
+        Target::Database(db) => open_session(db, &key).await?.history(&key).await?,
     };
     if args.json {
         for message in &messages {
@@ -21,7 +21,7 @@ pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Completed);
     }
     match messages.as_slice() {
-        [] => write("Nothing was said yet by a run that has settled.\n")?,
+        [] => write("No run of this session has settled yet.\n")?,
         messages => write(&transcript(messages))?,
     }
     Ok(Exit::Completed)

@@ -9,23 +9,23 @@ use anyhow::{Context, anyhow, bail};
 use super::{runs_of, write};
 use crate::Exit;
 use crate::args::ImportArgs;
-use crate::db::{Db, For, quoted};
+use crate::db::{Db, OpenFor, quoted};
 use crate::show::session_shown;
 
-/// Takes in a session that was exported.
+/// Imports an exported session.
 ///
-/// No agent is built here: a run of it that waits goes on waiting, for a program that can go on with it.
+/// No agent is built here, so a waiting run keeps waiting, for a program that can drive it.
 pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
-    let lines = read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
+    let lines = read(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let db = Db::named(&args.db)?;
     if let Some(owner) = db.owner().filter(|owner| owner.address.is_some()) {
         bail!(
-            "nothing was imported: {} is held by {owner}, and a server takes in no session: end it, import, and start it again, \
-             or import into another file with --db PATH",
+            "nothing was imported: {} is in use by {owner}, and a running server cannot import: shut it down, import, and start \
+             it again, or import into another file with --db PATH",
             db.shown()
         );
     }
-    let runtime = db.open("andon import", For::Changing)?;
+    let runtime = db.open("andon import", OpenFor::Changing)?;
     let Imported { session, recovered } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
         1 => "1 run".to_owned(),
@@ -34,8 +34,9 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let name = session_shown(&session);
     let next = if name.contains('/') { "history " } else { "chat --session " };
     let next = db.command(&format!("{next}{}", quoted(&name)));
-    write(&format!("It is session {name} now, with {runs}. Go on: {next}\n"))?;
-    recovered.context("the session is there, but what was left open in this file cannot be taken up yet")?;
+    write(&format!("Imported session {name}, with {runs}. To continue: {next}\n"))?;
+    recovered
+        .context("the session was imported, but the runs left open in this database could not be recovered yet")?;
     Ok(Exit::Completed)
 }
 
@@ -48,7 +49,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        anyhow!("line {line} is no text, so this is nothing that `andon export` has written")
+        anyhow!("line {line} is not text, so `andon export` did not write this")
     })
 }
 
@@ -56,7 +57,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 fn explain(error: &ImportError, db: &Db) -> anyhow::Error {
     match error {
         ImportError::Journal(JournalError::SessionExists(_) | JournalError::RunExists(_)) => anyhow!(
-            "nothing was imported: {error} (`{}` deletes one, --db PATH imports into another file)",
+            "nothing was imported: {error} (delete a session with `{}`, or import into another file with --db PATH)",
             db.command("delete SESSION")
         ),
         _ => anyhow!("nothing was imported: {error}"),

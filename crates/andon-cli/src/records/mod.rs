@@ -1,4 +1,4 @@
-//! What looks at the record, and moves it. Whatever only looks works while another program writes.
+//! The commands that show, move and delete what is on record. Those that only read work while another program writes.
 
 mod delete;
 mod export;
@@ -21,31 +21,33 @@ pub(crate) use usage::usage;
 use andon_runtime::{RunFilter, Runtime, SessionKey};
 
 use crate::args::ListForm;
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::Db;
 use crate::show::{session_shown, write};
 use crate::terminal;
 
-/// Says that a list is empty, and how to begin; nothing where programs read it.
+/// Says that a list is empty; prints nothing for `--json`.
 fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
     if form.json { Ok(()) } else { write(&format!("{text}\n")) }
 }
 
-/// What is said where nothing was ever recorded.
-fn nothing_recorded(place: &Place) -> String {
-    match place.is_kept() {
-        true => format!("Nothing was recorded yet {}. Begin with `{}`.", where_it_is(place), place.command("chat")),
-        false => "Nothing is recorded in memory: name a file with --db PATH.".to_owned(),
+/// The text for a database without runs.
+fn nothing_recorded(target: &Target) -> String {
+    match target.is_kept() {
+        true => {
+            format!("Nothing has been recorded yet {}. Start with `{}`.", where_it_is(target), target.command("chat"))
+        }
+        false => "`--db memory` keeps nothing: name a file with --db PATH.".to_owned(),
     }
 }
 
-/// In a file, or at a server.
-fn where_it_is(place: &Place) -> String {
-    let word = if matches!(place, Place::There(_)) { "at" } else { "in" };
-    format!("{word} {}", place.shown())
+/// "in FILE" or "on the server at ADDRESS".
+fn where_it_is(target: &Target) -> String {
+    let word = if matches!(target, Target::Server(_)) { "on" } else { "in" };
+    format!("{word} {}", target.shown())
 }
 
-/// A whole terminal's width; nothing where nobody looks.
+/// The terminal's width; `None` if standard output is not a terminal.
 fn width() -> Option<usize> {
     terminal::columns()
 }
@@ -61,9 +63,9 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
     }
 }
 
-/// Opens a database to read a session of it; says so if there is none.
+/// Opens a database to read a session; fails if there is no such session.
 async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
-    let unknown = || no_session(&Place::Here(db.clone()), key);
+    let unknown = || no_session(&Target::Database(db.clone()), key);
     let runtime = db.open_to_read()?.ok_or_else(unknown)?;
     if runtime.state(key).await?.is_none() {
         return Err(unknown());
@@ -71,8 +73,8 @@ async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
     Ok(runtime)
 }
 
-/// What is said of a session that is not there.
-fn no_session(place: &Place, key: &SessionKey) -> anyhow::Error {
-    let (name, list) = (session_shown(key), place.command("sessions"));
-    anyhow::anyhow!("there is no session {name} {}: `{list}` lists them", where_it_is(place))
+/// The error for a session that does not exist.
+fn no_session(target: &Target, key: &SessionKey) -> anyhow::Error {
+    let (name, list) = (session_shown(key), target.command("sessions"));
+    anyhow::anyhow!("there is no session {name} {}: list them with `{list}`", where_it_is(target))
 }

@@ -10,60 +10,60 @@ use super::{where_it_is, write};
 use crate::Exit;
 use crate::args::ReceiptArgs;
 use crate::client::calls::the_one;
-use crate::client::forms::ToldReceipt;
-use crate::client::{Client, Place, RemoteRun};
+use crate::client::forms::ServerReceipt;
+use crate::client::{Client, RemoteRun, Target};
 use crate::db::Db;
 use crate::show::{Style, receipt as show, write_line};
 
-/// Tells all about one run.
+/// Shows the receipt of a run.
 pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
-    let place = Place::named(&args.place)?;
-    let Found { told, answer, state } = match &place {
-        Place::There(client) => find_there(client, args).await?,
-        Place::Here(db) => find_here(db, &args.run).await?,
+    let target = Target::named(&args.target)?;
+    let FoundReceipt { told, answer, state } = match &target {
+        Target::Server(client) => find_remote(client, args).await?,
+        Target::Database(db) => find_local(db, &args.run).await?,
     }
-    .with_context(|| no_run(&place, &args.run))?;
+    .with_context(|| no_run(&target, &args.run))?;
     if args.json {
         write_line(&serde_json::to_string(&told)?)?;
         return Ok(Exit::Completed);
     }
-    write(&show::later(&told.receipt, told.cost.as_ref(), answer.as_deref(), &open_words(state, &place)))?;
+    write(&show::later(&told.receipt, told.cost.as_ref(), answer.as_deref(), &open_words(state, &target)))?;
     Ok(Exit::Completed)
 }
 
-/// What is said of a run that is not there.
-pub(crate) fn no_run(place: &Place, run: &str) -> String {
-    format!("there is no run {run} {}: `{}` lists them", where_it_is(place), place.command("runs"))
+/// The error for a run that does not exist.
+pub(crate) fn no_run(target: &Target, run: &str) -> String {
+    format!("there is no run {run} {}: list them with `{}`", where_it_is(target), target.command("runs"))
 }
 
-struct Found {
-    told: ToldReceipt,
+struct FoundReceipt {
+    told: ServerReceipt,
     /// The last answer, if it is known.
     answer: Option<Arc<Message>>,
     state: State,
 }
 
-async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Found>> {
+async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<FoundReceipt>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
-    let receipt = run.receipt().with_context(|| format!("nothing is known of run {} yet", run.id()))?;
+    let receipt = run.receipt().with_context(|| format!("nothing is known about run {} yet", run.id()))?;
     let answer = run.try_outcome().and_then(|outcome| outcome.message.clone());
-    Ok(Some(Found { told: receipt.into(), answer, state: run.state() }))
+    Ok(Some(FoundReceipt { told: receipt.into(), answer, state: run.state() }))
 }
 
-async fn find_there(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<Found>> {
+async fn find_remote(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<FoundReceipt>> {
     let Some(run) = client.find(&args.run).await? else { return Ok(None) };
-    let told = client.told_receipt(&run.run_id).await?;
+    let told = client.server_receipt(&run.run_id).await?;
     let is_cut = told.receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
     let answer = match is_cut && !args.json {
-        // How much of it is kept is in its feed alone.
+        // Only the feed says how much of the answer was kept.
         true => RemoteRun::new(client, run.run_id).whole_outcome().await?.message.clone(),
         false => None,
     };
-    Ok(Some(Found { told, answer, state: run.state }))
+    Ok(Some(FoundReceipt { told, answer, state: run.state }))
 }
 
-/// The run of this id, or the one whose id begins so.
+/// The run with this id, or the one whose id begins like this.
 pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option<Run>> {
     let Ok(id) = RunId::new(text) else { return Ok(None) };
     if let Some(run) = runtime.find(&id).await? {
@@ -75,12 +75,12 @@ pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option
     }
 }
 
-/// What is said of a run that has not settled.
-fn open_words(state: State, place: &Place) -> String {
+/// The text for a run that has not settled.
+fn open_words(state: State, target: &Target) -> String {
     let (bold, bad) = (Style::BOLD, Style::BAD);
-    if is_in_progress(state) && !place.is_held() {
-        let next = place.command("chat --continue");
-        return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, such as `{next}`");
+    if is_in_progress(state) && !target.is_held() {
+        let next = target.command("chat --continue");
+        return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, for example `{next}`");
     }
     format!("{bold}Not settled:{bold:#} {}", word(state))
 }

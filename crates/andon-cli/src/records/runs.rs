@@ -6,17 +6,17 @@ use serde_json::json;
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::{RunsArgs, SessionName};
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
 
-/// The beginning of an id that a table shows: of our own ids, the time to the millisecond.
+/// How much of an id a table shows at least: of our own ids, the time to the millisecond.
 const SHORT_ID: usize = 13;
-/// From this width on there is room for how long each run took.
+/// From this width on, there is room for how long each run took.
 const ROOMY: usize = 100;
 
 /// Lists runs.
 pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
-    let db = Place::named(&args.place)?;
+    let db = Target::named(&args.target)?;
     let Some((mut found, is_left)) = list(&db, filter(args)).await? else {
         write_empty(&args.form, &nothing_recorded(&db))?;
         return Ok(Exit::Completed);
@@ -33,7 +33,7 @@ pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
     } else {
         write(&table(&found, &is_left))?;
         if has_more {
-            write("There are more: --limit N shows them.\n")?;
+            write("There are more. To see them, use --limit N.\n")?;
         }
         write(&hints(&found, &is_left, &db))?;
     }
@@ -49,30 +49,30 @@ fn filter(args: &RunsArgs) -> RunFilter {
         }
     };
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
-    // One more, to know whether there are more.
+    // One extra shows whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));
     RunFilter { app, user, session, settled, limit, ..RunFilter::default() }
 }
 
-/// The runs, and which of them a dead program left in the middle of something; nothing if nothing was ever recorded.
+/// The runs, and which of them a dead program left in progress; `None` if nothing was ever recorded.
 async fn list(
-    place: &Place,
+    target: &Target,
     which: RunFilter,
 ) -> anyhow::Result<Option<(Vec<RunInfo>, impl Fn(&RunInfo) -> bool + use<>)>> {
-    // Asked before and after: a program that came or went meanwhile is no dead one.
-    let was_held = place.is_held();
-    let found = match place {
-        Place::There(client) => client.list_runs(which).await?,
-        Place::Here(db) => match db.open_to_read()? {
+    // Checked before and after: a program that started or ended in between is not a dead one.
+    let was_held = target.is_held();
+    let found = match target {
+        Target::Server(client) => client.list_runs(which).await?,
+        Target::Database(db) => match db.open_to_read()? {
             Some(runtime) => runtime.list_runs(which).await?,
             None => return Ok(None),
         },
     };
-    let is_held = was_held || place.is_held();
+    let is_held = was_held || target.is_held();
     Ok(Some((found, move |run: &RunInfo| !is_held && is_in_progress(run.state))))
 }
 
-/// Whether a run has something open that nobody can go on with: one that only waits can.
+/// Whether a run in this state is lost if its program dies. One that is only waiting can go on.
 pub(super) fn is_in_progress(state: State) -> bool {
     match state {
         State::Running | State::Cancelling => true,
@@ -80,19 +80,19 @@ pub(super) fn is_in_progress(state: State) -> bool {
     }
 }
 
-fn empty(args: &RunsArgs, db: &Place) -> String {
+fn empty(args: &RunsArgs, db: &Target) -> String {
     let is_filtered = args.session.is_some() || args.app.is_some() || args.user.is_some();
     match (is_filtered, args.open) {
         (false, false) if !args.settled => format!("{}\n", nothing_recorded(db)),
         (false, true) => "No run is open.\n".to_owned(),
-        _ => format!("There is no such run. All of them: {}\n", db.command("runs")),
+        _ => format!("There is no such run. To list all of them: {}\n", db.command("runs")),
     }
 }
 
 fn table(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool) -> String {
     let width = width();
     let is_roomy = width.is_none_or(|width| width >= ROOMY);
-    let mut heads = vec!["RUN", "STATE", if width.is_some() { "BEGAN" } else { "BEGAN (UTC)" }];
+    let mut heads = vec!["RUN", "STATE", if width.is_some() { "STARTED" } else { "STARTED (UTC)" }];
     heads.extend(is_roomy.then_some("TOOK"));
     heads.extend(["SESSION", "PROMPT"]);
     let mut table = Table::new(&heads);
@@ -113,7 +113,7 @@ fn table(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool) -> String {
     table.fit(width)
 }
 
-/// How much of each id it takes to tell these runs apart.
+/// How many characters of each id tell these runs apart.
 fn id_length(runs: &[RunInfo]) -> usize {
     let differ = |length: &usize| {
         let mut short: Vec<String> = runs.iter().map(|run| run.run.as_str().chars().take(*length).collect()).collect();
@@ -151,15 +151,15 @@ pub(super) fn word(state: State) -> &'static str {
     }
 }
 
-fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Place) -> String {
+fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Target) -> String {
     let mut text = String::new();
     if runs.iter().any(is_left) {
         let next = db.command("chat --continue");
-        text.push_str(&format!("\nWhat was left open is settled by the next start, such as `{next}`.\n"));
+        text.push_str(&format!("\nThe next start settles the runs that were left open, for example `{next}`.\n"));
     }
     if runs.iter().any(|run| run.state == State::Waiting) && !db.is_held() {
         let talk = db.command("chat --session SESSION");
-        text.push_str(&format!("\nA run that waits wants a person's yes: `{talk}` asks you.\n"));
+        text.push_str(&format!("\nA waiting run needs your approval. To decide: {talk}\n"));
     }
     text
 }

@@ -6,29 +6,29 @@ use serde_json::json;
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::SessionsArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Table, session_shown, when, write_line};
 
 /// Lists sessions.
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
-    let place = Place::named(&args.place)?;
+    let target = Target::named(&args.target)?;
     let limit = args.form.limit();
     let which = SessionFilter {
         tenant: None,
         app: args.app.clone(),
         user: args.user.clone(),
-        // One more, to know whether there are more.
+        // One extra shows whether there are more.
         limit: limit.map(|limit| limit.saturating_add(1)),
     };
-    let found = match &place {
-        Place::There(client) => Some(client.list_sessions(which).await?),
-        Place::Here(db) => match db.open_to_read()? {
+    let found = match &target {
+        Target::Server(client) => Some(client.list_sessions(which).await?),
+        Target::Database(db) => match db.open_to_read()? {
             Some(runtime) => Some(runtime.list_sessions(which).await?),
             None => None,
         },
     };
     let Some(mut found) = found else {
-        write_empty(&args.form, &nothing_recorded(&place))?;
+        write_empty(&args.form, &nothing_recorded(&target))?;
         return Ok(Exit::Completed);
     };
     let has_more = limit.is_some_and(|limit| found.len() > limit);
@@ -38,13 +38,13 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
             write_line(&as_json(session).to_string())?;
         }
     } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
-        write(&format!("{}\n", nothing_recorded(&place)))?;
+        write(&format!("{}\n", nothing_recorded(&target)))?;
     } else if found.is_empty() {
-        write(&format!("There is no such session. All of them: {}\n", place.command("sessions")))?;
+        write(&format!("There is no such session. To list all of them: {}\n", target.command("sessions")))?;
     } else {
         write(&table(&found))?;
         if has_more {
-            write("There are more: --limit N shows them.\n")?;
+            write("There are more. To see them, use --limit N.\n")?;
         }
     }
     Ok(Exit::Completed)
@@ -54,7 +54,8 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
 pub(crate) fn table(sessions: &[SessionInfo]) -> String {
     let width = width();
     let time = |wall| if width.is_some() { when::ago(wall) } else { when::utc(wall) };
-    let mut table = Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "BEGAN WITH"]);
+    let mut table =
+        Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "FIRST PROMPT"]);
     for session in sessions {
         table.row(vec![
             session_shown(&session.key).into(),

@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::{nothing_recorded, where_it_is, width, write};
 use crate::Exit;
 use crate::args::UsageArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::show::{Cell, Style, Table, plain_line, write_line};
 
-/// Tells how good the estimates have been.
+/// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
-    let db = Place::named(&args.place)?;
+    let db = Target::named(&args.target)?;
     let kept: Vec<(String, Value)> = match &db {
-        Place::There(client) => client.usage().await?.into_iter().collect(),
-        Place::Here(db) => match db.journal_to_read()? {
+        Target::Server(client) => client.usage().await?.into_iter().collect(),
+        Target::Database(db) => match db.journal_to_read()? {
             Some(journal) => journal.shelf().kept(CALIBRATION).await?,
             None => Vec::new(),
         },
@@ -34,11 +34,11 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Completed)
 }
 
-/// What is on record about each model.
+/// What is on record about each matching model.
 fn standing(kept: Vec<(String, Value)>, word: &str) -> Vec<Standing> {
     let book = Book::new();
     for (model, page) in kept {
-        // One that another version wrote is learnt anew.
+        // A page that another version wrote is dropped and learned again.
         if let Ok(page) = serde_json::from_value::<Page>(page) {
             book.restore(&model, page);
         }
@@ -49,11 +49,11 @@ fn standing(kept: Vec<(String, Value)>, word: &str) -> Vec<Standing> {
     standing
 }
 
-fn empty(args: &UsageArgs, db: &Place) -> String {
+fn empty(args: &UsageArgs, db: &Target) -> String {
     match &args.model {
-        Some(word) => format!("Nothing is known of a model whose name contains `{word}`."),
+        Some(word) => format!("Nothing is known about a model whose name contains `{word}`."),
         None if db.is_kept() => format!(
-            "No call of a real model has come to its end yet {}: what it used teaches how to estimate one that is cut.",
+            "No call of a real model has finished yet {}. Estimates for cut calls are learned from finished ones.",
             where_it_is(db)
         ),
         None => nothing_recorded(db),
@@ -90,13 +90,13 @@ fn warnings(standing: &[Standing]) -> String {
     let stop = Style::STOP;
     let changed = standing.iter().filter(|model| model.tokenizer_changed).map(|model| {
         format!(
-            "\n{stop}warning:{stop:#} {} counts otherwise than before: its tokenizer seems to have changed. Its estimates are \
-             worse until a few more calls have come to their end.\n",
+            "\n{stop}warning:{stop:#} {} counts tokens differently than before: its tokenizer seems to have changed. Its \
+             estimates are worse until a few more calls have finished.\n",
             plain_line(&model.model)
         )
     });
     let hidden = standing.iter().any(|model| model.hides_reasoning).then(|| {
-        "\nA model that thinks without showing it is never estimated in the middle of an answer: its receipt has bounds.\n"
+        "\nA model that hides its reasoning gets no estimate for a cut answer: its receipt has bounds instead.\n"
             .to_owned()
     });
     changed.chain(hidden).collect()

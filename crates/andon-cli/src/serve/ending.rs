@@ -1,4 +1,4 @@
-//! The end of a server, signal by signal.
+//! The shutdown of a server, signal by signal.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,14 +11,14 @@ use crate::Exit;
 use crate::interrupt::Interrupts;
 use crate::show::session_shown;
 
-/// How many of the runs that are left are named.
+/// How many unsettled runs to name.
 const NAMED: usize = 10;
 
-/// Shuts down: the first signal has come. A second one stops what runs now.
+/// Shuts down after the first signal. A second one stops all runs now.
 pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Interrupts, voice: &Voice) -> Exit {
     let words = beginning(server);
     let mut shutting_down = pin!(serving.shut_down());
-    // Said when it is so: from here on nothing is let in.
+    // The first poll closes the door; only then is it announced.
     let begun = poll_fn(|context| Poll::Ready(shutting_down.as_mut().poll(context))).await;
     voice.say(words);
     let ended = match begun {
@@ -28,7 +28,7 @@ pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Int
                 biased;
                 ended = &mut shutting_down => break ended,
                 _ = interrupts.while_idle() => {
-                    voice.say("Stopping all runs now. Once more leaves at once.");
+                    voice.say("Stopping all runs now. A third signal exits at once.");
                     serving.harden();
                 }
             }
@@ -40,34 +40,34 @@ pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Int
 fn beginning(server: &Server) -> String {
     let runs = server.runtime().in_progress().len();
     let drain = humantime::format_duration(server.options().drain);
-    let again = "Ctrl-C or SIGTERM again stops now.";
+    let again = "Another Ctrl-C or SIGTERM stops them now.";
     match runs {
         0 => "Shutting down: no run is in progress.".to_owned(),
-        1 => format!("Shutting down: 1 run is in progress, and has {drain} to finish. {again}"),
-        runs => format!("Shutting down: {runs} runs are in progress, and have {drain} to finish. {again}"),
+        1 => format!("Shutting down: 1 run is in progress and has {drain} to finish. {again}"),
+        runs => format!("Shutting down: {runs} runs are in progress and have {drain} to finish. {again}"),
     }
 }
 
-/// Tells how it ended, and names what is left.
+/// Reports how the shutdown ended, and names the runs that did not settle.
 fn account(server: &Server, ended: ShutDown, voice: &Voice) -> Exit {
     let stopped = match ended.cancelled {
         0 => String::new(),
         1 => ", and 1 run was stopped".to_owned(),
         runs => format!(", and {runs} runs were stopped"),
     };
-    // It may have ended while connections were closed.
+    // The last tasks may have ended while connections were closed.
     let tasks = if ended.left == 0 { 0 } else { server.runtime().tasks() };
     if ended.unsettled == 0 && tasks == 0 {
-        voice.say(format!("Ended: all is settled{stopped}."));
+        voice.say(format!("Shut down: all runs have settled{stopped}."));
         return Exit::Completed;
     }
     let runs = server.runtime().in_progress();
     for run in runs.iter().filter(|run| run.try_outcome().is_none()).take(NAMED) {
         let state = format!("{:?}", run.state()).to_lowercase();
-        voice.complain(&format!("run {} of session {} is left {state}", run.id(), session_shown(run.session())));
+        voice.complain(&format!("run {} of session {} is still {state}", run.id(), session_shown(run.session())));
     }
     voice.complain(&match ended.unsettled {
-        0 => format!("all runs have settled, but {tasks} tasks of theirs would not end: receipts name what was leaked"),
+        0 => format!("all runs have settled, but {tasks} of their tasks did not end: receipts name what leaked"),
         1 => "1 run did not settle in time: the next start of the server settles it".to_owned(),
         runs => format!("{runs} runs did not settle in time: the next start of the server settles them"),
     });

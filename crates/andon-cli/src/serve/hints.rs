@@ -1,4 +1,4 @@
-//! What a server says when it begins: what to open, and what to type.
+//! What a server prints when it starts: what to open, and what to type.
 
 use std::net::SocketAddr;
 
@@ -10,30 +10,31 @@ use crate::db::{Db, quoted};
 use crate::names;
 use crate::show::Style;
 
-/// The first key that somebody makes: all that stands below it can be done with it, and it stops what anybody runs.
+/// The first key to create: it can do everything in the greeting, and stop anyone's runs.
 const KEYS: &str = "keys create me --scope admin";
 
-/// The greeting. Every line that is indented can be pasted into a shell.
+/// The greeting. Every indented line can be pasted into a shell.
 pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String {
     let (bold, url) = (Style::BOLD, format!("http://{address}"));
-    // A shell takes brackets for a pattern.
+    // A shell would expand the brackets of an IPv6 address.
     let at = |what: &str| quoted(&format!("{url}/v1/{what}"));
     let apps = served(server);
-    // The root may lead to ADK's page.
-    let page = if server.front_page().is_some() { format!("{url}/ui/") } else { "that".to_owned() };
+    // With ADK's page, the root leads there.
+    let page = if server.front_page().is_some() { format!("{url}/ui/") } else { "it".to_owned() };
     let mut lines = vec![
-        format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
-        format!("Open {page} in a browser to see what runs, to talk to an agent, and to stop it."),
-        format!("It serves {}. All that it can be asked is in {url}/openapi.json.", apps.join(", ")),
+        format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, with its database in {}.", db.shown()),
+        format!("Open {page} in a browser to talk to an agent, watch its runs and stop them."),
+        format!("Agents: {}. The API is described in {url}/openapi.json.", apps.join(", ")),
         String::new(),
     ];
     let asks = server.owner_key().is_some();
     let command = |words: &str| format!("  {}", db.client_command(words, &url));
     if asks {
         lines.extend([
-            "It asks for a key. This one can do everything, and stop whatever runs; it is shown once:".to_owned(),
+            "The server asks for a key. To create one that can do everything, including stopping anyone's runs:"
+                .to_owned(),
             format!("  export ANDON_KEY=$({})", command(KEYS).trim()),
-            "Others get a key with the scopes run:create, run:read and run:cancel: it reaches their own runs."
+            "Give others a key with the scopes run:create, run:read and run:cancel: it reaches only their own runs."
                 .to_owned(),
             String::new(),
         ]);
@@ -47,26 +48,26 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
         };
         let feed = "-H 'accept: text/event-stream'";
         lines.extend([
-            "Start a run and watch it; it goes on when you stop watching:".to_owned(),
+            "To start a run and watch it (it goes on when you stop watching):".to_owned(),
             format!("  curl -N {} {json} {feed} -d {}", at("runs"), quoted(&run.to_string())),
-            "Stop it, from another terminal:".to_owned(),
+            "To stop it, in another terminal:".to_owned(),
             format!("  curl {} {json} -d {}", at("cancel"), quoted(&json!({ "session": session }).to_string())),
         ]);
     }
     let drain = humantime::format_duration(server.options().drain);
     lines.extend([
-        "Talk to it, see what runs, let nothing new begin, and let it begin again:".to_owned(),
+        "To talk to an agent, list runs, refuse new runs, and accept them again:".to_owned(),
         command("chat"),
         command("runs"),
         command("line hold"),
         command("line open"),
         String::new(),
-        format!("Ctrl-C ends it: runs in progress then have {} to finish.", drain),
+        format!("Ctrl-C shuts the server down: runs in progress get {drain} to finish."),
     ]);
     lines.join("\n")
 }
 
-/// The apps that can be run.
+/// The apps that can run.
 fn served(server: &Server) -> Vec<String> {
     let apps = server.apps().all().into_iter();
     apps.filter(|(_, app)| matches!(app, App::Served { .. })).map(|(name, _)| name).collect()

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing waits for who reads them: what is not read in time is dropped.
-//! 2. Libraries that would log what they send and are sent, headers and keys among it, say nothing below a warning, whatever is asked for.
+//! 1. Logging never waits for a reader: lines that are not read in time are dropped.
+//! 2. Libraries that would log their traffic, with headers and keys, log only warnings and errors, whatever the filter says.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -20,7 +20,7 @@ use crate::show::out::write_log;
 /// How many lines may be unread.
 const UNREAD: usize = 4_096;
 
-/// Libraries that see what nobody is to see (invariant 2).
+/// Libraries that see secrets (invariant 2).
 const DISCREET: [&str; 9] = [
     "h2",
     "hyper",
@@ -33,7 +33,7 @@ const DISCREET: [&str; 9] = [
     "aws_smithy_runtime",
 ];
 
-/// Logs from now on, for the whole process.
+/// Starts logging for the whole process.
 pub(super) fn begin(args: &TelemetryArgs) -> anyhow::Result<()> {
     let usual = match args.log_format {
         LogFormat::Text => "warn",
@@ -46,13 +46,13 @@ pub(super) fn begin(args: &TelemetryArgs) -> anyhow::Result<()> {
         LogFormat::Text => fmt::layer().with_ansi(false).with_writer(lines).boxed(),
         LogFormat::Json => fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(lines).boxed(),
     };
-    // Somebody else in this process may log already: a test.
+    // A test may have started logging already.
     let _ = registry().with(layer.with_filter(filter)).try_init();
     Ok(())
 }
 
 fn filter(asked: &str) -> anyhow::Result<EnvFilter> {
-    let what = "write --log as error, warn, info, debug, or a filter such as info,andon_server=debug";
+    let what = "write error, warn, info, debug, or a filter such as info,andon_server=debug";
     let mut filter = EnvFilter::try_new(asked).map_err(|error| anyhow!("--log {asked}: {error}: {what}"))?;
     for library in DISCREET {
         filter = filter.add_directive(format!("{library}=warn").parse()?);
@@ -60,7 +60,7 @@ fn filter(asked: &str) -> anyhow::Result<EnvFilter> {
     Ok(filter)
 }
 
-/// Lines on their way to standard error, written by a thread of its own.
+/// Lines on their way to standard error, which a separate thread writes.
 #[derive(Clone)]
 struct Lines(SyncSender<Vec<u8>>);
 
@@ -69,14 +69,14 @@ impl Lines {
         let (lines, unread) = sync_channel::<Vec<u8>>(UNREAD);
         let thread = std::thread::Builder::new().name("andon-log".to_owned());
         let write = move || unread.iter().for_each(|line| drop(write_log(&line)));
-        thread.spawn(write).context("no thread for the log")?;
+        thread.spawn(write).context("cannot start the thread that writes the log")?;
         Ok(Self(lines))
     }
 }
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // One call is one line, and one that does not fit is dropped (invariant 1).
+        // Each call is one line; a line that does not fit is dropped (invariant 1).
         let _ = self.0.try_send(line.to_vec());
         Ok(line.len())
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_that_is_none_is_refused_with_what_to_write() {
+    fn a_malformed_filter_is_refused_with_an_example() {
         assert!(filter("info,andon_server=debug").is_ok());
         let refused = filter("andon=loud").unwrap_err().to_string();
         assert!(refused.contains("such as info"), "{refused}");

@@ -1,11 +1,11 @@
-//! `andon serve`: agents behind HTTP, until a signal ends it.
+//! `andon serve`: serves agents over HTTP until a signal comes.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is taken up before it is sure that the server can listen: what an earlier one left is not begun and dropped.
-//! 2. The address stands beside the database from the moment requests are answered until no run is in progress any more.
-//! 3. A third signal leaves at once, whatever the program waits for.
-//! 4. Nothing waits for whoever reads what it says (see [`voice`]).
+//! 1. Runs are recovered only after the server can listen, so that none is started and then dropped.
+//! 2. The address is beside the database from the moment requests are answered until no run is in progress.
+//! 3. A third signal exits at once, whatever the program waits for.
+//! 4. Printing never waits for a reader (see [`voice`]).
 
 mod ending;
 mod hints;
@@ -31,12 +31,12 @@ use crate::Exit;
 use crate::agent::build_agent;
 use crate::agents::{AgentFolder, Report};
 use crate::args::{ServeArgs, refuse};
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::{Address, Db};
 use crate::interrupt::Interrupts;
 use crate::show::recovered;
 
-/// Serves until it is told to end.
+/// Serves until a signal comes.
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     let options = args.server_options().unwrap_or_else(|why| refuse("serve", &why));
     let mut interrupts = Interrupts::listen()?;
@@ -44,7 +44,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     let telemetry = Telemetry::begin(&args.telemetry, &voice)?;
     let ready = tokio::select! {
         biased;
-        // Nothing has begun yet, and nothing has to end.
+        // Nothing has started yet, so nothing has to be shut down.
         _ = interrupts.while_idle() => return Ok(Exit::Completed),
         ready = Ready::get(args, options, &telemetry, &voice) => ready?,
     };
@@ -64,13 +64,13 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     address.withdraw();
     voice.end();
     if exit != Exit::Completed {
-        // Closing the database waits until it is written, and what is left may be waiting for the disk.
+        // Dropping it would close the database, which waits for the disk, and so may the runs that are left.
         std::mem::forget(address);
     }
     Ok(exit)
 }
 
-/// Where this machine reaches a server that listens at all of its addresses.
+/// The address at which this machine reaches a server that listens on all its addresses.
 fn reached(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         ip if !ip.is_unspecified() => address,
@@ -79,7 +79,7 @@ fn reached(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// A server that can begin.
+/// A server that is ready to start.
 struct Ready {
     server: Server,
     listener: TcpListener,
@@ -95,28 +95,28 @@ impl Ready {
         telemetry: &Telemetry,
         voice: &Voice,
     ) -> anyhow::Result<Self> {
-        // Every connection is an open file. Where there are few the server says what it can do with them.
+        // Every connection is an open file. If the limit stays low, the server warns about it.
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
         let (runtime, address) =
             db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new())))?;
         let listener = listen(args.bind).await?;
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(args.adk())];
-        let server = Server::with_dialects(&runtime, options, dialects).await.context("the line cannot be read")?;
+        let server = Server::with_dialects(&runtime, options, dialects).await.context("cannot read the line's holds")?;
         for warning in server.warnings() {
             voice.complain(warning);
         }
         let practice = build_agent(&args.options, &runtime).await?;
         let nowhere = practice.session_key().clone();
-        // First, so that an app of this name in the folder takes its place.
-        server.apps().put(practice, Some("The agent that comes with the program.".to_owned()));
+        // First, so that an app with the same name in the folder replaces it.
+        server.apps().put(practice, Some("The built-in agent.".to_owned()));
         let folder = match &args.agents {
             Some(dir) => Some(load(dir, &server, voice).await?),
             None => None,
         };
-        // When agents are there: what waited for one of them goes on with it, and what waits for a later one when that is there.
-        let found = runtime.recover().await.context("what an earlier server left open cannot be taken up")?;
-        for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
+        // After the agents are loaded: a run that waits goes on with its agent, or later when that agent is added.
+        let found = runtime.recover().await.context("the runs that an earlier server left open cannot be recovered")?;
+        for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
             voice.say(line);
         }
         Ok(Self { server, listener, address, folder, db })
@@ -127,20 +127,20 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(0));
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
-            anyhow!("{address} is taken by another program: choose another with --bind {next}, or end that program")
+            anyhow!("{address} is in use by another program: use --bind {next}, or end that program")
         }
-        _ => anyhow!("it cannot listen at {address}, {error}: choose another address with --bind"),
+        _ => anyhow!("cannot listen on {address} ({error}): choose another address with --bind"),
     })
 }
 
-/// Loads the agents that are in a folder.
+/// Loads the agents in a folder.
 async fn load(dir: &Path, server: &Server, voice: &Voice) -> anyhow::Result<AgentFolder> {
     let mut folder = AgentFolder::new(dir, server.runtime(), server.apps().clone())?;
     tell(&folder.load().await, voice);
     Ok(folder)
 }
 
-/// Takes up what changes in the folder; for ever.
+/// Applies changes in the folder, for ever.
 async fn watch(folder: Option<AgentFolder>, voice: &Voice) {
     if let Some(folder) = folder {
         folder.watch(CancellationToken::new(), |report| tell(report, voice)).await;

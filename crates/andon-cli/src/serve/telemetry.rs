@@ -1,4 +1,4 @@
-//! What operators see of a server: figures always, spans and logs where they are asked for.
+//! What operators see of a server: metrics and logs always, spans on request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::log;
 use super::voice::Voice;
 use crate::args::TelemetryArgs;
 
-/// How long the last spans are waited for.
+/// How long to wait for the last spans to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(3);
 
-/// What observes the runs of a server.
+/// The observers of a server's runs.
 pub(super) struct Telemetry {
     figures: Arc<Figures>,
     traces: Option<Arc<Traces>>,
 }
 
 impl Telemetry {
-    /// Begins to log. A collector that cannot be used is said, and is no reason not to serve.
+    /// Starts logging. A collector that cannot be used is an error message, but no reason not to serve.
     pub(super) fn begin(args: &TelemetryArgs, voice: &Voice) -> anyhow::Result<Self> {
         log::begin(args)?;
         let figures = Figures::new();
@@ -43,7 +43,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what is left of the spans, for a moment.
+    /// Sends the last spans, within a time limit.
     pub(super) async fn end(self) {
         if let Some(traces) = self.traces {
             let _ = tokio::task::spawn_blocking(move || traces.end(LAST_SPANS)).await;
@@ -56,11 +56,11 @@ mod tests {
     use andon_telemetry::names::provider;
 
     #[test]
-    fn spans_tell_the_provider_of_every_model_that_can_be_named() {
+    fn spans_name_the_provider_of_every_known_model() {
         for prefix in andon_models::names::known().chain(["bedrock"]) {
             let model = format!("{prefix}/some-model");
             let (who, name) = provider(&model);
-            assert!(who.is_some() && name == "some-model", "{model} is told as {who:?} {name}");
+            assert!(who.is_some() && name == "some-model", "{model} is reported as {who:?} {name}");
         }
     }
 }

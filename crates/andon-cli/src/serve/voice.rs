@@ -1,9 +1,9 @@
-//! What a server says to whoever looks.
+//! What a server prints.
 //!
 //! # Invariants
 //!
-//! 1. Nothing waits for who reads: a terminal that was paused, or a pipe that nobody empties, delays no stop and no request.
-//! 2. What is said on one stream comes in order. If too much is unread, what is newest is dropped.
+//! 1. Printing never waits for a reader: a paused terminal or a full pipe delays no stop and no request.
+//! 2. Each stream is in order. If too much is unread, the newest lines are dropped.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::show::{Style, aside, plain, write};
 
 /// How many lines may be unread.
 const UNREAD: usize = 1_024;
-/// How long the last words are waited for.
+/// How long to wait for the last lines to be written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Standard output and standard error, each written by a thread of its own.
+/// Standard output and standard error, each written by its own thread.
 pub(super) struct Voice {
     words: SyncSender<String>,
     complaints: SyncSender<String>,
-    /// Closed when all has been written.
+    /// Closed when everything has been written.
     written: Receiver<()>,
 }
 
@@ -31,7 +31,7 @@ impl Voice {
         let (words, said) = sync_channel::<String>(UNREAD);
         let (complaints, complained) = sync_channel::<String>(UNREAD);
         let is_writing = writing.clone();
-        // A server goes on when nobody reads.
+        // A server goes on even if nobody reads.
         start(move || {
             let _until_written = writing;
             said.iter().for_each(|text| drop(write(&format!("{text}\n"))));
@@ -43,18 +43,18 @@ impl Voice {
         Ok(Self { words, complaints, written })
     }
 
-    /// Says something.
+    /// Prints a line to standard output.
     pub(super) fn say(&self, text: impl Into<String>) {
         let _ = self.words.try_send(text.into());
     }
 
-    /// Says what went wrong.
+    /// Prints an error to standard error.
     pub(super) fn complain(&self, text: &str) {
         let bad = Style::BAD;
         let _ = self.complaints.try_send(format!("{bad}error:{bad:#} {}", plain(text)));
     }
 
-    /// Waits until all was said, if somebody listens.
+    /// Waits a moment until everything is written.
     pub(super) fn end(self) {
         let Self { words, complaints, written } = self;
         drop((words, complaints));
@@ -64,5 +64,5 @@ impl Voice {
 
 fn start(write: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
     let thread = std::thread::Builder::new().name("andon-voice".to_owned());
-    thread.spawn(write).map(drop).context("no thread for the output")
+    thread.spawn(write).map(drop).context("cannot start the thread that writes the output")
 }

@@ -1,4 +1,4 @@
-//! Figures for people: how many, how it is known, and how long.
+//! Figures for people: tokens with their provenance, costs and times.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use andon_runtime::{Figure, Provenance, Usage};
 use super::plain_line;
 use crate::client::forms::Cost;
 
-/// A number of tokens and how it is known. What is unknown is called so, and never 0.
+/// A number of tokens with its provenance. An unknown number is `unknown`, never 0.
 pub(super) fn figure(figure: &Figure) -> String {
     let known = known_words(figure.provenance);
     match (figure.value, figure.low, figure.high) {
@@ -24,7 +24,7 @@ const UNKNOWN: &str = "unknown";
 
 fn bounds<N: Display + Default + PartialEq>(low: Option<N>, high: Option<N>) -> Option<String> {
     match (low.filter(|low| high.is_some() || *low != N::default()), high) {
-        // At least nothing says nothing.
+        // "at least 0" would say nothing.
         (None, None) => None,
         (Some(low), None) => Some(format!("at least {low}")),
         (None, Some(high)) => Some(format!("at most {high}")),
@@ -32,7 +32,7 @@ fn bounds<N: Display + Default + PartialEq>(low: Option<N>, high: Option<N>) -> 
     }
 }
 
-/// An amount of money, or the bounds that it lies in.
+/// An amount of money, or its bounds.
 pub(super) fn cost(cost: &Cost) -> String {
     let currency = plain_line(&cost.currency);
     match (cost.value, bounds(cost.low, cost.high)) {
@@ -44,7 +44,7 @@ pub(super) fn cost(cost: &Cost) -> String {
     }
 }
 
-/// A usage, without the kinds of which there surely were none. How it is known is said once if it is the same for all.
+/// A usage, without the kinds that were certainly not used. If all have the same provenance, it is shown once.
 pub(super) fn usage(usage: &Usage, delivered: &Usage) -> String {
     let others = [
         ("cache read", usage.cache_read, delivered.cache_read),
@@ -63,7 +63,7 @@ pub(super) fn usage(usage: &Usage, delivered: &Usage) -> String {
     };
     let text = kinds.iter().map(told).collect::<Vec<_>>().join(", ");
     let text = known.map_or(text.clone(), |known| format!("{text} ({})", known_words(known)));
-    // What nobody has said is said once, and shortly.
+    // Unknown kinds are listed together at the end.
     let mut names: Vec<&str> = unknown.iter().map(|(name, ..)| name.trim_start_matches("of it ")).collect();
     if let ["cache read", "cache written", ..] = names.as_slice() {
         names.splice(..2, ["cache"]);
@@ -74,7 +74,7 @@ pub(super) fn usage(usage: &Usage, delivered: &Usage) -> String {
     }
 }
 
-/// How a figure without any doubt is known.
+/// The provenance of an exact figure.
 fn known_exactly(figure: &Figure) -> Option<Provenance> {
     let exact = figure.value.is_some() && figure.low == figure.value && figure.high == figure.value;
     exact.then_some(figure.provenance)
@@ -92,7 +92,7 @@ fn known_words(provenance: Provenance) -> &'static str {
     }
 }
 
-/// A number of tokens, short: for a line after each run.
+/// A number of tokens, for the line after each run.
 pub(super) fn short(figure: &Figure) -> String {
     match figure.value {
         Some(value) => value.to_string(),
@@ -100,7 +100,7 @@ pub(super) fn short(figure: &Figure) -> String {
     }
 }
 
-/// A span of time from microseconds, with the digits that matter.
+/// A time in microseconds, with the digits that matter.
 pub(crate) fn time(micros: u64) -> String {
     let value = micros as f64;
     match micros {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_is_called_unknown_and_never_zero() {
+    fn unknown_is_never_shown_as_zero() {
         assert_eq!(figure(&Figure::UNKNOWN), "unknown");
         assert_eq!(short(&Figure::UNKNOWN), "unknown");
         let both = usage(&Usage::UNKNOWN, &Usage::UNKNOWN);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_says_how_it_is_known_and_within_which_bounds() {
+    fn a_figure_has_its_provenance_and_bounds() {
         assert_eq!(figure(&Figure::reported(12)), "12 (reported)");
         let bounded = Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None };
         assert_eq!(figure(&bounded), "at least 7");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_says_what_is_known_of_it() {
+    fn a_cost_is_exact_or_has_bounds() {
         let shown = |value, low, high| cost(&Cost { currency: "USD".into(), value, low, high });
         assert_eq!(shown(Some(0.000_000_3), Some(0.000_000_3), Some(0.000_000_3)), "0.0000003 USD");
         assert_eq!(shown(Some(0.5), Some(0.25), Some(1.0)), "0.5 USD (0.25 to 1)");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_were_surely_not_used_are_left_out() {
+    fn kinds_that_were_certainly_not_used_are_left_out() {
         assert_eq!(usage(&Usage::reported(3, 4), &Usage::reported(3, 4)), "input 3, output 4 (reported)");
         let cut = andon_runtime::Used::cut(Usage::reported(3, 4).running());
         assert_eq!(usage(&cut.billed, &cut.delivered), "input 3 (reported so far), output at least 4");

@@ -1,4 +1,4 @@
-//! Text that flows into a terminal as it comes, broken between words.
+//! Wraps text between words while it streams into a terminal.
 
 use anstream::adapter::strip_str;
 
@@ -11,12 +11,12 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A flow that breaks lines at `width`, or leaves them as they are.
+    /// A flow that wraps lines at `width`, or not at all.
     pub(super) fn new(width: Option<usize>) -> Self {
         Self { width, column: 0, in_word: false }
     }
 
-    /// Lines end here from now on.
+    /// Changes the width.
     pub(super) fn set_width(&mut self, width: Option<usize>) {
         self.width = width;
     }
@@ -26,19 +26,18 @@ impl Flow {
         self.column == 0
     }
 
-    /// Whether this fits behind what is on the line, with a space between.
+    /// Whether the text fits on the current line after a space.
     pub(super) fn has_room_for(&self, text: &str) -> bool {
         self.width.is_none_or(|width| self.column + 1 + seen(text) <= width)
     }
 
-    /// The line was ended by somebody else.
+    /// Notes that the line was ended elsewhere.
     pub(super) fn line_ended(&mut self) {
         self.column = 0;
         self.in_word = false;
     }
 
-    /// The text with a line break before each word that does not fit. A word that was begun is not held back: it is
-    /// shown as it comes.
+    /// The text with a line break before each word that does not fit. A word that is still incomplete is shown as it comes.
     pub(super) fn broken(&mut self, text: &str) -> String {
         let Some(width) = self.width else {
             let behind = text.rsplit_once('\n').map_or(text, |(_, behind)| behind);
@@ -64,7 +63,7 @@ impl Flow {
     }
 }
 
-/// How many columns a word takes: its looks take none.
+/// How many columns a word takes; styles take none.
 fn seen(word: &str) -> usize {
     if word.contains('\x1b') { strip_str(word).map(|part| part.chars().count()).sum() } else { word.chars().count() }
 }
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_take_no_room() {
+    fn styles_take_no_room() {
         let bold = crate::show::Style::BOLD;
         let text = format!("{bold}The line{bold:#} stops {bold}here{bold:#}");
         assert_eq!(Flow::new(Some(14)).broken(&text), format!("{bold}The line{bold:#} stops\n{bold}here{bold:#}"));

@@ -1,4 +1,4 @@
-//! What was said so far, for people.
+//! The conversation so far, for people.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::{Style, one_line, plain_line, result_line};
 /// A conversation, a line for each part of it.
 pub(crate) fn history(messages: &[Arc<Message>]) -> String {
     if messages.is_empty() {
-        return "Nothing was said yet.\n".to_owned();
+        return "Nothing has been said yet.\n".to_owned();
     }
-    messages.iter().map(|message| told(message)).collect()
+    messages.iter().map(|message| lines(message)).collect()
 }
 
-fn told(message: &Message) -> String {
+fn lines(message: &Message) -> String {
     let (bold, dim, stop) = (Style::BOLD, Style::DIM, Style::STOP);
     let who = match message.role {
         Role::User => "you",

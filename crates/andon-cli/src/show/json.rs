@@ -33,7 +33,7 @@ impl Listener for JsonLines {
     }
 }
 
-/// Nothing but its questions: a run that comes before the one whose output was asked for.
+/// Shows only the questions of a run, for one that comes before the run whose output was asked for.
 pub(crate) struct Questions;
 
 impl Listener for Questions {
@@ -50,7 +50,7 @@ impl Listener for Questions {
     }
 }
 
-/// What the model wrote does nothing to the terminal but be shown.
+/// The question, with the model's text made plain.
 fn question(call: &ToolCall) -> String {
     format!("May {} run with {}? [y/n] ", plain_line(&call.name), plain_line(&call.arguments))
 }
@@ -65,7 +65,7 @@ mod tests {
     use andon_runtime::CallId;
 
     #[test]
-    fn what_the_model_wrote_does_nothing_to_the_terminal() {
+    fn the_terminal_does_not_obey_what_the_model_wrote() {
         let id = CallId::new("c1").unwrap();
         let call =
             ToolCall { id, name: "sh\u{1b}[2Jell".to_owned(), arguments: "{\"a\":\"\u{1b}]0;x\u{7}\"}".to_owned() };

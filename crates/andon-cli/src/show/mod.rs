@@ -1,4 +1,4 @@
-//! What people see of a run.
+//! How runs are shown to people.
 
 mod figures;
 mod flow;
@@ -25,11 +25,11 @@ pub(crate) use transcript::{flowing, own_flowing, recap, transcript, with_comman
 
 use anstyle::AnsiColor;
 
-/// The looks of text. They are dropped where the output is no terminal, or where NO_COLOR asks for it.
+/// Text styles. They are dropped if the output is not a terminal, or if NO_COLOR is set.
 pub(crate) struct Style;
 
 impl Style {
-    /// Thoughts, and what is said beside the answer.
+    /// Thinking, and remarks beside the answer.
     pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
     /// Headings.
     pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
@@ -43,7 +43,7 @@ impl Style {
     pub(crate) const BAD: anstyle::Style = AnsiColor::Red.on_default().bold();
 }
 
-/// A text on one line, cut to a length that fits beside other things.
+/// A text on one line, cut so that something else fits beside it.
 fn one_line(text: &str) -> String {
     let longest = crate::terminal::columns().map_or(160, |columns| columns.saturating_sub(24).max(40));
     let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");

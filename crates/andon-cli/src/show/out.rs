@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Whatever text comes here, a terminal only shows it. The one exception are the looks of [`Style`](super::Style), to the
-//!    byte: who forgets to make foreign text [plain](super::plain()) lets it choose a colour, and nothing else.
+//! 1. A terminal only shows the text that comes here. The one exception are the exact escape sequences of
+//!    [`Style`](super::Style): foreign text that was not made [plain](super::plain()) can choose a colour, and nothing else.
 //! 2. No other file of this program writes to a terminal (a test reads them all).
 //! 3. Programs get the answer and JSON with their meaning unchanged.
 
@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::plain::{seen, spelt_out};
 
-/// What styles are made of.
+/// The escape sequences that styles use.
 const LOOKS: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
 
 /// Writes to standard output, at once.
@@ -24,12 +24,12 @@ pub(crate) fn write_beside(text: &str) -> io::Result<()> {
     write_now(&mut anstream::stderr(), &guarded(text))
 }
 
-/// Says something beside the output. Where it cannot be said, what was asked for is done all the same.
+/// Writes a remark to standard error. A failure is ignored, because the command's work does not depend on it.
 pub(crate) fn aside(text: &str) {
     let _ = write_beside(text);
 }
 
-/// Writes a piece of an answer to standard output. A program that reads it gets it as it is, but for escape sequences.
+/// Writes a piece of an answer to standard output. A program that reads it gets it unchanged, without escape sequences.
 pub(super) fn write_answer(text: &str) -> io::Result<()> {
     match is_terminal() {
         true => write(text),
@@ -47,19 +47,19 @@ pub(crate) fn write_lines(json: &str) -> io::Result<()> {
     write_now(&mut io::stdout().lock(), &spelt_out(json))
 }
 
-/// Writes a text of this program's own for other programs to read.
+/// Writes this program's own text for other programs to read.
 pub(crate) fn write_own(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text)?;
     out.flush()
 }
 
-/// Puts a text in the place of the last line on standard error. A terminal that is gone sees nothing.
+/// Replaces the last line on standard error. A failure is ignored.
 pub(crate) fn write_over(text: &str) {
     let _ = write_now(&mut anstream::stderr(), &format!("\r\x1b[K{}", guarded(text)));
 }
 
-/// Writes a line of a log to standard error. It stays one line, whatever is in it.
+/// Writes a log line to standard error. It stays one line, whatever is in it.
 pub(crate) fn write_log(line: &[u8]) -> io::Result<()> {
     let line = String::from_utf8_lossy(line);
     let line = line.strip_suffix('\n').unwrap_or(&line);
@@ -67,7 +67,7 @@ pub(crate) fn write_log(line: &[u8]) -> io::Result<()> {
     io::stderr().lock().write_all(format!("{line}\n").as_bytes())
 }
 
-/// Says last words when nobody may write any more: a line that is being written is whole, and nobody begins another.
+/// Writes the last words of a program that exits at once: finishes the line being written, and keeps others from starting one.
 pub(crate) fn write_last(words: &str) {
     let mut out = io::stdout().lock();
     let _ = out.flush();
@@ -75,12 +75,12 @@ pub(crate) fn write_last(words: &str) {
     aside(&format!("\n{words}\n"));
 }
 
-/// Whether a person looks at standard output.
+/// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether a person looks at standard error.
+/// Whether standard error is a terminal.
 pub(crate) fn is_terminal_beside() -> bool {
     io::stderr().is_terminal()
 }
@@ -90,7 +90,7 @@ fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The text with its looks, and nothing else that does something (invariant 1).
+/// The text with its styles, and without any other control sequence (invariant 1).
 fn guarded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_looks_pass_and_no_other_sequence_does() {
+    fn our_own_styles_pass_and_no_other_sequence_does() {
         for style in [Style::DIM, Style::BOLD, Style::TOOL, Style::GOOD, Style::STOP, Style::BAD] {
             let text = format!("{style}海 ok{style:#}\n");
             assert_eq!(guarded(&text), text);
@@ -129,7 +129,7 @@ mod tests {
         let mut writers = Vec::new();
         look_into(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut writers);
         writers.sort();
-        // Besides this file only what asks for the terminal's size.
+        // The other file only asks for the terminal's size.
         assert_eq!(writers, ["show/out.rs", "terminal.rs"], "write through show::out");
     }
 

@@ -1,23 +1,23 @@
-//! Text that does nothing to a terminal but be shown.
+//! Text that a terminal shows and does not obey.
 //!
-//! Prompts, notes, names of tools, a provider's errors: what was stored may be anybody's. A terminal obeys what is written to
-//! it: a title, the clipboard, the cursor. And it hides what it cannot show, or turns the order of letters round, so that a
-//! person says yes to something else than they read.
+//! Prompts, notes, tool names and providers' errors may come from anyone. A terminal obeys control sequences in them: they set
+//! its title, the clipboard, the cursor. Invisible characters, and those that reverse the order of letters, can make a person
+//! approve something other than what they read.
 
-/// What stands in the place of a character that does something, or that nobody sees.
+/// Replaces a character that is invisible or controls the terminal.
 const STAND_IN: char = '\u{fffd}';
 
-/// A text in which every character is one that is seen. Lines and tabs stay.
+/// A text with visible characters only. Line ends and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(seen).collect()
 }
 
-/// As [`plain`], on one line: what it stands in cannot be made to look like two lines.
+/// Like [`plain`], on one line, so that it cannot pretend to be two.
 pub(crate) fn plain_line(text: &str) -> String {
     text.chars().map(|c| if c == '\n' { ' ' } else { seen(c) }).collect()
 }
 
-/// JSON that means the same, with what nobody sees spelt out. The characters can only be in its texts.
+/// The same JSON with invisible characters escaped. They can only be inside its strings.
 pub(super) fn spelt_out(json: &str) -> String {
     if !json.chars().any(is_hidden) {
         return json.to_owned();
@@ -36,17 +36,17 @@ pub(super) fn seen(c: char) -> char {
     if is_hidden(c) { STAND_IN } else { c }
 }
 
-/// Whether a character does something to a terminal, or to the text around it, or is not seen at all.
+/// Whether a character is invisible, or controls the terminal or the text around it.
 fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         _ if c.is_control() => true,
-        // What turns the order of letters round.
+        // These change the direction of the text.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        // Lines that are none to most programs.
+        // These are line ends, but not to most programs.
         '\u{2028}' | '\u{2029}' => true,
-        // What takes no room, or is blank: whole messages were hidden in these. Those that join letters and choose the
-        // looks of an emoji (U+200C, U+200D, U+FE0E, U+FE0F) stay, since many scripts need them.
+        // These take no room, or are blank: whole messages can be hidden in them. Those that join letters and choose the style
+        // of an emoji (U+200C, U+200D, U+FE0E, U+FE0F) stay, because many scripts need them.
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}' => true,
         '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
         '\u{fe00}'..='\u{fe0d}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' => true,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_on_a_terminal_or_is_not_seen_is_replaced_and_letters_stay() {
+    fn control_and_invisible_characters_are_replaced_and_letters_stay() {
         for hidden in "\x1b\x07\x08\r\x7f\u{9b}\u{9d}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}\u{ad}\u{2028}".chars() {
             assert_eq!(plain(&format!("a{hidden}b")), "a\u{fffd}b", "{hidden:?}");
         }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_spelt_out_means_the_same() {
+    fn escaped_json_means_the_same() {
         let text = "a\u{9b}31m\u{202e}\u{7f}\u{e0041}\n海";
         let json = serde_json::to_string(text).unwrap();
         let out = spelt_out(&json);

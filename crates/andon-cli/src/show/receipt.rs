@@ -1,4 +1,4 @@
-//! A run's receipt in a form that people like to read.
+//! A run's receipt for people.
 
 use andon_runtime::core::event::Refusal;
 use andon_runtime::core::progress::Phase;
@@ -31,7 +31,7 @@ pub(crate) fn short(outcome: &Outcome) -> String {
     line
 }
 
-/// Everything that the receipt of a run that has just settled says.
+/// The whole receipt of a run that has just settled.
 pub(crate) fn full(outcome: &Outcome, cost: Option<&Cost>) -> String {
     let mut rows = Rows(format!("{}\n", heading(&outcome.ending, &outcome.receipt)));
     rows.account(&outcome.receipt, outcome.message.as_deref());
@@ -39,14 +39,14 @@ pub(crate) fn full(outcome: &Outcome, cost: Option<&Cost>) -> String {
     rows.0
 }
 
-/// As [`full`], of a run that somebody asks about later: which it was, and when.
+/// Like [`full`], for a run that somebody asks about later: also which run it was, and when.
 pub(crate) fn later(receipt: &Receipt, cost: Option<&Cost>, answer: Option<&Message>, heading_if_open: &str) -> String {
     let ended = receipt.outcome.as_ref().map(|ending| heading(ending, receipt));
     let heading = ended.unwrap_or_else(|| heading_if_open.to_owned());
     let mut rows = Rows(format!("{heading}\n"));
     rows.add("run", &plain(receipt.run.as_str()));
     rows.add("session", &plain(&session_shown(&receipt.session)));
-    rows.add("began", &format!("{} UTC", when::utc(receipt.accepted_at)));
+    rows.add("started", &format!("{} UTC", when::utc(receipt.accepted_at)));
     rows.account(receipt, answer);
     rows.cost(cost);
     rows.0
@@ -56,7 +56,7 @@ struct Rows(String);
 
 impl Rows {
     fn add(&mut self, label: &str, text: &str) {
-        // Nothing in it makes a row of its own.
+        // A line end in the text must not start a row.
         let text = text.replace('\n', " ");
         let dim = Style::DIM;
         self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
@@ -99,16 +99,18 @@ impl Rows {
     }
 }
 
-/// What is still being learnt about a call.
+/// What is still awaited about a model call.
 pub(crate) fn pending_words(awaited: Awaited) -> String {
     let what = match awaited.what {
-        Pending::Draining => "draining: closing would not have stopped the bill, so the rest is read, and not shown",
-        Pending::LookingUp => "the provider is asked what it will charge",
-        Pending::Counting => "the provider is asked to count what it was sent",
+        Pending::Draining => {
+            "draining: closing the connection would not stop the bill, so the rest is read but not shown"
+        }
+        Pending::LookingUp => "asking the provider what it will charge",
+        Pending::Counting => "asking the provider to count what it was sent",
     };
     if awaited.until < when::now() {
         // The process that waited for it is gone.
-        return format!("nothing better came by {} UTC, and will not", when::utc(awaited.until));
+        return format!("no better figure arrived by {} UTC, and none will", when::utc(awaited.until));
     }
     format!("{what} (until {} UTC at the latest)", when::utc(awaited.until))
 }
@@ -131,25 +133,25 @@ fn who_and_why(receipt: &Receipt) -> String {
     format!("{by}reason: {reason}{note}, force: {}", forces.join(", then "))
 }
 
-/// When the stop was asked for, when nothing was accepted or started any more, and when that was on disk.
+/// When the stop was requested, when the run was quiet, and when it was settled on disk.
 fn stop_times(receipt: &Receipt) -> String {
     let took = receipt.took;
     let quiet = took.quiet_us.map_or_else(|| at(receipt.quiet_at), |us| format!("{} later", figures::time(us)));
-    format!("asked {}, quiet {quiet}, {}", at(receipt.requested_at), settled_words(receipt))
+    format!("requested {}, quiet {quiet}, {}", at(receipt.requested_at), settled_words(receipt))
 }
 
-/// The outcome on disk, and since when. What nobody has measured is not made up.
+/// When the outcome was on disk. A time that nobody measured is not made up.
 fn settled_words(receipt: &Receipt) -> String {
     match (receipt.took.settled_us, receipt.settled_at) {
         (Some(us), _) => format!("settled on disk {} later", figures::time(us)),
         (None, Some(_)) => format!("settled on disk {}", at(receipt.settled_at)),
-        (None, None) if receipt.on_disk => "settled on disk, but the instant is not on record".to_owned(),
+        (None, None) if receipt.on_disk => "settled on disk, but the time is not on record".to_owned(),
         (None, None) if receipt.outcome.is_some() => "not on disk".to_owned(),
         (None, None) => "not settled yet".to_owned(),
     }
 }
 
-/// The date is not news to who has just stopped it.
+/// The time of day: whoever has just stopped a run knows the date.
 fn at(wall: Option<Wall>) -> String {
     let text = wall.map(|wall| wall.to_string());
     let clock = text.as_deref().and_then(|text| text.get(11..19));
@@ -158,12 +160,12 @@ fn at(wall: Option<Wall>) -> String {
 
 fn phase_words(phase: Phase) -> &'static str {
     match phase {
-        Phase::Queued => "while it waited for its session",
+        Phase::Queued => "while it was queued",
         Phase::Hook => "in a hook",
         Phase::Model => "in the model's answer",
         Phase::Backoff => "while it waited to try the model again",
         Phase::Tools => "while tools ran",
-        Phase::Waiting => "while it waited for a person's approval",
+        Phase::Waiting => "while it waited for approval",
         Phase::Between => "between two steps",
     }
 }
@@ -172,8 +174,8 @@ fn kept(answer: Option<&Message>) -> Option<String> {
     let message = answer.filter(|message| message.cut.is_some())?;
     match message.text().split_whitespace().count() {
         0 => None,
-        1 => Some("its one word is kept".to_owned()),
-        words => Some(format!("its {words} words are kept")),
+        1 => Some("1 word is kept".to_owned()),
+        words => Some(format!("{words} words are kept")),
     }
 }
 
@@ -186,7 +188,7 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Unknown => "cut, its effect is unknown",
         Verdict::Late => "ended after the run",
         Verdict::Leaked => "leaked: it was not seen to end",
-        Verdict::Detached => "detached: it goes on, as it is meant to",
+        Verdict::Detached => "detached: it goes on, as declared",
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
@@ -199,9 +201,9 @@ fn refusal_words(why: Refusal) -> &'static str {
         Refusal::UnknownTool => "no such tool",
         Refusal::BadArguments => "wrong arguments",
         Refusal::DuplicateId => "its id was used twice",
-        Refusal::DeniedByHook => "a rule said no",
-        Refusal::DeniedByPerson => "a person said no",
-        Refusal::CallCancelled => "it was cancelled alone",
+        Refusal::DeniedByHook => "denied by a hook",
+        Refusal::DeniedByPerson => "denied by a person",
+        Refusal::CallCancelled => "only this call was cancelled",
         Refusal::RunCancelled => "the run was stopped first",
         Refusal::Lost => "the program ended first",
     }
@@ -228,15 +230,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_told_as_quiet_and_as_settled_on_disk() {
-        let told = stop_times(&stopped(Some(6_200), Some(1_763_204_400_006_200)));
-        assert_eq!(told, "asked at 11:00:00 UTC, quiet 177 µs later, settled on disk 6.2 ms later");
+    fn a_stop_shows_when_it_was_quiet_and_settled_on_disk() {
+        let shown = stop_times(&stopped(Some(6_200), Some(1_763_204_400_006_200)));
+        assert_eq!(shown, "requested at 11:00:00 UTC, quiet 177 µs later, settled on disk 6.2 ms later");
     }
 
     #[test]
-    fn an_instant_that_is_not_on_record_is_not_made_up() {
+    fn a_time_that_is_not_on_record_is_not_made_up() {
         let told = |receipt: &Receipt| stop_times(receipt).split_once("later, ").unwrap().1.to_owned();
-        assert_eq!(told(&stopped(None, None)), "settled on disk, but the instant is not on record");
+        assert_eq!(told(&stopped(None, None)), "settled on disk, but the time is not on record");
         let by_another = stopped(None, Some(1_763_204_465_000_000));
         assert_eq!(told(&by_another), "settled on disk at 11:01:05 UTC", "two processes have two clocks");
         assert_eq!(told(&Receipt { on_disk: false, ..stopped(None, None) }), "not on disk");

@@ -1,69 +1,65 @@
-//! What became of the runs that a dead program left open, in a line or two.
+//! What happened to the runs that a dead program left open, in a line or two.
 
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Ending, Fate, Reason, Recovered, SessionKey, State};
 
 use crate::agent::PRACTICE;
-use crate::client::Place;
+use crate::client::Target;
 use crate::db::quoted;
 
-/// Tells what was found; nothing if nothing was. `here` is the session that the person is in.
-pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> Vec<String> {
+/// A line for each kind of run that was found. `here` is the session that the person is in.
+pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, target: &Target) -> Vec<String> {
     let mut lines = Vec::new();
     let settled = |is_it: fn(&Ending) -> bool| {
         found.iter().filter(|run| run.fate.ending().is_some_and(|ending| is_it(ending))).count()
     };
     let ended = [
-        (settled(|ending| !ending.is_cancelled()), "lost; its text is kept", "lost; their text is kept"),
-        (settled(is_left_alone), "stopped, because its reader is gone", "stopped, because their readers are gone"),
+        (settled(|ending| !ending.is_cancelled()), "lost, but its text is kept", "lost, but their text is kept"),
+        (settled(is_left_alone), "stopped, because its reader was gone", "stopped, because their readers were gone"),
         (
             settled(|ending| ending.is_cancelled() && !is_left_alone(ending)),
-            "stopped, as was asked",
-            "stopped, as was asked",
+            "stopped, as requested",
+            "stopped, as requested",
         ),
     ];
     for (count, one, many) in ended {
         match count {
             0 => {}
-            1 => lines.push(format!("1 run of an earlier program was left open and is settled now: {one}.")),
-            count => {
-                lines.push(format!("{count} runs of earlier programs were left open and are settled now: {many}."))
-            }
+            1 => lines.push(format!("1 run that an earlier program left open has been settled: {one}.")),
+            count => lines.push(format!("{count} runs that earlier programs left open have been settled: {many}.")),
         }
     }
-    lines.extend(found.iter().filter_map(|run| one_line(run, here, db)));
+    lines.extend(found.iter().filter_map(|run| one_line(run, here, target)));
     lines
 }
 
-/// Whether a run was stopped because nobody reads it any more.
+/// Whether a run was stopped because its last reader was gone.
 fn is_left_alone(ending: &Ending) -> bool {
     matches!(ending, Ending::Cancelled { reason: Reason::ClientDisconnected })
 }
 
-/// What there is to say about one run alone.
-fn one_line(run: &Recovered, here: &SessionKey, db: &Place) -> Option<String> {
+/// The line for a single run, if it needs one.
+fn one_line(run: &Recovered, here: &SessionKey, target: &Target) -> Option<String> {
     match &run.fate {
         Fate::Settled { .. } => None,
         Fate::LivesOn { session, state } if session == here => Some(match state {
-            State::Waiting => "1 run waits for your yes, and goes on.".to_owned(),
-            _ => "1 run was waiting for its turn, and goes on.".to_owned(),
+            State::Waiting => "1 run continues. It needs your approval.".to_owned(),
+            _ => "1 queued run continues.".to_owned(),
         }),
         Fate::LivesOn { session, state: State::Waiting } => {
             let talk = is_own(session).then(|| {
                 let words = format!("chat --session {}", quoted(session.session.as_str()));
-                format!(": `{}` asks you", db.command(&words))
+                format!(": decide in `{}`", target.command(&words))
             });
-            Some(format!("1 run waits for a yes in session {}{}.", session_shown(session), talk.unwrap_or_default()))
+            Some(format!("1 run in session {} needs approval{}.", session_shown(session), talk.unwrap_or_default()))
         }
-        Fate::LivesOn { session, .. } => {
-            Some(format!("1 run was waiting for its turn in session {}, and goes on.", session_shown(session)))
-        }
+        Fate::LivesOn { session, .. } => Some(format!("1 queued run in session {} continues.", session_shown(session))),
         Fate::Parked { session, .. } => {
             let name = session_shown(session);
-            Some(format!("1 run waits in session {name}: it goes on where the agent {} is.", session.app))
+            Some(format!("1 run in session {name} is waiting: it continues when the agent {} is there.", session.app))
         }
         Fate::Unreadable { why } => {
-            Some(format!("The record of run {} makes no sense and was left as it is: {why}.", run.run))
+            Some(format!("The record of run {} cannot be read and was left as it is: {why}.", run.run))
         }
     }
 }
@@ -72,7 +68,7 @@ fn is_own(session: &SessionKey) -> bool {
     (&*session.tenant, &*session.app, &*session.user) == (LOCAL, PRACTICE, LOCAL)
 }
 
-/// A session as a command takes it: its name alone if it is one of the practice agent's.
+/// A session as commands accept it: its name alone if it is the practice agent's.
 pub(crate) fn session_shown(session: &SessionKey) -> String {
     if is_own(session) { session.session.to_string() } else { session.to_string() }
 }
@@ -94,11 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_told_shortly_and_only_if_something_was() {
+    fn each_kind_of_recovered_run_has_its_line() {
         let here = SessionKey::new(PRACTICE, LOCAL, "here").unwrap();
         let there = SessionKey::new(PRACTICE, LOCAL, "there").unwrap();
         let other = SessionKey::new("shop", "ada", "s1").unwrap();
-        let db = Place::Here(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
+        let db = Target::Database(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
         assert_eq!(recovered(&[], &here, &db), Vec::<String>::new());
         let lost = found(Fate::Settled { session: here.clone(), ending: Arc::new(Ending::Lost) });
         let runs = [
@@ -112,12 +108,12 @@ mod tests {
         ];
         let program = crate::db::program();
         let expected = [
-            "2 runs of earlier programs were left open and are settled now: lost; their text is kept.",
-            "1 run of an earlier program was left open and is settled now: stopped, because its reader is gone.",
-            "1 run of an earlier program was left open and is settled now: stopped, as was asked.",
-            "1 run waits for your yes, and goes on.",
-            &format!("1 run waits for a yes in session there: `{program} chat --session there --db x.db` asks you."),
-            "1 run waits in session shop/ada/s1: it goes on where the agent shop is.",
+            "2 runs that earlier programs left open have been settled: lost, but their text is kept.",
+            "1 run that an earlier program left open has been settled: stopped, because its reader was gone.",
+            "1 run that an earlier program left open has been settled: stopped, as requested.",
+            "1 run continues. It needs your approval.",
+            &format!("1 run in session there needs approval: decide in `{program} chat --session there --db x.db`."),
+            "1 run in session shop/ada/s1 is waiting: it continues when the agent shop is there.",
         ];
         assert_eq!(recovered(&runs, &here, &db), expected);
     }

@@ -17,16 +17,16 @@ use crate::interrupt::was_pulled;
 pub(crate) enum Streams {
     /// Everything to standard output: a conversation.
     Together,
-    /// The answer to standard output and all else to standard error: for use in a script.
+    /// The answer to standard output and everything else to standard error: for use in a script.
     Apart,
 }
 
-/// Who speaks on an open line.
+/// What the open line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum Speaker {
     Answer,
     Thought,
-    /// What a running tool shows of its work, beside the answer.
+    /// What a running tool shows of its work.
     Tool,
 }
 
@@ -34,26 +34,26 @@ enum Voice {
 pub(crate) struct Screen {
     streams: Streams,
     flow: Flow,
-    voice: Voice,
+    speaker: Speaker,
     /// The calls that were announced, to show results by name.
     calls: Vec<ToolCall>,
-    /// The calls that run.
+    /// The calls in progress.
     running: Vec<CallId>,
-    /// Whether a question stands on an open line.
+    /// Whether the open line is a question.
     is_asking: bool,
-    /// Whether the last line was a tool's result, so that an answer stands apart from it.
+    /// Whether the last line was a tool's result: an empty line then separates it from the answer.
     is_after_result: bool,
 }
 
 impl Screen {
     pub(crate) fn new(streams: Streams) -> Self {
-        // The last column is left free: a space there would begin the next line.
+        // The last column is left free: a space there would start the next line.
         let width = crate::terminal::columns().map(|columns| columns.saturating_sub(1));
         let flow = Flow::new(width);
         Self {
             streams,
             flow,
-            voice: Voice::Answer,
+            speaker: Speaker::Answer,
             calls: Vec::new(),
             running: Vec::new(),
             is_asking: false,
@@ -67,34 +67,34 @@ impl Screen {
         self.write_beside(&format!("{line}\n"))
     }
 
-    /// Writes a run's receipt: all of it if the run was stopped, or else a line.
+    /// Writes a run's receipt: all of it if the run was stopped, otherwise one line.
     pub(crate) fn account(&mut self, outcome: &Outcome, cost: Option<&Cost>) -> io::Result<()> {
         let text = match outcome.stop_reason() {
             "cancelled" => receipt::full(outcome, cost),
             _ => receipt::short(outcome),
         };
         self.end_line()?;
-        (self.voice, self.is_after_result) = (Voice::Answer, false);
+        (self.speaker, self.is_after_result) = (Speaker::Answer, false);
         self.write_beside(&format!("\n{text}"))
     }
 
-    fn say(&mut self, voice: Voice, text: &str) -> io::Result<()> {
-        if voice != self.voice {
+    fn say(&mut self, speaker: Speaker, text: &str) -> io::Result<()> {
+        if speaker != self.speaker {
             self.end_line()?;
-            if self.voice == Voice::Thought {
+            if self.speaker == Speaker::Thought {
                 self.write_beside("\n")?;
             }
-            self.voice = voice;
+            self.speaker = speaker;
         }
         if std::mem::take(&mut self.is_after_result) {
             self.write_beside("\n")?;
         }
-        // A terminal may change its size. The last column is left free: a space there would begin the next line.
+        // A terminal may change its size. The last column is left free: a space there would start the next line.
         self.flow.set_width(crate::terminal::columns().map(|columns| columns.saturating_sub(1)));
         let text = self.flow.broken(text);
-        match voice {
-            Voice::Answer => out::write_answer(&text),
-            Voice::Thought | Voice::Tool => {
+        match speaker {
+            Speaker::Answer => out::write_answer(&text),
+            Speaker::Thought | Speaker::Tool => {
                 let dim = Style::DIM;
                 self.write_beside(&format!("{dim}{text}{dim:#}"))
             }
@@ -107,9 +107,9 @@ impl Screen {
             return Ok(());
         }
         self.flow.line_ended();
-        match self.voice {
-            Voice::Answer => out::write_answer("\n"),
-            Voice::Thought | Voice::Tool => self.write_beside("\n"),
+        match self.speaker {
+            Speaker::Answer => out::write_answer("\n"),
+            Speaker::Thought | Speaker::Tool => self.write_beside("\n"),
         }
     }
 
@@ -122,13 +122,13 @@ impl Screen {
 
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {
         match &delta.kind {
-            // A program that reads the answer gets it as it is; a terminal would obey what is in it.
-            Kind::Text if out::is_terminal() => self.say(Voice::Answer, &plain(&delta.text)),
-            Kind::Text => self.say(Voice::Answer, &delta.text),
-            Kind::Thinking => self.say(Voice::Thought, &plain(&delta.text)),
+            // A program that reads the answer gets it unchanged; a terminal would obey what is in it.
+            Kind::Text if out::is_terminal() => self.say(Speaker::Answer, &plain(&delta.text)),
+            Kind::Text => self.say(Speaker::Answer, &delta.text),
+            Kind::Thinking => self.say(Speaker::Thought, &plain(&delta.text)),
             // A call is shown when its arguments are whole.
             Kind::ToolInput(_) => Ok(()),
-            Kind::ToolOutput(_) => self.say(Voice::Tool, &plain(&delta.text)),
+            Kind::ToolOutput(_) => self.say(Speaker::Tool, &plain(&delta.text)),
         }
     }
 
@@ -173,7 +173,7 @@ impl Screen {
     }
 
     fn resolved(&mut self, verdict: &Approval) -> io::Result<()> {
-        // A person's answer has ended the line of the question, unless nobody typed it.
+        // If a person typed the answer, that ended the line of the question.
         let was_typed = io::stdin().is_terminal() && !matches!(verdict, Approval::Closed);
         if std::mem::take(&mut self.is_asking) && !was_typed {
             self.write_beside("\n")?;
@@ -181,7 +181,7 @@ impl Screen {
         match verdict {
             Approval::Approved { .. } => self.note("  approved"),
             Approval::Denied { .. } => self.note("  denied"),
-            Approval::Closed => self.note("  no longer asked"),
+            Approval::Closed => self.note("  no longer needed"),
         }
     }
 
@@ -190,7 +190,7 @@ impl Screen {
         known.map_or_else(|| plain_line(call.as_str()), |known| plain_line(&known.name))
     }
 
-    /// Says that the stop has begun, where tools may take a while to end. Else the receipt is there at once.
+    /// Announces a stop if tools are running, which may take a while. Otherwise the receipt comes at once.
     fn stopping(&mut self, force: Force) -> io::Result<()> {
         if self.running.is_empty() {
             return Ok(());
@@ -198,11 +198,11 @@ impl Screen {
         let (stop, names) = (Style::STOP, self.running.iter().map(|call| self.name_of(call)).collect::<Vec<_>>());
         let names = names.join(" and ");
         let how = match force {
-            Force::AfterTurn => format!("when {names} is done"),
-            // Who only looks on, or did not ask for it, has no key for that.
-            Force::Graceful if was_pulled() => format!("{names} was told. Ctrl-C again stops it now."),
-            Force::Graceful => format!("{names} was told."),
-            Force::Now => format!("{names} has no more time."),
+            Force::AfterTurn => format!("after {names} has finished."),
+            // Without a Ctrl-C here, this terminal cannot stop it harder.
+            Force::Graceful if was_pulled() => format!("{names} was told to stop. Ctrl-C again stops it now."),
+            Force::Graceful => format!("{names} was told to stop."),
+            Force::Now => format!("{names} gets no more time."),
         };
         self.note(&format!("{stop}■ Stopping:{stop:#} {how}"))
     }
@@ -221,7 +221,7 @@ impl Listener for Screen {
         let stop = Style::STOP;
         self.end_line()?;
         self.is_asking = true;
-        // Who says yes has seen what to: the line that announced the call may have been cut.
+        // The line that announced the call may have been cut, and a person must see all of what they approve.
         if one_line(&call.arguments).ends_with('…') {
             self.write_beside(&format!("{}\n", plain_line(&call.arguments)))?;
         }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::{Style as Looks, plain_line};
 
-/// One place in a table.
+/// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -13,7 +13,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text in a colour of its own.
+    /// A text in a style.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: plain_line(&text.into()), style }
     }
@@ -25,16 +25,16 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table: its last column takes what room is left.
+/// A table, whose last column takes the remaining width.
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
-/// In a terminal, a column other than the last may always be as wide as this; wider only up to a quarter of the whole.
+/// In a terminal, every column but the last may be this wide, or a quarter of the table if that is more.
 const NAME: usize = 20;
-/// The last column has at least this.
+/// The least width of the last column.
 const NARROWEST: usize = 12;
 
 impl Table {
@@ -46,7 +46,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text; nothing is cut where there is no width.
+    /// The table as text. Without a width, nothing is cut.
     pub(crate) fn fit(&self, width: Option<usize>) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let natural = |column: usize| {
@@ -83,7 +83,7 @@ fn columns_of(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A text in no more than this many columns.
+/// A text cut to this many columns.
 fn cut(text: &str, width: usize) -> String {
     if columns_of(text) <= width {
         return text.to_owned();
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_column_is_cut_to_the_width_and_the_others_stand_in_line() {
+    fn the_last_column_is_cut_to_the_width_and_the_others_are_aligned() {
         assert_eq!(shown(Some(28)), ["NAME    SAID", "otter   tell me a long stor…", "海の底  \u{fffd}[31mred"]);
     }
 
     #[test]
-    fn nothing_is_cut_where_there_is_no_terminal() {
+    fn nothing_is_cut_without_a_terminal() {
         assert_eq!(shown(None)[1], "otter   tell me a long story about the sea");
     }
 }

@@ -1,4 +1,4 @@
-//! What was said, as it looked when it was said.
+//! A conversation, shown as it looked when it happened.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ pub(crate) fn transcript(messages: &[Arc<Message>]) -> String {
     let mut text = String::new();
     for (place, message) in messages.iter().enumerate() {
         let before = place.checked_sub(1).and_then(|before| messages.get(before));
-        // A prompt stands apart from what was before it, and an answer from a tool's result.
+        // An empty line before each prompt, and between a tool's result and the answer.
         if before.is_some_and(|before| message.role == Role::User || before.role == Role::Tool) {
             text.push('\n');
         }
-        text.push_str(&told(message, messages));
+        text.push_str(&shown(message, messages));
     }
     text
 }
 
-/// Where a person was: the last prompt and all that came of it, and before it a few lines of what was said earlier.
+/// Where the person left off: the last prompt with everything after it, and a few lines of the turn before.
 pub(crate) fn recap(messages: &[Arc<Message>]) -> String {
     let last_prompt = |messages: &[Arc<Message>]| messages.iter().rposition(|message| message.role == Role::User);
     let split = |messages: &'_ [Arc<Message>]| last_prompt(messages).unwrap_or(0);
@@ -44,7 +44,7 @@ pub(crate) fn recap(messages: &[Arc<Message>]) -> String {
     text
 }
 
-fn told(message: &Message, all: &[Arc<Message>]) -> String {
+fn shown(message: &Message, all: &[Arc<Message>]) -> String {
     let (bold, dim, stop, tool) = (Style::BOLD, Style::DIM, Style::STOP, Style::TOOL);
     let mut text = String::new();
     for part in &message.parts {
@@ -69,17 +69,17 @@ fn told(message: &Message, all: &[Arc<Message>]) -> String {
     text
 }
 
-/// A text with its lines broken where the terminal ends.
+/// Foreign text, made plain and wrapped to the terminal.
 pub(crate) fn flowing(text: &str) -> String {
     own_flowing(&plain(text))
 }
 
-/// As [`flowing`], for words of our own: they have their looks.
+/// Like [`flowing`], for our own text, which keeps its styles.
 pub(crate) fn own_flowing(text: &str) -> String {
     flow().broken(text)
 }
 
-/// A sentence and a command behind it, which stays in one piece: on a line of its own if it does not fit.
+/// A sentence and a command, which stays in one piece: on the next line if it does not fit.
 pub(crate) fn with_command(sentence: &str, command: &str) -> String {
     let mut flow = flow();
     let sentence = flow.broken(sentence);
@@ -87,7 +87,7 @@ pub(crate) fn with_command(sentence: &str, command: &str) -> String {
 }
 
 fn flow() -> Flow {
-    // The last column is left free: a space there would begin the next line.
+    // The last column is left free: a space there would start the next line.
     Flow::new(crate::terminal::columns().map(|columns| columns.saturating_sub(1)))
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recap_has_the_last_answer_whole_and_a_little_of_what_was_before() {
+    fn a_recap_has_the_whole_last_answer_and_a_little_of_the_turn_before() {
         let expected = "(4 earlier messages: /history)\n  you  prompt 3\nagent  answer 3 of two lines\n\n\
                         > prompt 4\n# cut in  the\n■ cut here: the program ended\n";
         assert_eq!(without_looks(&recap(&conversation())), expected);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_has_every_word_as_it_was() {
+    fn a_transcript_has_every_word() {
         let text = without_looks(&transcript(&conversation()));
         assert!(text.starts_with("> prompt 1\nanswer 1\n\nof two lines\n\n> prompt 2\n"), "{text}");
     }

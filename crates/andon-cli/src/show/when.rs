@@ -4,18 +4,18 @@ use std::time::SystemTime;
 
 use andon_runtime::core::time::Wall;
 
-/// A time, such as `2026-11-15 14:03:22`. It is UTC.
+/// A time in UTC, such as `2026-11-15 14:03:22`.
 pub(crate) fn utc(wall: Wall) -> String {
     let text = wall.to_string();
     text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
-/// This moment.
+/// The current time.
 pub(crate) fn now() -> Wall {
     Wall::from(SystemTime::now())
 }
 
-/// How long ago a time was; the day, if it was long ago.
+/// How long ago a time was, or its date if that is long ago.
 pub(crate) fn ago(wall: Wall) -> String {
     before(wall, now())
 }
@@ -24,7 +24,7 @@ fn before(wall: Wall, now: Wall) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
-    // A clock that was set back makes the past look like the future: that is now.
+    // After a clock was set back, the past can look like the future: show it as now.
     let seconds = now.0.saturating_sub(wall.0) / 1_000_000;
     match seconds {
         0..2 => "just now".to_owned(),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_as_people_tell_them() {
+    fn times_are_shown_as_people_say_them() {
         let now = Wall(1_763_204_400_000_000);
         let told = [0, 30, 150, 7_300, 100_000, 300_000, 3_000_000, u64::MAX].map(|seconds: u64| {
             let past = now.0.saturating_sub(seconds.saturating_mul(1_000_000));

@@ -1,47 +1,47 @@
-//! What a stop or a hold was aimed at, in words: one that misses says so, and what goes on.
+//! What a stop or a hold was aimed at, in words. One that reached nothing says so, and says what goes on.
 
 use andon_runtime::core::id::LOCAL;
 
-use crate::client::Given;
+use crate::client::KeySource;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Asker, NearMiss};
 use crate::db::quoted;
 use crate::show::plain;
 
-/// What is said behind what was reached, or in its place if nothing was. Empty if the server does not tell.
-pub(super) fn told(aim: &Aim, reached: bool, given: Option<Given>) -> String {
+/// The text after the list of stopped runs, or instead of it if there are none. Empty if the server does not say.
+pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String {
     if aim.looked_for.is_empty() {
         return if reached { String::new() } else { "Nothing was running.\n".to_owned() };
     }
     let looked_for = plain(&aim.looked_for);
-    // Whether anything runs that is not told of is not known to those who do not reach everything.
+    // Somebody who cannot reach every run does not know whether others are in progress.
     let is_all = aim.others == 0 && !aim.asked_by.as_ref().is_some_and(is_somebody);
     let found = match (reached, aim.known) {
         (true, _) => format!("Looked for {looked_for}."),
-        (false, false) => format!("Nothing was stopped: looked for {looked_for}, of which none is on record."),
+        (false, false) => format!("Nothing was stopped: looked for {looked_for}, and none is on record."),
         (false, true) if is_all => format!("Nothing was running: looked for {looked_for}."),
-        (false, true) => format!("Nothing was stopped: looked for {looked_for}, of which none is in progress."),
+        (false, true) => format!("Nothing was stopped: looked for {looked_for}, and none is in progress."),
     };
     format!("{found} {}{}\n{}", others(aim), meant(aim), asked(aim, given))
 }
 
-/// What is said of a hold that stopped nothing: only where it may be a slip.
-pub(super) fn of_hold(aim: &Aim, given: Option<Given>) -> String {
+/// The text about a hold without a cancel: a warning if its name may be mistyped.
+pub(super) fn of_hold(aim: &Aim, given: Option<KeySource>) -> String {
     if aim.known || aim.looked_for.is_empty() {
         return asked(aim, given);
     }
     let looked_for = plain(&aim.looked_for);
     format!(
-        "The hold is on {looked_for}, of which none is on record. {}{}\n{}",
+        "The hold is on {looked_for}, and no such run is on record. {}{}\n{}",
         others(aim),
         meant(aim),
         asked(aim, given)
     )
 }
 
-/// What goes on, as far as it may be known.
+/// How many other runs go on, as far as this key can tell.
 fn others(aim: &Aim) -> String {
-    let in_reach = if aim.asked_by.as_ref().is_some_and(is_somebody) { " that you reach" } else { "" };
+    let in_reach = if aim.asked_by.as_ref().is_some_and(is_somebody) { " that you can reach" } else { "" };
     match aim.others {
         0 => format!("No other run{in_reach} was in progress."),
         1 => format!("1 other run{in_reach} goes on."),
@@ -49,12 +49,12 @@ fn others(aim: &Aim) -> String {
     }
 }
 
-/// Whether it is anybody but the owner of the machine.
+/// Whether the asker is anyone but the owner of the machine.
 fn is_somebody(asker: &Asker) -> bool {
     asker.key.is_some() || asker.name != LOCAL
 }
 
-/// What may have been meant, as it is typed.
+/// What may have been meant, as flags to type.
 fn meant(aim: &Aim) -> String {
     let Some(NearMiss { tenant, app, user, session }) = &aim.did_you_mean else { return String::new() };
     let flags = [("--tenant", tenant), ("--app", app), ("--user", user), ("--session", session)];
@@ -62,21 +62,21 @@ fn meant(aim: &Aim) -> String {
     format!(" Did you mean {}?", flags.collect::<Vec<_>>().join(" "))
 }
 
-/// With which key it was asked, if somebody gave one, and how far that reaches.
-fn asked(aim: &Aim, given: Option<Given>) -> String {
+/// Which of the user's keys was used, and what it can reach.
+fn asked(aim: &Aim, given: Option<KeySource>) -> String {
     let (Some(given), Some(asker)) = (given, aim.asked_by.as_ref().filter(|asker| is_somebody(asker))) else {
         return String::new();
     };
-    let (name, reach, place) = (plain(&asker.name), plain(&asker.reach), given.place);
+    let (name, reach, source) = (plain(&asker.name), plain(&asker.reach), given.source);
     let who = match &asker.key {
-        Some(id) => format!("the key {} of {name} (from {place})", plain(id)),
-        None => format!("a token of {name} (from {place})"),
+        Some(id) => format!("key {} of {name} (from {source})", plain(id)),
+        None => format!("a token of {name} (from {source})"),
     };
     let way_out = given.way_out().map_or_else(String::new, |way_out| format!("; {way_out}"));
-    format!("Asked with {who}, which reaches {reach}{way_out}.\n")
+    format!("This used {who}, which can reach {reach}{way_out}.\n")
 }
 
-/// What is meant, in words, where no server is that has words for it.
+/// A selector in words, for use without a server.
 pub(super) fn words(which: &Selector) -> String {
     let Selector { tenant, app, user, session } = which;
     let names = [("in the session", session), ("of the user", user), ("of the app", app), ("of the tenant", tenant)];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_for_and_what_goes_on_is_said_whatever_was_reached() {
+    fn the_text_says_what_was_looked_for_and_what_goes_on() {
         let looked_for = "looked for all runs of the user ada";
         let words = [
             (true, true, 0, "Looked for all runs of the user ada. No other run was in progress.\n".to_owned()),
@@ -106,47 +106,45 @@ mod tests {
                 false,
                 true,
                 1,
-                format!("Nothing was stopped: {looked_for}, of which none is in progress. 1 other run goes on.\n"),
+                format!("Nothing was stopped: {looked_for}, and none is in progress. 1 other run goes on.\n"),
             ),
             (
                 false,
                 false,
                 1,
-                format!("Nothing was stopped: {looked_for}, of which none is on record. 1 other run goes on.\n"),
+                format!("Nothing was stopped: {looked_for}, and none is on record. 1 other run goes on.\n"),
             ),
         ];
         for (reached, known, others, expected) in words {
-            assert_eq!(told(&aim(known, others), reached, None), expected);
+            assert_eq!(text(&aim(known, others), reached, None), expected);
         }
-        assert_eq!(told(&Aim::default(), false, None), "Nothing was running.\n");
-        assert_eq!(told(&Aim::default(), true, None), "");
+        assert_eq!(text(&Aim::default(), false, None), "Nothing was running.\n");
+        assert_eq!(text(&Aim::default(), true, None), "");
     }
 
     #[test]
-    fn a_key_that_was_given_is_named_with_its_reach_and_the_way_to_the_owners() {
-        let given = |is_in_the_way| Some(Given { place: "ANDON_KEY", is_in_the_way });
+    fn the_users_key_is_named_with_its_reach_and_how_to_use_the_owners() {
+        let given = |hides_owner_key| Some(KeySource { source: "ANDON_KEY", hides_owner_key });
         let asker = Asker { name: "me".to_owned(), key: Some("4f1c".to_owned()), reach: "all of me's runs".to_owned() };
         let mine = Aim { asked_by: Some(asker), ..aim(true, 0) };
-        let said = told(&mine, false, given(false));
+        let said = text(&mine, false, given(false));
         assert!(said.starts_with("Nothing was stopped: "), "what others run is not known: {said}");
-        assert!(said.contains("No other run that you reach was in progress."), "{said}");
-        assert!(said.ends_with("\nAsked with the key 4f1c of me (from ANDON_KEY), which reaches all of me's runs.\n"));
-        let said = told(&mine, true, given(true));
-        assert!(said.contains("reaches all of me's runs; without ANDON_KEY the owner's key"), "{said}");
-        assert!(!told(&mine, true, None).contains("Asked with"), "nobody gave one");
+        assert!(said.contains("No other run that you can reach was in progress."), "{said}");
+        assert!(said.ends_with("\nThis used key 4f1c of me (from ANDON_KEY), which can reach all of me's runs.\n"));
+        let said = text(&mine, true, given(true));
+        assert!(said.contains("can reach all of me's runs; without ANDON_KEY, the owner's key"), "{said}");
+        assert!(!text(&mine, true, None).contains("This used"), "nobody gave one");
         let owner = Asker { name: LOCAL.to_owned(), ..Asker::default() };
         let all = Aim { asked_by: Some(owner), ..aim(true, 0) };
-        assert!(!told(&all, true, given(true)).contains("Asked with"), "the server did not ask for it");
+        assert!(!text(&all, true, given(true)).contains("This used"), "the server did not ask for it");
     }
 
     #[test]
-    fn a_near_miss_is_said_as_it_is_typed() {
+    fn a_near_miss_is_suggested_as_flags() {
         let near = NearMiss { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..NearMiss::default() };
         let miss = Aim { did_you_mean: Some(near), ..aim(false, 1) };
-        assert!(told(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
-        assert!(
-            of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, of which none is on record.")
-        );
+        assert!(text(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
+        assert!(of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, and no such run"));
         assert_eq!(of_hold(&aim(true, 1), None), "");
     }
 }

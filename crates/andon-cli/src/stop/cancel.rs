@@ -5,35 +5,35 @@ use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{aim, here, told, waiting};
+use super::{aim, local, replies, waiting};
 use crate::Exit;
 use crate::args::{CancelArgs, SessionName};
 use crate::client::calls::Selector;
 use crate::client::forms::{Cancelled, CancelledMany};
-use crate::client::{Client, ClientError, Place};
+use crate::client::{Client, ClientError, Target};
 use crate::how::How;
 use crate::records::no_run;
 use crate::show::{receipt, write, write_line};
 
-/// Stops a run, a call, or all that is meant.
+/// Stops a run, a call, or all runs that match.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
-    let place = Place::find(&args.place).await?;
+    let target = Target::find(&args.target).await?;
     let how = How { grace: args.grace, ..How::asked(args.force(), args.note.clone()) };
     match &args.run {
         Some(run) => {
-            let cancelled = match &place {
-                Place::There(client) => one_there(client, run, args, &how).await?,
-                Place::Here(db) => here::stop_one(db, run, args, &how).await?,
+            let cancelled = match &target {
+                Target::Server(client) => one_remote(client, run, args, &how).await?,
+                Target::Database(db) => local::stop_one(db, run, args, &how).await?,
             };
             tell_one(&cancelled, args)?;
         }
         None => {
             let (began, which) = (Instant::now(), selector(args));
-            let stopped = match &place {
-                Place::There(client) => many_there(client, &which, args.wait, &how).await?,
-                Place::Here(db) => here::stop(db, which, &how).await?,
+            let stopped = match &target {
+                Target::Server(client) => many_remote(client, &which, args.wait, &how).await?,
+                Target::Database(db) => local::stop(db, which, &how).await?,
             };
-            tell_many(&stopped, args, waiting::micros(began.elapsed()), &place)?;
+            tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)?;
         }
     }
     Ok(Exit::Completed)
@@ -53,21 +53,21 @@ fn selector(args: &CancelArgs) -> Selector {
     }
 }
 
-async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
+async fn one_remote(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
     let found = match client.find(run).await {
-        // A server that has no room for questions still takes a cancel: then the id has to be the whole one.
+        // A server that refuses other requests because it is too busy still takes a cancel, but it needs the whole id.
         Err(error) if is_crowded(&error) => None,
         found => found?.map(|found| found.run_id),
     };
     if let Some(call) = &args.call {
-        // Of a run that is not there nothing is stopped: who means one call does not mean the run.
-        let id = found.ok_or_else(|| anyhow!("{}", no_run(&Place::There(client.clone()), run)))?;
+        // Unlike a run, a call of an unknown run is not remembered: whoever stops one call does not mean the run.
+        let id = found.ok_or_else(|| anyhow!("{}", no_run(&Target::Server(client.clone()), run)))?;
         return Ok(client.cancel_call(&id, call, how).await?);
     }
-    // One that is not there yet is stopped when it comes: the server remembers.
+    // The server remembers the cancel of a run that does not exist yet, and stops it when it comes.
     let id = match found {
         Some(id) => id,
-        None => RunId::new(run).map_err(|error| anyhow!("{run:?} is no run: {error}"))?,
+        None => RunId::new(run).map_err(|error| anyhow!("{run:?} is not a run id: {error}"))?,
     };
     let stopping = client.cancel(&id, how, args.wait);
     let answer = if args.wait { waiting::while_waiting("Stopping", stopping).await } else { stopping.await };
@@ -75,7 +75,7 @@ async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> 
     if args.wait {
         let settling = waiting::until_settled(client, &mut cancelled);
         let settled = waiting::while_waiting("Stopping", settling).await;
-        settled.with_context(|| format!("run {id} is being stopped, and whether it has settled cannot be seen"))?;
+        settled.with_context(|| format!("run {id} is being stopped, but it is not known whether it has settled"))?;
     }
     let [cancelled] = cancelled;
     Ok(cancelled)
@@ -91,20 +91,20 @@ fn unknown(error: &ClientError, client: &Client, run: &str) -> anyhow::Error {
         Some(problem) if problem.is("no-such-run") => {
             let remembered = problem.remembered_for_ms.map_or_else(String::new, |millis| {
                 let time = humantime::format_duration(std::time::Duration::from_millis(millis));
-                format!("; one of exactly this id that comes within {time} is stopped at once")
+                format!("; if a run with exactly this id starts within {time}, it is stopped at once")
             });
-            // Somebody else's run is as one that is not there: whose key it was that asked may be the reason.
+            // Somebody else's run looks like one that does not exist, so the key may be the reason.
             let given = client.given_key().map_or_else(String::new, |given| {
                 let way_out = given.way_out().map_or_else(String::new, |way_out| format!(": {way_out}"));
-                format!("; asked with the key from {}, which may not reach it{way_out}", given.place)
+                format!("; the key from {} may not be allowed to reach it{way_out}", given.source)
             });
-            anyhow!("{}{remembered}{given}", no_run(&Place::There(client.clone()), run))
+            anyhow!("{}{remembered}{given}", no_run(&Target::Server(client.clone()), run))
         }
         _ => anyhow!("{error}"),
     }
 }
 
-async fn many_there(client: &Client, which: &Selector, wait: bool, how: &How) -> anyhow::Result<CancelledMany> {
+async fn many_remote(client: &Client, which: &Selector, wait: bool, how: &How) -> anyhow::Result<CancelledMany> {
     if !wait {
         return Ok(client.cancel_many(which, how, false).await?);
     }
@@ -122,27 +122,27 @@ fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
         let receipt = cancelled.receipt.clone().filter(|_| args.wait);
         return Ok(write_line(&serde_json::to_string(&Cancelled { receipt, ..cancelled.clone() })?)?);
     }
-    write(&format!("{}\n", told::one(cancelled)))?;
+    write(&format!("{}\n", replies::one(cancelled)))?;
     if let Some(told) = cancelled.receipt.as_deref().filter(|_| args.wait) {
         write(&receipt::later(&told.receipt, told.cost.as_ref(), None, ""))?;
     }
     Ok(())
 }
 
-fn tell_many(stopped: &CancelledMany, args: &CancelArgs, took: u64, place: &Place) -> anyhow::Result<()> {
+fn tell_many(stopped: &CancelledMany, args: &CancelArgs, took: u64, target: &Target) -> anyhow::Result<()> {
     let CancelledMany { settled, aim, runs, .. } = stopped;
     if !args.json {
-        let given = match place {
-            Place::There(client) => client.given_key(),
-            Place::Here(_) => None,
+        let given = match target {
+            Target::Server(client) => client.given_key(),
+            Target::Database(_) => None,
         };
-        write(&told::many(runs, args.wait.then_some(took)))?;
-        return Ok(write(&aim::told(aim, !runs.is_empty(), given))?);
+        write(&replies::many(runs, args.wait.then_some(took)))?;
+        return Ok(write(&aim::text(aim, !runs.is_empty(), given))?);
     }
     for run in runs {
         write_line(&serde_json::to_string(&Cancelled { receipt: None, ..run.clone() })?)?;
     }
-    let mut summary = json!({"cancelled": told::stopped(runs), "settled": settled, "took_us": took});
+    let mut summary = json!({"cancelled": replies::stopped(runs), "settled": settled, "took_us": took});
     if let (Value::Object(summary), Value::Object(aim)) = (&mut summary, serde_json::to_value(aim)?) {
         summary.extend(aim);
     }

@@ -3,25 +3,25 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{aim, server, told, waiting};
+use super::{aim, replies, server, waiting};
 use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
 use crate::show::{Style, plain_line, when, write, write_line};
 
-/// Holds the line, opens it, or tells how it stands.
+/// Holds the line, opens it, or shows what is held.
 pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
     match &args.command {
         LineCommand::Hold(args) => hold(args).await,
         LineCommand::Open(scope) => {
-            let client = server(&scope.status.place).await?;
+            let client = server(&scope.status.target).await?;
             let line = client.change_line(&body("open", scope)).await?;
             tell(&line, &scope.status, &client)?;
             tell_still_held(&line, scope, &client)
         }
         LineCommand::Status(status) => {
-            let client = server(&status.place).await?;
+            let client = server(&status.target).await?;
             tell(&client.line().await?, status, &client)
         }
     }
@@ -29,7 +29,7 @@ pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
 
 async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let scope = &args.scope;
-    let client = server(&scope.status.place).await?;
+    let client = server(&scope.status.target).await?;
     let mut body = body("held", scope);
     if let Some(reason) = &args.reason {
         body.insert("reason".to_owned(), json!(reason));
@@ -52,8 +52,8 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let took = args.wait.then(|| waiting::micros(began.elapsed()));
     let given = client.given_key();
     if let Some(stopped) = line.stopped.as_ref().filter(|_| !scope.status.json) {
-        write(&told::many(&stopped.runs, took))?;
-        write(&aim::told(&stopped.aim, !stopped.runs.is_empty(), given))?;
+        write(&replies::many(&stopped.runs, took))?;
+        write(&aim::text(&stopped.aim, !stopped.runs.is_empty(), given))?;
     }
     let exit = tell(&line, &scope.status, &client)?;
     if let Some(aim) = line.aim.as_ref().filter(|_| !scope.status.json) {
@@ -87,13 +87,13 @@ fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result
         text.push_str(&format!("{}\n", words(hold)));
     }
     if !line.holds.is_empty() && line.state == "open" {
-        text.push_str(&format!("{good}●{good:#} For all others the line is open.\n"));
+        text.push_str(&format!("{good}●{good:#} The line is open for everything else.\n"));
     }
     write(&text)?;
     Ok(Exit::Completed)
 }
 
-/// Says so where a hold on all stands in the way of what was opened.
+/// Warns if a hold on everything still blocks what was opened.
 fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyhow::Result<Exit> {
     let what = match (&scope.app, &scope.user) {
         (Some(app), _) => format!("the app {app}"),
@@ -102,7 +102,7 @@ fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyho
     };
     if line.state == "held" && !scope.status.json {
         let open = client.command("line open");
-        write(&format!("Nothing begins for {what} yet: the hold on all is on it too. `{open}` lifts that one.\n"))?;
+        write(&format!("No new run starts for {what} yet: the whole line is still held. Open it with `{open}`.\n"))?;
     }
     Ok(Exit::Completed)
 }

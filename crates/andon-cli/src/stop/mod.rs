@@ -1,11 +1,11 @@
-//! What watches runs and stops them, from anywhere that reaches their server.
+//! The commands that watch and stop runs, from anywhere that can reach their server.
 
 mod aim;
 mod approve;
 mod cancel;
-mod here;
 mod line;
-mod told;
+mod local;
+mod replies;
 mod waiting;
 mod watch;
 
@@ -16,23 +16,23 @@ pub(crate) use watch::watch;
 
 use anyhow::anyhow;
 
-use crate::args::PlaceArgs;
-use crate::client::{Client, Place};
+use crate::args::TargetArgs;
+use crate::client::{Client, Target};
 use crate::db::Db;
 
-/// The server that is meant; without one, says who holds the database, or how to start one.
-async fn server(args: &PlaceArgs) -> anyhow::Result<Client> {
-    match Place::find(args).await? {
-        Place::There(client) => Ok(client),
-        Place::Here(db) => Err(no_server(&db)),
+/// The server. If there is none, the error says who holds the database, or how to start a server.
+async fn server(args: &TargetArgs) -> anyhow::Result<Client> {
+    match Target::find(args).await? {
+        Target::Server(client) => Ok(client),
+        Target::Database(db) => Err(no_server(&db)),
     }
 }
 
-/// What is said where a server is needed and none is.
+/// The error of a command that needs a server.
 fn no_server(db: &Db) -> anyhow::Error {
     match db.owner() {
         Some(owner) => {
-            anyhow!("{} is held by {owner}, which is no server: do it there, or wait for its end", db.shown())
+            anyhow!("{} is in use by {owner}, which is not a server: do it there, or wait for it to end", db.shown())
         }
         None => anyhow!(db.no_server()),
     }

@@ -1,4 +1,4 @@
-//! Waiting for runs to settle, with a sign of life for whoever watches the terminal.
+//! Waiting for runs to settle, with progress in the terminal.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::client::{Client, RemoteRun};
 use crate::show::out::{is_terminal_beside, write_over};
 use crate::show::{Style, time};
 
-/// How often the sign of life moves.
+/// How often the progress line is updated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits, and says so if a person looks.
+/// Waits, and shows progress if standard error is a terminal.
 pub(super) async fn while_waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
     if !is_terminal_beside() {
         return work.await;
@@ -39,15 +39,15 @@ pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Waits for those that a server did not wait for any longer.
+/// Waits for the runs that had not settled when the server answered.
 pub(super) async fn until_settled(client: &Client, runs: &mut [Cancelled]) -> anyhow::Result<()> {
     for run in runs.iter_mut().filter(|run| run.state != State::Settled) {
         let outcome = RemoteRun::new(client, run.run_id.clone()).whole_outcome().await?;
         run.state = State::Settled;
         run.outcome = Some((*outcome.ending).clone());
         run.leaked = outcome.receipt.leaked.clone();
-        // It has settled, whatever comes of asking what it cost.
-        let told = client.told_receipt(&run.run_id).await;
+        // It has settled, even if asking for its cost fails.
+        let told = client.server_receipt(&run.run_id).await;
         run.receipt = Some(Box::new(told.unwrap_or_else(|_| outcome.receipt.clone().into())));
     }
     Ok(())

@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 
 use crate::Exit;
 use crate::args::WatchArgs;
-use crate::client::{Client, Place, RemoteRun};
+use crate::client::{Client, RemoteRun, Target};
 use crate::db::Db;
 use crate::follow::{Subject, watch as follow};
 use crate::interrupt::Interrupts;
@@ -15,41 +15,41 @@ use crate::show::{JsonLines, Screen, Streams, Style};
 
 /// Shows a run as it happens; does nothing to it.
 pub(crate) async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
-    let place = Place::find(&args.place).await?;
-    let run = match &place {
-        Place::There(client) => find_there(client, &args.run).await?,
-        Place::Here(db) => find_here(db, &args.run).await?,
+    let target = Target::find(&args.target).await?;
+    let run = match &target {
+        Target::Server(client) => find_remote(client, &args.run).await?,
+        Target::Database(db) => find_local(db, &args.run).await?,
     };
-    let run = run.with_context(|| no_run(&place, &args.run))?;
+    let run = run.with_context(|| no_run(&target, &args.run))?;
     let mut interrupts = Interrupts::listen()?;
-    let (dim, stop) = (Style::DIM, place.command(&format!("cancel {}", run.id())));
-    interrupts.leave_with(format!("{dim}Left. The run goes on: `{stop}` stops it.{dim:#}"));
+    let (dim, stop) = (Style::DIM, target.command(&format!("cancel {}", run.id())));
+    interrupts.leave_with(format!("{dim}The run goes on. To stop it: {stop}{dim:#}"));
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
-    let approve = place.command(&format!("approve {}", run.id()));
+    let approve = target.command(&format!("approve {}", run.id()));
     let outcome = follow(&run, args.after.unwrap_or_default(), output.listener(), approve).await?;
     output.end(&outcome)?;
     Ok(exit(&outcome))
 }
 
-async fn find_there(client: &Client, text: &str) -> anyhow::Result<Option<Subject>> {
+async fn find_remote(client: &Client, text: &str) -> anyhow::Result<Option<Subject>> {
     let found = client.find(text).await?;
-    Ok(found.map(|run| Subject::There(RemoteRun::new(client, run.run_id))))
+    Ok(found.map(|run| Subject::Remote(RemoteRun::new(client, run.run_id))))
 }
 
-/// A run on record, which no server has: it can be shown if it is over.
-async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
+/// A run in a database that no server holds. It can be shown only if it has settled.
+async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
     if run.state() == State::Settled {
-        return Ok(Some(Subject::Here(run)));
+        return Ok(Some(Subject::Local(run)));
     }
     let id = run.id();
     match db.owner() {
         Some(owner) => {
-            bail!("run {id} is one of {owner}, which is no server: only the runs of a server can be watched")
+            bail!("run {id} belongs to {owner}, which is not a server: only runs on a server can be watched")
         }
         None => bail!(
-            "run {id} was left open by a program that ended, and nobody goes on with it: `{}` settles it",
+            "run {id} was left open by a program that ended, and nothing drives it: settle it with `{}`",
             db.command(&format!("cancel {id}"))
         ),
     }

@@ -170,7 +170,7 @@ fn a_server_that_is_told_to_end_in_mid_run_seals_it_in_time() {
     served.program.signal(Signal::TERM);
     let told = stream.rest(&served);
     let ended = served.program.end_without_closing();
-    assert!(ended.stdout.contains("Ended: all is settled, and 1 run was stopped."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Shut down: all runs have settled, and 1 run was stopped."), "{}", ended.stdout);
     assert_eq!(ends(&told), ["INVOCATION_ABORTED"], "{told:?}");
 
     let served = Served::start(&db, &[]);

@@ -15,11 +15,11 @@ fn a_run_is_stopped_and_asking_again_changes_nothing() {
     let receipt = served.receipt(&id);
     assert_eq!((&receipt["note"], &receipt["force"]), (&json!("wrong file"), &json!("graceful")));
     let again = served.run(&["cancel", &id, "--now"]);
-    assert_eq!(again.stdout, format!("Too late: run {id} had been stopped.\n"));
+    assert_eq!(again.stdout, format!("Too late: run {id} had already been stopped.\n"));
     assert_eq!(served.receipt(&id), receipt);
     let done = served.run(&["run", "--json", "what time is it"]).receipt();
     let late = served.run(&["cancel", done["run"].as_str().unwrap()]);
-    assert!(late.stdout.contains("had completed"), "{}", late.stdout);
+    assert!(late.stdout.contains("had already completed"), "{}", late.stdout);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn with_wait_the_receipt_is_told_when_it_has_settled() {
     let id = served.detach(&[], "count stubbornly to 30");
     served.wait_for(&id, "tool_started");
     let told = served.run(&["cancel", &id, "--wait", "--grace", "10ms"]);
-    assert!(told.stdout.contains(&format!("■ Run {id} is stopped.\n■ Stopped by local")), "{}", told.stdout);
+    assert!(told.stdout.contains(&format!("■ Run {id} has stopped.\n■ Stopped by local")), "{}", told.stdout);
     assert!(told.stdout.contains("slow_count") && told.stdout.contains("leaked  nothing"), "{}", told.stdout);
     let id = served.detach(&[], "tell me a long story");
     let json = served.run(&["cancel", &id, "--wait", "--json"]).json();
@@ -51,7 +51,7 @@ fn one_call_is_stopped_alone_and_the_run_goes_on() {
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]["kind"]), (Some(0), &json!("completed")));
     let late = served.run(&["cancel", &id, "--call", call]).stdout;
-    assert!(late.contains("had completed"), "{late}");
+    assert!(late.contains("had already completed"), "{late}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_session_a_user_or_all_are_stopped_queued_runs_included() {
     assert!(otter.iter().all(|id| ids.contains(&&json!(id))), "{told:?}");
     assert_eq!((&told[2]["cancelled"], &told[2]["settled"]), (&json!(2), &json!(true)));
     let told = served.run(&["cancel", "--user", "ada", "--wait"]).stdout;
-    assert!(told.starts_with(&format!("■ Run {ada} is stopped.\n1 run cancelled, all settled in ")), "{told}");
+    assert!(told.starts_with(&format!("■ Run {ada} has stopped.\n1 run cancelled, all settled in ")), "{told}");
     let tail = "leaked: none.\nLooked for all runs of the user ada. 1 other run goes on.\n";
     assert!(told.ends_with(tail), "{told}");
     let told = served.run(&["cancel", "--all", "--json"]).json();
@@ -81,14 +81,14 @@ fn a_stop_that_misses_says_what_it_looked_for_and_what_goes_on() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
     let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
-    let said = "Nothing was stopped: looked for all runs of the user Ada, of which none is on record. 1 other run goes on. \
+    let said = "Nothing was stopped: looked for all runs of the user Ada, and none is on record. 1 other run goes on. \
                 Did you mean --user ada?\n";
     assert_eq!(told, said);
     let told = served.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
     assert_eq!((told.len(), &told[0]["cancelled"], &told[0]["settled"]), (1, &json!(0), &json!(false)), "{told:?}");
     assert_eq!((&told[0]["looked_for"], &told[0]["others"]), (&json!("all runs of the user Ada"), &json!(1)));
     let told = served.run(&["cancel", "--session", "otter"]).stdout;
-    assert!(told.contains("all runs in the session otter, of which none is on record. 1 other run goes on."), "{told}");
+    assert!(told.contains("all runs in the session otter, and none is on record. 1 other run goes on."), "{told}");
     for command in [&["cancel", "--app", "practise"][..], &["cancel", "--app", "practise", "--wait", "--json"]] {
         let ended = served.start(command).end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
@@ -143,7 +143,7 @@ fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stoppe
     let place = format!("in {}, which no server holds", db.file("andon.db"));
     let nothing = format!("Nothing was running: looked for everything {place}. No other run was in progress.\n");
     assert_eq!(told.stdout, nothing);
-    assert!(told.stderr.contains("1 run of an earlier program was left open and is settled now"), "{}", told.stderr);
+    assert!(told.stderr.contains("1 run that an earlier program left open has been settled"), "{}", told.stderr);
     let told = db.run(&["cancel", "--session", "finch", "--json", "--db", &db.file("b.db")]).json();
     assert_eq!((&told[0]["reply"], &told[0]["state"]), (&json!("accepted"), &json!("settled")));
     assert_eq!(told[0]["outcome"], json!({"kind": "cancelled", "reason": "requested"}));

@@ -5,7 +5,7 @@ use crate::child::Program;
 #[test]
 fn a_prompt_after_a_stop_in_mid_answer_works_at_once() {
     let mut program = Program::start(&["chat"]);
-    program.wait_for("Stop it with Ctrl-C");
+    program.wait_for("Ctrl-C stops it");
     program.wait_for("no key and no network");
     program.type_line("tell me a long story");
     program.wait_for("## 1. ");
@@ -62,7 +62,7 @@ fn a_stop_while_a_person_is_asked_leaves_the_next_line_for_the_next_prompt() {
     program.type_line("write a note: buy milk");
     program.wait_for("May write_note run? [y/n]");
     program.interrupt();
-    program.wait_for("while it waited for a person's approval");
+    program.wait_for("while it waited for approval");
     program.type_line("hello");
     program.wait_for("✓ Completed");
     let ended = program.end();
@@ -72,7 +72,7 @@ fn a_stop_while_a_person_is_asked_leaves_the_next_line_for_the_next_prompt() {
 #[test]
 fn ctrl_c_at_an_empty_prompt_hints_and_then_leaves() {
     let mut program = Program::start(&["chat"]);
-    program.wait_for("Stop it with Ctrl-C");
+    program.wait_for("Ctrl-C stops it");
     program.interrupt();
     program.wait_for("Press Ctrl-C again");
     program.interrupt();

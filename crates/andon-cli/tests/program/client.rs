@@ -98,8 +98,8 @@ fn a_session_is_named_as_it_was_printed() {
     let said = served.run(&["history", "practice/ada/otter", "--json"]).json();
     assert_eq!((said.len() >= 4, &said[0]["role"]), (true, &serde_json::json!("user")), "{said:?}");
     let two = served.db.refused(&["run", "--session", "practice/ada/otter", "--user", "bob", "hello"]);
-    assert!(two.contains("--user bob and --session practice/ada/otter name two"), "{two}");
-    assert!(Database::new().refused(&["run", "--session", "shop/ada/otter", "hello"]).contains("no server has"));
+    assert!(two.contains("--user bob contradicts --session practice/ada/otter"), "{two}");
+    assert!(Database::new().refused(&["run", "--session", "shop/ada/otter", "hello"]).contains("no server is using"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_server_takes_in_no_session_and_says_what_to_do() {
     let file = served.db.file("otter.jsonl");
     served.run(&["export", "otter", "--out", &file]);
     let why = served.db.refused(&["import", &file]);
-    assert!(why.contains("a server takes in no session: end it, import, and start it again"), "{why}");
+    assert!(why.contains("a running server cannot import: shut it down, import, and start it again"), "{why}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
     served.signal(Signal::STOP);
     let why = served.db.refused(&["run", "hello"]);
     served.signal(Signal::CONT);
-    for told in ["is held by process", "andon serve", "does not answer", "--db"] {
+    for told in ["is in use by process", "andon serve", "does not answer", "--db"] {
         assert!(why.contains(told), "{told} is not in {why}");
     }
 }
@@ -247,9 +247,11 @@ fn a_conversation_through_a_server_is_the_same_and_can_be_gone_on_with() {
     chat.wait_for("BEGAN WITH");
     let ended = chat.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains(&format!("Go on later: {ANDON} chat --session otter")), "{}", ended.stdout);
+    assert!(ended.stdout.contains(&format!("To continue later: {ANDON} chat --session otter")), "{}", ended.stdout);
     let again = served.start(&["chat", "--continue"]).end();
-    assert!(again.stdout.contains("Session otter, where you left it") && again.stdout.contains("tell me a long story"));
+    assert!(
+        again.stdout.contains("Session otter, where you left off") && again.stdout.contains("tell me a long story")
+    );
 }
 
 #[test]
@@ -303,7 +305,7 @@ fn delete_goes_through_the_server_and_stops_what_runs() {
     assert!(served.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter is deleted"));
     assert!(served.db.refused(&["receipt", &run]).contains("there is no run"));
     let why = served.db.refused(&["delete", "otter", "--yes"]);
-    assert!(why.contains("there is no session otter at the server"), "{why}");
+    assert!(why.contains("there is no session otter on the server"), "{why}");
 }
 
 #[test]

@@ -9,12 +9,15 @@ fn a_missing_database_is_an_empty_list_and_no_error() {
     let db = Database::new();
     for list in ["sessions", "runs"] {
         let shown = db.run(&[list]).stdout;
-        assert!(shown.contains("Nothing was recorded yet") && shown.contains(&format!("`{ANDON} chat`")), "{shown}");
+        assert!(
+            shown.contains("Nothing has been recorded yet") && shown.contains(&format!("`{ANDON} chat`")),
+            "{shown}"
+        );
         assert_eq!(db.run(&[list, "--json"]).stdout, "");
         assert_eq!(Program::run(&[list]).code, Some(0));
     }
-    assert!(db.refused(&["receipt", "x"]).contains(&format!("`{ANDON} runs` lists them")));
-    assert!(db.refused(&["history", "x"]).contains(&format!("`{ANDON} sessions` lists them")));
+    assert!(db.refused(&["receipt", "x"]).contains(&format!("list them with `{ANDON} runs`")));
+    assert!(db.refused(&["history", "x"]).contains(&format!("list them with `{ANDON} sessions`")));
     assert!(!std::path::Path::new(&db.file("andon.db")).exists());
 }
 
@@ -61,8 +64,8 @@ fn a_receipt_is_found_by_the_beginning_of_its_run() {
     assert_eq!(db.run(&["receipt", most]).stdout, receipt);
     assert_eq!(db.run(&["receipt", most, "--json"]).json()[0]["run"], json!(run));
     let both = db.refused(&["receipt", &run[..2]]);
-    assert!(both.contains("2 runs begin with") && both.contains(&run), "{both}");
-    assert!(db.refused(&["receipt", "zzz"]).contains(&format!("`{ANDON} runs` lists them")));
+    assert!(both.contains("2 runs have an id that begins with") && both.contains(&run), "{both}");
+    assert!(db.refused(&["receipt", "zzz"]).contains(&format!("list them with `{ANDON} runs`")));
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn what_a_model_makes_up_and_a_provider_says_does_nothing_to_any_terminal() {
     let mut server = crate::child::command(db.file("andon.db"), &serve);
     server.env("OPENAI_API_KEY", "sk-none").env("OPENAI_BASE_URL", &base);
     let mut server = Terminal::of(server, 400);
-    server.read_until(Some("Ctrl-C ends it"));
+    server.read_until(Some("Ctrl-C shuts the server down"));
     let ended = Program::start_on(db.file("andon.db"), &["run", "--run-id", "odd", "Go."]).end();
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     for args in [&["receipt", "odd"][..], &["watch", "odd"], &["runs"], &["receipt", "odd", "--json"]] {

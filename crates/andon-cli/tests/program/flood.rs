@@ -94,7 +94,7 @@ fn with_few_files_a_flood_of_connections_keeps_no_cancel_out() {
     command.args(["-c", "ulimit -n 64; exec \"$0\" serve --bind 127.0.0.1:0", ANDON]);
     command.env("ANDON_DB", db.file("andon.db")).env("XDG_CONFIG_HOME", "/nonexistent").env("NO_COLOR", "1");
     let mut server = Terminal::of(command, 400);
-    server.read_until(Some("Ctrl-C ends it"));
+    server.read_until(Some("Ctrl-C shuts the server down"));
     let url = server.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches(',');
     let address: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();
 

@@ -6,7 +6,7 @@ use crate::child::Database;
 fn a_second_program_is_refused_with_who_has_it_and_what_to_do_and_works_afterwards() {
     let db = Database::new();
     let mut first = db.start(&["chat"]);
-    first.wait_for("Stop it with Ctrl-C");
+    first.wait_for("Ctrl-C stops it");
     let holder = format!("process {} (andon chat", first.id());
     for second in [vec!["run", "--instant", "hello"], vec!["chat"]] {
         let why = db.refused(&second);

@@ -43,7 +43,7 @@ fn a_server_that_asks_for_keys_serves_the_command_line_beside_its_database_and_o
     let list = served.run(&["keys", "list", "--json"]);
     let id = list.json().remove(0)["id"].as_str().unwrap().to_owned();
     assert!(!list.stdout.contains(key.splitn(3, '_').nth(2).unwrap()), "a secret is listed");
-    assert!(served.run(&["keys", "revoke", &id]).stdout.contains("opens nothing any more"));
+    assert!(served.run(&["keys", "revoke", &id]).stdout.contains("Revoked the"));
     assert_eq!(with_key(&served, key, &["runs"]).code, Some(1));
     assert!(served.run(&["keys", "list"]).stdout.contains("revoked"));
     assert!(served.db.refused(&["keys", "revoke", "none"]).contains("no such key"));
@@ -60,10 +60,10 @@ fn on_the_machine_of_the_server_a_key_that_was_given_is_used_and_named_and_else_
     let beside = |args: &[&str]| Program::start_in(served.db.file("andon.db"), &[("ANDON_KEY", key)], args).end();
     let told = beside(&["cancel", "--all"]);
     let said = format!(
-        "Nothing was stopped: looked for all of me's runs, of which none is in progress. No other run that you reach was in \
+        "Nothing was stopped: looked for all of me's runs, and none is in progress. No other run that you can reach was in \
          progress.\n\
-         Asked with the key {id} of me (from ANDON_KEY), which reaches all of me's runs; without ANDON_KEY the owner's key \
-         beside the database is used, which reaches everything.\n"
+         This used key {id} of me (from ANDON_KEY), which can reach all of me's runs; without ANDON_KEY, the owner's key \
+         beside the database is used, which can reach everything.\n"
     );
     assert_eq!((told.code, told.stdout), (Some(0), said), "{}", told.stderr);
     let json = beside(&["cancel", "--all", "--json"]).json().remove(0);
@@ -84,7 +84,7 @@ fn on_the_machine_of_the_server_a_key_that_was_given_is_used_and_named_and_else_
 fn with_the_key_that_the_greeting_offers_everything_that_it_prints_can_be_done_and_everything_be_stopped() {
     let db = Database::new();
     let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
-    program.wait_for("Ctrl-C ends it");
+    program.wait_for("Ctrl-C shuts the server down");
     let lines: Vec<&str> = program.seen.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     let export = lines.iter().find(|line| line.starts_with("export ANDON_KEY=")).unwrap();
     db.run(&["run", "--detach", "--user", "bob", "tell me a long story"]);
@@ -112,12 +112,12 @@ fn nobody_but_the_owner_of_the_database_reads_the_key_beside_it() {
 #[test]
 fn a_key_is_made_on_a_database_that_nobody_serves_and_good_when_somebody_does() {
     let db = Database::new();
-    assert!(db.run(&["keys", "list"]).stdout.contains("There is no key"));
+    assert!(db.run(&["keys", "list"]).stdout.contains("There are no keys"));
     let made = db.run(&["keys", "create", "ops", "--scope", "admin", "--json"]).json().remove(0);
     let key = made["key"].as_str().unwrap();
     assert_eq!((&made["name"], &made["scopes"]), (&json!("ops"), &json!(["admin"])));
     let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
-    program.wait_for("Ctrl-C ends it");
+    program.wait_for("Ctrl-C shuts the server down");
     assert!(program.seen.contains("It asks for a key") && program.seen.contains("keys create me"), "{}", program.seen);
     let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
     let url = url.trim_end_matches(',').to_owned();
@@ -131,11 +131,11 @@ fn a_key_that_would_be_wrong_is_refused_with_what_to_do() {
     for (args, why) in [
         (&["keys", "create", "ada"][..], "--scope"),
         (&["keys", "create", "ada", "--scope", "fly"], "choose from run:create"),
-        (&["keys", "create", "ada", "--scope", "admin", "--expires", "0s"], "more than nothing"),
+        (&["keys", "create", "ada", "--scope", "admin", "--expires", "0s"], "more than zero"),
     ] {
         let ended = db.start(args).end();
         assert!(ended.code == Some(2) && ended.stderr.contains(why), "{}", ended.stderr);
     }
     assert!(db.refused(&["keys", "create", "a/b", "--scope", "admin"]).contains("name"));
-    assert!(db.run(&["keys", "list"]).stdout.contains("There is no key"));
+    assert!(db.run(&["keys", "list"]).stdout.contains("There are no keys"));
 }

@@ -14,7 +14,7 @@ fn a_chat_killed_in_mid_answer_goes_on_with_all_that_was_shown_but_the_last_50_m
     let (_, shown) = killed.stdout.split_once("> tell me a long story\n").unwrap();
 
     let mut next = db.start(&["chat", "--continue"]);
-    next.wait_for("1 run of an earlier program was left open and is settled now: lost; its text is kept.");
+    next.wait_for("1 run that an earlier program left open has been settled: lost, but its text is kept.");
     next.wait_for("■ cut here: the program ended");
     next.type_line("/receipt");
     next.wait_for("✗ Lost: the program that ran it ended");
@@ -46,7 +46,7 @@ fn a_tool_that_ran_when_the_program_was_killed_is_closed_and_not_run_again() {
 
     let left = db.run(&["runs", "--json"]).json().remove(0);
     assert_eq!((&left["state"], &left["left_open"]), (&json!("running"), &json!(true)));
-    assert!(db.run(&["runs"]).stdout.contains("What was left open is settled by the next start"));
+    assert!(db.run(&["runs"]).stdout.contains("The next start settles the runs that were left open"));
     let run = left["run_id"].as_str().unwrap();
     assert!(db.run(&["receipt", run]).stdout.contains("Left open:"));
 
@@ -68,11 +68,11 @@ fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
     program.wait_for("May write_note run? [y/n]");
     program.kill();
     let waits = db.run(&["runs", "--open"]).stdout;
-    assert!(waits.contains("waiting") && waits.contains("asks you"), "{waits}");
+    assert!(waits.contains("waiting") && waits.contains("needs your approval"), "{waits}");
 
     // Killed again while it is asked again: nothing is lost by that either.
     let mut again = db.start(&["chat", "--instant", "--continue"]);
-    again.wait_for("1 run waits for your yes, and goes on.");
+    again.wait_for("1 run continues. It needs your approval.");
     again.wait_for("May write_note run? [y/n]");
     again.kill();
 
@@ -100,12 +100,12 @@ fn a_question_of_another_session_is_left_open_and_said_where() {
     assert!(
         ended
             .stdout
-            .contains(&format!("1 run waits for a yes in session otter: `{ANDON} chat --session otter` asks you."))
+            .contains(&format!("1 run in session otter needs approval: decide in `{ANDON} chat --session otter`."))
     );
     assert!(!ended.stdout.contains("May write_note"), "{}", ended.stdout);
 
     let nobody = db.refused(&["run", "--session", "otter", "hello"]);
-    assert!(nobody.contains("waits for a person's yes"), "{nobody}");
+    assert!(nobody.contains("needs approval"), "{nobody}");
     let with_yes = db.run(&["run", "--instant", "--json", "--yes", "--session", "otter", "hello"]);
     assert_eq!(with_yes.receipt()["outcome"]["kind"], "completed");
     let settled = db.run(&["runs", "--session", "otter", "--settled", "--json"]).json();

@@ -87,7 +87,7 @@ fn a_queued_run_of_adks_whose_client_died_with_the_server_does_not_begin_when_it
     served.program.kill();
 
     let served = Served::start(&db, &["--instant"]);
-    let said = "1 run of an earlier program was left open and is settled now: stopped, because its reader is gone.";
+    let said = "1 run that an earlier program left open has been settled: stopped, because its reader was gone.";
     assert!(served.program.seen.contains(said), "{}", served.program.seen);
     let runs = served.get("/v1/runs?user=ada").1["runs"].as_array().unwrap().clone();
     let [second, first] = runs.as_slice() else { panic!("{runs:?}") };

@@ -24,12 +24,12 @@ fn a_held_line_turns_runs_away_says_why_and_survives_a_restart() {
 fn a_hold_is_on_an_app_or_a_user_alone() {
     let served = Served::with(&["--instant"]);
     let told = served.run(&["line", "hold", "--user", "ada"]).stdout;
-    assert!(told.contains("held for the user ada") && told.contains("For all others the line is open"), "{told}");
+    assert!(told.contains("held for the user ada") && told.contains("The line is open for everything else"), "{told}");
     assert!(served.db.refused(&["run", "--user", "ada", "hello"]).contains("for the user ada"));
     served.run(&["run", "hello"]);
     served.run(&["line", "hold"]);
     let told = served.run(&["line", "open", "--user", "ada"]).stdout;
-    assert!(told.contains("Nothing begins for the user ada yet") && told.contains("line open` lifts"), "{told}");
+    assert!(told.contains("No new run starts for the user ada yet") && told.contains("line open`."), "{told}");
     served.run(&["line", "open"]);
     served.run(&["line", "hold", "--app", "practice"]);
     assert!(served.db.refused(&["run", "hello"]).contains("for the app practice"));
@@ -68,12 +68,12 @@ fn a_hold_that_misses_is_refused_or_says_so_and_proves_nothing() {
     }
     assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
     let told = served.run(&["line", "hold", "--user", "Ada"]).stdout;
-    let slip = "The hold is on all runs of the user Ada, of which none is on record. 1 other run goes on. Did you mean --user ada?\n";
+    let slip = "The hold is on all runs of the user Ada, and no such run is on record. 1 other run goes on. Did you mean --user ada?\n";
     assert!(told.contains("held for the user Ada") && told.ends_with(slip), "{told}");
     let hold = ["line", "hold", "--user", "Ada", "--cancel", "--wait"];
     let told = served.run(&hold).stdout;
     assert!(
-        told.starts_with("Nothing was stopped: looked for all runs of the user Ada, of which none is on record."),
+        told.starts_with("Nothing was stopped: looked for all runs of the user Ada, and none is on record."),
         "{told}"
     );
     let line = served.run(&[&hold[..], &["--json"]].concat()).json().remove(0);
@@ -88,7 +88,7 @@ fn without_a_server_there_is_no_line() {
     let file = db.file("andon.db");
     for command in [&["line", "hold"][..], &["line", "open"], &["line", "status"], &["run", "--detach", "hello"]] {
         let why = db.refused(command);
-        assert!(why.contains("no server has") && why.contains(&format!("{ANDON} serve --db {file}")), "{why}");
+        assert!(why.contains("no server is using") && why.contains(&format!("{ANDON} serve --db {file}")), "{why}");
         let why = Program::run(command).stderr;
         assert!(!why.contains("start one") && why.contains("name a server with --server"), "{why}");
     }

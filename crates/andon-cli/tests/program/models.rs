@@ -85,7 +85,7 @@ fn ctrl_c_closes_the_connection_and_the_receipt_says_what_was_used_and_how_it_is
 }
 
 #[test]
-fn estimates_are_learnt_and_told() {
+fn estimates_are_learned_and_shown() {
     let world = World::new();
     let ended = world.run(&["usage"]);
     assert!(ended.stdout.contains("No call of a real model") || ended.stdout.contains("Nothing"), "{}", ended.stdout);

@@ -22,7 +22,7 @@ fn a_session_is_moved_to_another_database_and_goes_on_there() {
 
     let told = there.run(&["import", &file]).stdout;
     assert!(
-        told.contains(&format!("It is session otter now, with 1 run. Go on: {ANDON} chat --session otter")),
+        told.contains(&format!("Imported session otter, with 1 run. To continue: {ANDON} chat --session otter")),
         "{told}"
     );
     assert_eq!(there.run(&["export", "otter"]).stdout, here.run(&["export", "otter"]).stdout);
@@ -86,7 +86,7 @@ fn a_file_that_is_cut_short_or_garbage_is_refused_whole() {
         ("half", half_a_line.as_bytes().to_vec(), &format!("line {} is not what `export` writes", lines.len())),
         ("broken", broken.join("\n").into_bytes(), "line 3 is not what `export` writes"),
         ("garbage", b"garbage\n".to_vec(), "line 1 is not what `export` writes"),
-        ("bytes", b"{}\n\xff\xfe".to_vec(), "line 2 is no text"),
+        ("bytes", b"{}\n\xff\xfe".to_vec(), "line 2 is not text"),
         ("empty", Vec::new(), "there is nothing in it"),
     ];
     for (name, bytes, told) in wrong {
@@ -95,7 +95,7 @@ fn a_file_that_is_cut_short_or_garbage_is_refused_whole() {
         let why = there.refused(&["import", &file]);
         assert!(why.contains(told), "{name}: {told} is not in {why}");
     }
-    assert!(there.refused(&["import", &there.file("nowhere")]).contains("cannot be read"));
+    assert!(there.refused(&["import", &there.file("nowhere")]).contains("cannot read"));
     assert_eq!(there.run(&["sessions", "--json"]).stdout, "");
     let in_memory = Program::run(&["import", "/dev/null"]);
     assert!(in_memory.code == Some(1) && in_memory.stderr.contains("name a file with --db PATH"));

@@ -86,7 +86,7 @@ fn a_bad_price_list_is_refused_at_the_start_with_its_line() {
     for (text, said) in [
         ("currency: USD\nmodels:\n  m: {input: -3, output: 1}\n", "prices.yaml:3:"),
         ("currency: USD\nmodels:\n  m: {input: .nan, output: 1}\n", "prices.yaml:3:"),
-        ("currency: USD\nmodels:\n  m: {input: 3, output: 1, cash: 1}\n", "`cash` is not known here"),
+        ("currency: USD\nmodels:\n  m: {input: 3, output: 1, cash: 1}\n", "`cash` is not a key here"),
         ("currency: USD\nmodels: {}\n", "at least one model"),
     ] {
         std::fs::write(&file, text).unwrap();
@@ -94,5 +94,5 @@ fn a_bad_price_list_is_refused_at_the_start_with_its_line() {
         assert!(refused.contains(said), "{refused}");
     }
     let refused = refused(&db.file("nowhere.yaml"));
-    assert!(refused.contains("nowhere.yaml cannot be read"), "{refused}");
+    assert!(refused.contains("cannot read the prices in"), "{refused}");
 }

@@ -25,7 +25,7 @@ fn with_a_queued_run() -> Database {
 fn a_queued_run_goes_on_and_is_followed_in_its_session() {
     let db = with_a_queued_run();
     let mut chat = db.start(&["chat", "--instant", "--continue"]);
-    chat.wait_for("1 run was waiting for its turn, and goes on.");
+    chat.wait_for("1 queued run continues.");
     chat.wait_for("> tell me a long story");
     chat.wait_for("✓ Completed");
     assert_eq!(chat.end().code, Some(0));
@@ -35,7 +35,7 @@ fn a_queued_run_goes_on_and_is_followed_in_its_session() {
 fn a_queued_run_of_another_session_is_stopped_and_kept_when_the_program_is_left() {
     let db = with_a_queued_run();
     let mut chat = db.start(&["chat", "--session", "finch"]);
-    chat.wait_for("1 run was waiting for its turn in session otter, and goes on.");
+    chat.wait_for("1 queued run in session otter continues.");
     db.wait_for_record("otter", "\"model_started\"");
     assert_eq!(chat.end().code, Some(0));
     let run = db.run(&["runs", "--json"]).json().remove(0);

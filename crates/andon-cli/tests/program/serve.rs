@@ -84,7 +84,7 @@ fn a_port_that_is_taken_is_said_with_another_one() {
     let (host, port) = address.rsplit_once(':').unwrap();
     let next = format!("--bind {host}:{}", port.parse::<u16>().unwrap().checked_add(1).unwrap_or(0));
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.contains("is taken") && ended.stderr.contains(&next), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is in use by another program") && ended.stderr.contains(&next), "{}", ended.stderr);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_run_that_ends_within_the_drain_completes_and_nothing_new_begins() {
     let seen = served.wait_for(&run, "tool_started");
     let call = seen.split('"').find(|word| word.starts_with("call-")).unwrap();
     served.program.signal(Signal::TERM);
-    served.program.wait_for("Shutting down: 1 run is in progress, and has 1h to finish.");
+    served.program.wait_for("Shutting down: 1 run is in progress and has 1h to finish.");
     let (status, problem) = served.post("/v1/runs", &json!({ "app": "practice", "input": "hello" }));
     assert_eq!((status, &problem["status"]), (503, &json!(503)), "{problem}");
     // Without its slow call the run comes to its own end: not before this, however slow the machine is.
@@ -143,7 +143,7 @@ fn a_run_that_goes_on_when_the_drain_is_over_is_cancelled_with_reason_shutdown()
     served.program.signal(Signal::TERM);
     let ended = served.program.end_without_closing();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    assert!(ended.stdout.contains("Ended: all is settled, and 1 run was stopped."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Shut down: all runs have settled, and 1 run was stopped."), "{}", ended.stdout);
     let receipt = receipt(&db, &run);
     assert_eq!(receipt["outcome"], json!({ "kind": "cancelled", "reason": "shutdown" }));
 }
@@ -228,7 +228,7 @@ fn what_did_not_settle_in_time_is_named() {
     }
     drop(disk);
     let served = Served::start(&db, &[]);
-    assert!(served.program.seen.contains("1 run of an earlier program was left open and is settled now"));
+    assert!(served.program.seen.contains("1 run that an earlier program left open has been settled"));
     assert_eq!(served.get(&format!("/v1/runs/{run}")).1["state"], "settled");
 }
 
@@ -244,7 +244,7 @@ fn a_killed_server_comes_back_with_the_line_held_and_its_run_settled() {
     assert_eq!(SqliteJournal::owner(db.file("andon.db")), None);
 
     let served = Served::start(&db, &[]);
-    assert!(served.program.seen.contains("1 run of an earlier program was left open and is settled now: lost"));
+    assert!(served.program.seen.contains("1 run that an earlier program left open has been settled: lost"));
     assert_eq!(served.get(&format!("/v1/runs/{run}")).1["outcome"]["kind"], "lost");
     let (_, line) = served.get("/v1/line");
     assert_eq!((&line["state"], &line["holds"][0]["reason"]), (&json!("held"), &json!("repairs")));
@@ -285,7 +285,7 @@ fn the_practice_agent_is_served_though_a_folder_of_its_name_is_broken_or_removed
     let db = Database::new();
     write_agent(&db, "practice", "name: other\nmodle: practice\n");
     let mut served = Served::start(&db, &["--agents", &db.file("agents"), "--instant"]);
-    let words = "until then the one that comes with the program is served";
+    let words = "until this is fixed, the built-in agent is served";
     assert!(served.program.seen.contains(words), "{}", served.program.seen);
     served.wait_for(&served.run("roll a die"), "run_settled");
     write_agent(&db, "practice", "name: other\nmodel: practice\ninstruction: Be another.\ndescription: Another one.\n");
@@ -293,7 +293,7 @@ fn the_practice_agent_is_served_though_a_folder_of_its_name_is_broken_or_removed
     assert!(served.get("/v1/apps").1.to_string().contains("Another one."));
     std::fs::remove_dir_all(db.file("agents/practice")).unwrap();
     served.program.wait_for("no longer serving practice of the folder");
-    assert!(served.get("/v1/apps").1.to_string().contains("comes with the program"));
+    assert!(served.get("/v1/apps").1.to_string().contains("The built-in agent."));
     served.wait_for(&served.run("roll a die"), "run_settled");
 }
 
@@ -317,5 +317,5 @@ fn agents_of_a_folder_are_served_beside_the_practice_agent_and_may_take_its_plac
     let served = Served::start(&db, &["--agents", &db.file("agents")]);
     let (_, apps) = served.get("/v1/apps");
     let text = apps.to_string();
-    assert!(text.contains("Another one.") && !text.contains("comes with the program"), "{text}");
+    assert!(text.contains("Another one.") && !text.contains("The built-in agent."), "{text}");
 }

@@ -27,7 +27,7 @@ impl Served {
 
     /// A program that says where it serves.
     pub(crate) fn of(mut program: Program) -> Self {
-        program.wait_for("Ctrl-C ends it");
+        program.wait_for("Ctrl-C shuts the server down");
         let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
         let url = url.trim_end_matches(',').to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

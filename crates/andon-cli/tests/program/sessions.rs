@@ -12,16 +12,16 @@ fn a_new_session_has_a_name_and_says_how_to_continue_it() {
     let session = db.run(&["sessions", "--json"]).json()[0]["session"].as_str().unwrap().to_owned();
     assert_eq!(session.split('-').count(), 3);
     let later = format!("{ANDON} chat --session {session}\n");
-    assert!(ended.stdout.contains(&format!("Session {session}. To go on later: {later}")), "{}", ended.stdout);
+    assert!(ended.stdout.contains(&format!("Session {session}. To continue later: {later}")), "{}", ended.stdout);
     assert!(ended.stdout.contains(&format!("kept in {}", db.file("andon.db"))), "{}", ended.stdout);
-    assert!(ended.stdout.ends_with(&format!("Go on later: {later}")), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with(&format!("To continue later: {later}")), "{}", ended.stdout);
 }
 
 #[test]
 fn a_chat_in_which_nothing_was_said_leaves_no_session() {
     let db = Database::new();
     db.run(&["chat"]);
-    assert!(db.run(&["sessions"]).stdout.contains("Nothing was recorded yet"));
+    assert!(db.run(&["sessions"]).stdout.contains("Nothing has been recorded yet"));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_last_session_is_continued_where_it_was_left() {
     let mut chat = db.start(&["chat", "--instant", "--continue"]);
     chat.type_line("/sessions");
     let shown = chat.end().stdout;
-    assert!(shown.contains("Session finch, where you left it:"), "{shown}");
+    assert!(shown.contains("Session finch, where you left off:"), "{shown}");
     let (earlier, last) = shown.split_once("  you  what time is it").expect(&shown);
     assert!(!earlier.contains("dice") && last.contains("\n> think about it\n"), "{shown}");
     let (finch, otter) = (last.find("\nfinch ").expect(last), last.find("\notter ").expect(last));

@@ -77,7 +77,7 @@ fn kill_9_of_the_program_leaves_nothing_of_a_shell_command_alive() {
 fn a_folder_or_a_server_that_is_not_there_is_said_before_anything_runs() {
     let db = Database::new();
     let cases = [
-        (["--folder", "/nowhere/at/all"], "/nowhere/at/all is no folder: name one with --folder"),
+        (["--folder", "/nowhere/at/all"], "/nowhere/at/all is not a folder: name one with --folder"),
         (["--mcp", "andon-no-such-command"], "there is no command `andon-no-such-command`"),
         (["--mcp", "'half"], "has a quote that is not closed"),
         (["--mcp", "http://127.0.0.1:1/mcp"], "the MCP server `http://127.0.0.1:1/mcp` cannot be used"),

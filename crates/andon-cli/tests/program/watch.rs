@@ -70,7 +70,7 @@ fn a_broken_connection_goes_on_exactly_where_it_was() {
     let broken = served.run(&["watch", &id, "--json", "--server", &bridge.address]);
     assert_eq!(bridge.broken(), 3);
     assert_eq!((broken.stdout.as_str(), broken.code), (whole.stdout.as_str(), Some(0)));
-    for told in ["The connection is broken", "the connection was cut", "Connected again"] {
+    for told in ["The connection broke", "the connection was cut", "Reconnected"] {
         assert!(broken.stderr.contains(told), "{}", broken.stderr);
     }
 }
@@ -103,7 +103,7 @@ fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
     served.start_again();
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]), (Some(1), &json!({"kind": "lost"})));
-    assert!(ended.stderr.contains("The connection is broken"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("The connection broke"), "{}", ended.stderr);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_second_ctrl_c_is_offered_to_nobody_but_who_pressed_the_first() {
     served.run(&["cancel", "other"]);
     let watched = served.start(&["watch", "other"]).end();
     for stderr in [run.end().stderr, watched.stderr] {
-        assert!(stderr.contains("slow_count was told.") && !stderr.contains("Ctrl-C"), "{stderr}");
+        assert!(stderr.contains("slow_count was told to stop.") && !stderr.contains("Ctrl-C"), "{stderr}");
     }
     let mut chat = served.start(&["chat"]);
     chat.type_line("count stubbornly to 20");
@@ -124,7 +124,7 @@ fn a_second_ctrl_c_is_offered_to_nobody_but_who_pressed_the_first() {
     let run = served.run(&["runs", "--open", "--json"]).json().remove(0);
     served.wait_for(run["run_id"].as_str().unwrap(), "tool_started");
     chat.interrupt();
-    chat.wait_for("slow_count was told. Ctrl-C again stops it now.");
+    chat.wait_for("slow_count was told to stop. Ctrl-C again stops it now.");
     assert_eq!(chat.end().code, Some(0));
 }
 
@@ -144,9 +144,9 @@ fn a_place_that_the_run_has_not_come_to_is_told_as_that() {
 #[test]
 fn an_unknown_run_and_one_of_many_are_told() {
     let served = Served::with(&["--instant"]);
-    assert!(served.db.refused(&["watch", "nope"]).contains("there is no run nope at the server"));
+    assert!(served.db.refused(&["watch", "nope"]).contains("there is no run nope on the server"));
     for id in ["run-1", "run-2"] {
         served.run(&["run", "--run-id", id, "hello"]);
     }
-    assert!(served.db.refused(&["watch", "run-"]).contains("2 runs begin with run-"));
+    assert!(served.db.refused(&["watch", "run-"]).contains("2 runs have an id that begins with run-"));
 }

@@ -1,4 +1,4 @@
-//! A cgroup for each tool, where this process may make one: on top of the shim's own means, never instead of them.
+//! A cgroup for each tool, if this process may create one: in addition to the shim's other means, never instead of them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,19 +6,19 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A cgroup that one tool's processes are in.
+/// The cgroup of one tool's processes.
 #[derive(Debug, Clone)]
 pub struct Cgroup {
     path: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes one below this process's own; `None` where that is not possible, for whatever reason.
+    /// Creates one below this process's own; `None` if that is not possible, for whatever reason.
     pub fn make(name: &str) -> Option<Self> {
         let path = own()?.join(name);
         fs::create_dir(&path).ok()?;
         let made = Self { path };
-        // Without `cgroup.kill` (before Linux 5.14) it would be of no use.
+        // Without `cgroup.kill` (before Linux 5.14) it is useless.
         if !made.path.join("cgroup.kill").exists() {
             made.remove();
             return None;
@@ -26,24 +26,24 @@ impl Cgroup {
         Some(made)
     }
 
-    /// One that somebody else has made.
+    /// An existing one.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Moves a process into it; what that starts from then on is in it by itself. It takes some milliseconds.
+    /// Moves a process into it; whatever that process starts later is in it, too. It takes some milliseconds.
     pub fn take_in(&self, pid: i32) -> io::Result<()> {
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
     /// Kills all processes in it at once; none can fork away.
     pub fn kill(&self) {
-        // Where it fails, the shim's own means are left, and they are the ones that are believed.
+        // If it fails, the shim's other means remain, and only those count as proof.
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
@@ -58,7 +58,7 @@ impl Cgroup {
         procs.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Removes it, which works only if it is empty; says whether it is gone.
+    /// Removes it, which works only if it is empty. Returns whether it is gone.
     pub fn remove(&self) -> bool {
         fs::remove_dir(&self.path).is_ok() || !self.path.exists()
     }
@@ -73,12 +73,12 @@ fn own() -> Option<PathBuf> {
     Some(mount.join(place))
 }
 
-/// The mount point, if this line of `mountinfo` is that of a whole unified hierarchy.
+/// The mount point, if this line of `mountinfo` is a whole unified hierarchy.
 fn unified(line: &[u8]) -> Option<PathBuf> {
     let line = line.split(|&byte| byte == b' ').collect::<Vec<_>>();
     let dash = line.iter().position(|&field| field == b"-")?;
     let (kind, root, point) = (line.get(dash + 1)?, line.get(3)?, line.get(4)?);
-    // A path with a space is written in escapes; such a mount is left alone.
+    // A path with a space is escaped; such a mount is ignored.
     let plain = !point.contains(&b'\\');
     (*kind == b"cgroup2" && *root == b"/" && plain).then(|| PathBuf::from(OsString::from_vec(point.to_vec())))
 }

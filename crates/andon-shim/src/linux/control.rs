@@ -12,7 +12,7 @@ use rustix::net::{
 
 use crate::protocol::{Config, Order, Word};
 
-/// The host's first byte, and with it the tool's standard input; without one the tool reads from `/dev/null`.
+/// Sends the host's first byte, and with it the tool's standard input. Without one, the tool reads from `/dev/null`.
 pub fn send_stdin(socket: impl AsFd, stdin: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -33,7 +33,7 @@ pub(crate) struct Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Term,
-    /// It has closed its half, or it is gone.
+    /// It has closed its end, or it is gone.
     Kill,
 }
 
@@ -59,14 +59,14 @@ impl Control {
         Ok(fds.next())
     }
 
-    /// Waits for what is to be started.
+    /// Waits for the description of what to start.
     pub(crate) fn receive_config(&mut self) -> io::Result<Config> {
         let mut line = Vec::new();
         self.socket.read_until(b'\n', &mut line)?;
         Ok(serde_json::from_slice(&line)?)
     }
 
-    /// The next order, once the socket is readable. What cannot be understood is taken as the end.
+    /// The next order, once the socket is readable. Anything that cannot be parsed counts as the end.
     pub(crate) fn receive_order(&mut self) -> Wish {
         let mut line = Vec::new();
         let read = self.socket.read_until(b'\n', &mut line);
@@ -76,16 +76,16 @@ impl Control {
         }
     }
 
-    /// Whether an order has been read from the socket and waits in the buffer.
+    /// Whether an order is waiting in the buffer.
     pub(crate) fn holds_an_order(&self) -> bool {
         !self.socket.buffer().is_empty()
     }
 
-    /// Tells the host; that it is gone is learnt elsewhere.
+    /// Tells the host.
     pub(crate) fn say(&self, word: &Word) {
         let Ok(mut line) = serde_json::to_vec(word) else { return };
         line.push(b'\n');
-        // A host that is gone has nobody to tell.
+        // It fails only if the host is gone, which is noticed elsewhere.
         let _ = self.socket.get_ref().write_all(&line);
     }
 }

@@ -1,10 +1,10 @@
-//! A tool's limits as the kernel wants them.
+//! A tool's limits in the kernel's form.
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::protocol::Limits;
 
-/// What is to be set in the tool's process: at most what this process itself may use, because more would be refused.
+/// The limits to set in the tool's process: at most those of this process, because the kernel refuses more.
 pub fn rlimits(limits: &Limits) -> Vec<(Resource, Rlimit)> {
     let cpu = limits.cpu.map(|time| time.as_secs().max(1));
     let wanted = [
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_never_above_what_the_host_may_use() {
+    fn a_limit_is_never_above_the_hosts() {
         assert_eq!(within(Some(10), 20, 21), Rlimit { current: Some(10), maximum: Some(10) });
         assert_eq!(within(None, 20, 21), Rlimit { current: Some(20), maximum: Some(21) });
     }

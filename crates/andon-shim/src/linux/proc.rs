@@ -1,7 +1,7 @@
-//! Processes as `/proc` shows them: a picture of a moment that is already past.
+//! Processes as `/proc` shows them: a snapshot that may already be out of date.
 //!
-//! A pid can be used again; a pid with its start time cannot. Signals go through a pidfd that was checked against the start
-//! time after it was opened.
+//! A pid can be reused; a pid with its start time cannot. Signals go through a pidfd that is checked against the start time
+//! after it was opened.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,17 +24,17 @@ pub struct Process {
     pub session: i32,
     /// Its state's letter: `Z` is a zombie, `T` is stopped.
     pub state: char,
-    /// The name of its program, as the kernel keeps it: 15 bytes of it.
+    /// The first 15 bytes of its program's name, as the kernel keeps it.
     pub name: String,
 }
 
 impl Process {
-    /// Whether it is dead and only waits to be reaped.
+    /// Whether it is dead and waiting to be reaped.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Sends it a signal, and never to another process that has got its id since.
+    /// Sends it a signal, but never to another process that has got its id.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let gone = || io::Error::from(rustix::io::Errno::SRCH);
         let pid = Pid::from_raw(self.pid).ok_or_else(gone)?;
@@ -53,7 +53,7 @@ pub fn look(pid: i32) -> Option<Process> {
     parse(&String::from_utf8_lossy(&stat))
 }
 
-/// Whether this very process lives: not another one with its id, and not a zombie.
+/// Whether exactly this process lives: not another one with its id, and not a zombie.
 pub fn lives(pid: i32, start: u64) -> bool {
     look(pid).is_some_and(|process| process.start == start && !process.is_dead())
 }
@@ -80,7 +80,7 @@ pub fn descendants(of: i32) -> Vec<Process> {
     found
 }
 
-/// `pid (name) state parent group session …`; the name may contain anything, also brackets.
+/// `pid (name) state parent group session …`; the name may contain anything, even brackets.
 fn parse(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;
@@ -88,7 +88,7 @@ fn parse(stat: &str) -> Option<Process> {
     let state = fields.next()?.chars().next()?;
     let mut number = || fields.next()?.parse().ok();
     let (parent, group, session) = (number()?, number()?, number()?);
-    // The start time is the 22nd field of all; six have been read.
+    // The start time is the 22nd field; six have been read.
     let start = fields.nth(15)?.parse().ok()?;
     Some(Process { pid: pid.parse().ok()?, start, parent, group, session, state, name: name.to_owned() })
 }
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn this_very_process_lives_and_one_that_started_at_another_time_does_not() {
+    fn a_process_is_identified_by_its_start_time() {
         let me = look(std::process::id() as i32).unwrap();
         assert!(lives(me.pid, me.start));
         assert!(!lives(me.pid, me.start + 1));
     }
 
     #[test]
-    fn a_signal_for_a_process_whose_id_was_used_again_is_not_sent() {
+    fn a_signal_is_not_sent_to_a_process_with_a_reused_id() {
         let me = look(std::process::id() as i32).unwrap();
         let other = Process { start: me.start + 1, ..me };
         assert!(other.signal(Signal::KILL).is_err());

@@ -1,4 +1,4 @@
-//! Starting the tool, from within the shim.
+//! Starts the tool, in the shim.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,10 +18,10 @@ use super::limits::rlimits;
 use crate::protocol::Config;
 use crate::refusal::{Part, Refusal};
 
-/// The last signal that has a name. What is above is the C library's own affair.
+/// The last signal that has a name. The C library uses some of those above.
 const LAST_SIGNAL: libc::c_int = 31;
 
-/// Starts the tool in a session of its own, with this standard input, output and error.
+/// Starts the tool in its own session, with this standard input, output and error.
 pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3]) -> Result<Pid, Refusal> {
     let folder = config.cwd.as_deref().map(enter).transpose()?;
     let mut command = Command::new(&config.program);
@@ -34,7 +34,7 @@ pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3]) -> Result<Pid,
     Pid::from_raw(child.id().cast_signed()).ok_or_else(|| refusal(config, &io::Error::from(Errno::SRCH)))
 }
 
-/// What is to be done in the new process before the tool's program is in it.
+/// What to do in the new process before it executes the tool's program.
 struct Birth {
     shim: Pid,
     folder: Option<OwnedFd>,
@@ -42,13 +42,13 @@ struct Birth {
 }
 
 impl Birth {
-    /// Only system calls: no memory is taken and no lock.
+    /// Only system calls: it allocates no memory and takes no lock.
     fn happen(&self) -> io::Result<()> {
-        // The shim reads its signals elsewhere and has blocked them; the tool is to get its own.
+        // The shim has blocked its signals because it reads them elsewhere; the tool must get its own.
         SigSet::empty().thread_set_mask()?;
         setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // A shim that died before the line above would not be noticed by it.
+        // The line above does not notice a shim that died before it.
         if getppid() != Some(self.shim) {
             return Err(Errno::SRCH.into());
         }
@@ -60,20 +60,20 @@ impl Birth {
     }
 }
 
-/// The one piece of unsafe code in the project. It runs in the shim, never in the host, whose memory is not copied and whose
+/// The only unsafe code in the project. It runs in the shim, never in the host, so the host's memory is not copied, and its
 /// locks and threads are not in the new process.
 #[expect(unsafe_code, reason = "a session, a parent-death signal and limits can only be set between fork and exec")]
 fn arrange(command: &mut Command, birth: Birth) {
-    // SAFETY: the closure makes system calls only; it takes no memory and no lock, and the shim has a single thread. The call
-    // for the descriptors touches no memory, and marks them for the exec: nobody's descriptor is closed under him. The default is
-    // no handler, so that none can be called.
+    // SAFETY: the closure only makes system calls; it allocates no memory and takes no lock, and the shim has a single thread.
+    // The call for the descriptors touches no memory, and only marks them to be closed at the exec. SIG_DFL is not a handler, so
+    // none can be called.
     unsafe {
         command.pre_exec(move || {
-            // What the host, or whoever started it, has left open for its children is not for the tool. Before Linux 5.11 there is
-            // no such call, and the tool gets them.
+            // The tool must not get descriptors that the host, or whoever started it, has left open for its children. Before
+            // Linux 5.11 there is no such call, and the tool gets them.
             let _ = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            // What the host ignores, as one that `nohup` or a shell's background has started does, the tool is to hear: a stop is a
-            // signal. Two of them cannot be ignored, and say so.
+            // A host that was started by `nohup` or in a shell's background ignores some signals. The tool must not, because a stop
+            // is a signal. For two of them this call fails, because they can never be ignored.
             for number in 1..=LAST_SIGNAL {
                 let _ = libc::signal(number, libc::SIG_DFL);
             }
@@ -82,7 +82,7 @@ fn arrange(command: &mut Command, birth: Birth) {
     };
 }
 
-/// The working folder, opened here so that its faults can be told from those of the command.
+/// Opens the working folder here, so that its errors can be distinguished from the command's.
 fn enter(folder: &OsStr) -> Result<OwnedFd, Refusal> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(folder, flags, Mode::empty()).map_err(|error| Refusal::new(Part::Folder, folder, &error.into()))
@@ -90,10 +90,10 @@ fn enter(folder: &OsStr) -> Result<OwnedFd, Refusal> {
 
 fn refusal(config: &Config, error: &io::Error) -> Refusal {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::AGAIN) => Refusal::new(Part::Means, "the limit on processes is reached", error),
+        Some(Errno::AGAIN) => Refusal::new(Part::Means, "the limit on processes has been reached", error),
         Some(Errno::NOMEM) => Refusal::new(Part::Means, "there is not enough memory, or its limit is too low", error),
         Some(Errno::MFILE | Errno::NFILE) => Refusal::new(Part::Means, "too many files are open", error),
-        // The folder was opened, and yet may not be entered.
+        // The folder could be opened, but not entered.
         Some(Errno::ACCESS) if config.cwd.as_deref().is_some_and(is_locked) => {
             Refusal::new(Part::Folder, config.cwd.clone().unwrap_or_default(), error)
         }

@@ -1,4 +1,4 @@
-//! The shim's own course: from the host's first byte to the proof.
+//! The shim's main function: from the host's first byte to the proof.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,11 +21,11 @@ use super::sweep::{Children, Reaper, Swept, ask_to_end, now, sweep};
 use super::{proc, start};
 use crate::protocol::{Config, Status, Word};
 
-/// After this long a tool gets a cgroup. Moving into one can take milliseconds, which a short command need not pay.
+/// After this long a tool gets a cgroup. Moving into one can take milliseconds, which a short command should not pay.
 const SETTLING: Duration = Duration::from_millis(30);
-/// How many looks the moving takes at most.
+/// How many looks moving the tree may take.
 const LOOKS: usize = 20;
-/// How often an empty cgroup is asked to go.
+/// How often to try to remove an empty cgroup.
 const REMOVALS: usize = 50;
 
 /// What the shim was started with: the socket, and the tool's output.
@@ -36,16 +36,16 @@ struct Inheritance {
     stderr: OwnedFd,
 }
 
-/// Supervises one tool for its host, and says with which code to exit.
+/// Supervises one tool for its host, and returns the exit code.
 pub(crate) fn serve(host: Pid) -> i32 {
     match take_over(host).and_then(|inheritance| Ok((inheritance, catch_signals()?))) {
         Ok((inheritance, signals)) => supervise(inheritance, &signals),
-        // The host is gone, or has sent nothing: nothing was started, and nobody is there to be told.
+        // The host is gone or has sent nothing: nothing was started, and there is nobody to tell.
         Err(_) => 1,
     }
 }
 
-/// Becomes what a shim is. Nothing has been started while this can still fail.
+/// Turns this process into a shim. Nothing has been started while this can still fail.
 fn take_over(host: Pid) -> io::Result<Inheritance> {
     let [control, stdout, stderr] = [stdin(), stdout(), stderr()].map(|fd| fcntl_dupfd_cloexec(fd, 3));
     let (control, stdout, stderr) = (Control::new(control?), stdout?, stderr?);
@@ -55,26 +55,26 @@ fn take_over(host: Pid) -> io::Result<Inheritance> {
     dup2_stderr(&null)?;
     let handle = match pidfd_open(host, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
-        // Where the kernel has no pidfds, the end of the socket has to be enough.
+        // If the kernel has no pidfds, the end of the socket must be enough.
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(error) => return Err(error.into()),
     };
-    // A tool can stop its shim, which then would not notice that the host dies: the kernel wakes it. At any other time (a
-    // host's thread that ends counts as well) the signal does nothing.
+    // A tool can stop its shim, which then would not notice the host's death: with this the kernel wakes it. At any other time
+    // the signal does nothing (it is also sent when a thread of the host ends).
     set_parent_process_death_signal(Some(rustix::process::Signal::CONT))?;
-    // Only now it is certain that the handle is that of the host, and not of somebody who got its id.
+    // Only now is it certain that the handle is the host's, and not that of another process with its id.
     if getppid() != Some(host) {
         return Err(Errno::SRCH.into());
     }
-    // A name for those who look at the list of processes.
+    // A name for the list of processes.
     let _ = rustix::thread::set_name(c"andon-shim");
-    // Away from the host's terminal. It fails only where this process leads a session already.
+    // Leaves the host's terminal. It fails only if this process already leads a session.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     Ok(Inheritance { control, host: handle, stdout, stderr })
 }
 
-/// Signals are read where everything else is waited for. The tool does not inherit that: its mask is cleared when it starts.
+/// Signals are read from a descriptor, like everything else. The tool does not inherit this: its mask is cleared at its start.
 fn catch_signals() -> io::Result<SignalFd> {
     let mut caught = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
@@ -87,11 +87,11 @@ fn catch_signals() -> io::Result<SignalFd> {
 fn supervise(inheritance: Inheritance, signals: &SignalFd) -> i32 {
     let Inheritance { mut control, host, stdout, stderr } = inheritance;
     let Ok((stdin, config)) = control.receive_stdin().and_then(|stdin| Ok((stdin, control.receive_config()?))) else {
-        // The host has thought better of it. Nothing was started, and that is the same proof.
+        // The host has changed its mind. Nothing was started, so nothing is left.
         control.say(&Word::Gone);
         return 0;
     };
-    // The tool's descriptors are moved into it and closed here, so that its pipes end when its own ends of them are closed.
+    // The tool's descriptors are moved into it and closed here, so that its pipes end when the tool closes them.
     let tool = match start::start(&config, [stdin, Some(stdout), Some(stderr)]) {
         Ok(tool) => tool,
         Err(refusal) => {
@@ -107,7 +107,7 @@ fn supervise(inheritance: Inheritance, signals: &SignalFd) -> i32 {
     end(&control, signals, &mut reaper, cgroup.as_ref(), &config)
 }
 
-/// Waits until the tree is to be ended, or has ended by itself. Says in which cgroup it is.
+/// Waits until the tree must be ended or has ended by itself. Returns its cgroup.
 fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reaper: &mut Reaper) -> Option<Cgroup> {
     let mut asked = false;
     let mut cgroup = None;
@@ -118,7 +118,7 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
         if let (false, Some(status)) = (had_ended, reaper.status) {
             control.say(&Word::Exited(status));
         }
-        // What is left when the main process ends is ended with it. Only who was asked to end has the host's grace for it.
+        // When the main process ends, the rest is ended with it, unless the tree was asked to end: then it has the host's grace.
         if children == Children::None || (reaper.status.is_some() && !asked) {
             return cgroup;
         }
@@ -137,10 +137,11 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
     }
 }
 
-/// Puts the whole tree into a cgroup of its own, where one can be made. Whoever is forked meanwhile is found by the next look.
+/// Moves the whole tree into its own cgroup, if one can be created. A process that is forked during this is found by the next
+/// look.
 fn gather(control: &Control) -> Option<Cgroup> {
     let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()))?;
-    // Said first: a host whose shim dies a moment later finds them there.
+    // The host is told first: if the shim dies a moment later, it finds them there.
     control.say(&Word::Grouped(cgroup.path().into()));
     let mut known = HashSet::new();
     for _ in 0..LOOKS {
@@ -151,7 +152,7 @@ fn gather(control: &Control) -> Option<Cgroup> {
             break;
         }
         for process in fresh {
-            // It is there on top: what cannot be moved, or is gone, is found without it.
+            // The cgroup is only an addition: a process that cannot be moved is found without it.
             let _ = cgroup.take_in(process.pid);
         }
     }
@@ -161,7 +162,7 @@ fn gather(control: &Control) -> Option<Cgroup> {
 enum News {
     /// A child may have died.
     Death,
-    /// Nothing has happened, and the time is over.
+    /// Nothing has happened, and the time is up.
     Quiet,
     Wish(Wish),
 }
@@ -179,7 +180,7 @@ fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &Signal
         Ok(0) => return News::Quiet,
         Ok(_) => {}
         Err(Errno::INTR) => return News::Death,
-        // Without eyes it is better to end everything than to let it run unwatched.
+        // If it cannot watch, it is better to end everything.
         Err(_) => return News::Wish(Wish::Kill),
     }
     let ready: Vec<bool> = fds.iter().map(is_ready).collect();
@@ -191,11 +192,11 @@ fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &Signal
     }
 }
 
-/// Reads all signals that have come; says whether one of them asks this process to end.
+/// Reads all signals that have come. Returns whether one of them asks this process to end.
 pub(crate) fn drain(signals: BorrowedFd<'_>) -> bool {
     let mut asked = false;
     let mut info = [0; 128];
-    // The signal's number is the first word of what the kernel writes, 128 bytes a signal.
+    // The kernel writes 128 bytes per signal, which begin with the signal's number.
     while let Ok(128) = rustix::io::read(signals, &mut info) {
         let number = info.first_chunk().map_or(0, |word| i32::from_ne_bytes(*word));
         asked |= number != Signal::SIGCHLD as i32;
@@ -203,7 +204,7 @@ pub(crate) fn drain(signals: BorrowedFd<'_>) -> bool {
     asked
 }
 
-/// Ends what is left, and says how that went.
+/// Ends what is left, and tells the host how that went.
 fn end(control: &Control, signals: &SignalFd, reaper: &mut Reaper, cgroup: Option<&Cgroup>, config: &Config) -> i32 {
     let had_ended = reaper.status.is_some();
     let swept = sweep(reaper, cgroup, signals.as_fd(), Duration::from_millis(config.patience_ms));
@@ -227,7 +228,7 @@ fn end(control: &Control, signals: &SignalFd, reaper: &mut Reaper, cgroup: Optio
 
 fn started(tool: Pid) -> Word {
     let pid = tool.as_raw_nonzero().get();
-    // It is this process's child and unreaped, so it can be looked at, dead or alive.
+    // It is an unreaped child of this process, so it is visible, dead or alive.
     let start = proc::look(pid).map_or(0, |process| process.start);
     Word::Started { pid, start }
 }

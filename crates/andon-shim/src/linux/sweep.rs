@@ -1,11 +1,11 @@
-//! Ending everything that the shim is the last parent of.
+//! Ends all descendants of the shim.
 //!
 //! # Invariants
 //!
-//! 1. Only `ECHILD` proves that nothing is left. `/proc` says whom to signal, never that all is done.
-//! 2. A direct child cannot lose its pid before this process reaps it, so it is signalled by pid. All others are signalled
-//!    through a pidfd that was checked against the start time.
-//! 3. It is bounded: after its patience it says who is left.
+//! 1. Only `ECHILD` proves that nothing is left. `/proc` says which processes to signal, never that none is left.
+//! 2. A direct child keeps its pid until this process reaps it, so it is signalled by pid. All others are signalled through a
+//!    pidfd that was checked against the start time.
+//! 3. It is bounded: when its patience is over, it names the processes that are left.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -19,11 +19,11 @@ use super::cgroup::Cgroup;
 use super::proc::{self, Process};
 use crate::protocol::{Status, Survivor};
 
-/// How long the tree is frozen at most before it is killed all the same.
+/// How long freezing the tree may take before it is killed anyway.
 const FREEZE: Duration = Duration::from_secs(1);
-/// How long to wait for the deaths before looking again who is left.
+/// How long to wait for processes to die before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How many survivors are named.
+/// How many survivors to name.
 const NAMED: usize = 50;
 
 /// Reaps, and remembers how the tool's main process ended.
@@ -36,7 +36,7 @@ pub(crate) struct Reaper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Children {
     Some,
-    /// The kernel says that there is no child.
+    /// The kernel says that there are none.
     None,
 }
 
@@ -45,7 +45,7 @@ impl Reaper {
         Self { tool, status: None }
     }
 
-    /// Reaps all that are dead.
+    /// Reaps all dead children.
     pub(crate) fn reap(&mut self) -> Children {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -84,7 +84,7 @@ pub(crate) fn sweep(reaper: &mut Reaper, cgroup: Option<&Cgroup>, deaths: Borrow
     let mut victims = freeze(begun + FREEZE.min(patience));
     loop {
         for process in &victims {
-            // One that cannot be signalled is still there at the end, and is named then.
+            // A process that cannot be signalled is named at the end.
             let _ = signal(process, Signal::KILL);
         }
         if reap_until(reaper, deaths, now() + LOOK_AGAIN) == Children::None {
@@ -97,7 +97,7 @@ pub(crate) fn sweep(reaper: &mut Reaper, cgroup: Option<&Cgroup>, deaths: Borrow
     }
 }
 
-/// Reaps as they die, until none is left or the time is over.
+/// Reaps children as they die, until none is left or the time is up.
 fn reap_until(reaper: &mut Reaper, deaths: BorrowedFd<'_>, end: Instant) -> Children {
     loop {
         if reaper.reap() == Children::None {
@@ -108,25 +108,25 @@ fn reap_until(reaper: &mut Reaper, deaths: BorrowedFd<'_>, end: Instant) -> Chil
             return Children::Some;
         }
         let pause = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        // Whether a death or the time has ended it: both mean to look.
+        // A death or a timeout: both mean to look again.
         let _ = poll(&mut [PollFd::from_borrowed_fd(deaths, PollFlags::IN)], Some(&pause));
         super::supervisor::drain(deaths);
     }
 }
 
-/// Asks all to end. They are frozen first, so that nobody is missed who is just being forked, and nobody is asked whom another one
-/// has started in order to end well; they hear it when they go on.
+/// Asks all processes to end. They are frozen first, so that one that is just being forked is not missed, and a helper that
+/// another process starts for its own cleanup is not asked. They get the signal when they continue.
 pub(crate) fn ask_to_end() {
     let all = freeze(now() + FREEZE);
     for what in [Signal::TERM, Signal::CONT] {
         for process in &all {
-            // One that has died meanwhile needs no asking; one that may not be signalled is found out when it is killed.
+            // It fails if the process has died, or may not be signalled, which the kill will show.
             let _ = signal(process, what);
         }
     }
 }
 
-/// Stops all of them, parents first, until another look finds nobody new: a stopped process forks no more. Says who they are.
+/// Freezes all processes, parents first, until another look finds no new one (a frozen process does not fork), and returns them.
 fn freeze(until: Instant) -> Vec<Process> {
     let mut known = HashSet::new();
     let mut frozen = Vec::new();
@@ -136,7 +136,7 @@ fn freeze(until: Instant) -> Vec<Process> {
             break;
         }
         for process in &fresh {
-            // It may have died meanwhile, and it is killed in any case.
+            // It may have died, and it is killed in any case.
             let _ = signal(process, Signal::STOP);
         }
         frozen.extend(fresh);

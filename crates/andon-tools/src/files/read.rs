@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::root::Root;
 use crate::process::lossless;
 
-/// How many bytes one call returns at most, unless told otherwise.
+/// The default of how many bytes one call returns at most.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Reads a file below a folder, whole or some lines of it.
+/// Reads a file in a folder, whole or some of its lines.
 ///
-/// It takes `{"path": "…", "offset": 1, "limit": 100}`: lines, counted from 1. No path leads out of the folder, and only plain
-/// files are read. Bytes that are no UTF-8 are written as `\xNN`.
+/// It takes `{"path": "…", "offset": 1, "limit": 100}`: lines, counted from 1. No path leads out of the folder, and only regular
+/// files are read. Bytes that are not UTF-8 are written as `\xNN`.
 #[derive(Debug, Clone)]
 pub struct ReadFile {
     spec: Arc<ToolSpec>,
@@ -26,7 +26,7 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// Reads below this folder.
+    /// Reads files in this folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let schema = json!({
             "type": "object",
@@ -39,13 +39,13 @@ impl ReadFile {
             "additionalProperties": false,
         });
         let description =
-            "Reads a text file, whole or some lines of it. If it is too long, a last line says where to read on.";
+            "Reads a text file, whole or some of its lines. If it is too long, a last line says where to continue.";
         let mut spec = ToolSpec::new("read_file", description, schema);
         spec.effect = Effect::ReadOnly;
         Self { spec: Arc::new(spec), root: Root::new(root), max_bytes: MAX_BYTES }
     }
 
-    /// How many bytes one call returns at most; 256 KiB unless told otherwise.
+    /// How many bytes one call returns at most. Default: 256 KiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -67,7 +67,8 @@ impl Tool for ReadFile {
 fn read(root: &Root, invocation: &Invocation, max_bytes: u64) -> Returned {
     let path = invocation.input.get("path").and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| invocation.input.get(name).and_then(Value::as_u64);
-    let wanted = Wanted { first: number("offset").unwrap_or(1), lines: number("limit").unwrap_or(u64::MAX), max_bytes };
+    let wanted =
+        LineRange { first: number("offset").unwrap_or(1), lines: number("limit").unwrap_or(u64::MAX), max_bytes };
     let mut file = BufReader::new(File::from(root.open_file(path)?));
     let found = lines(&mut file, wanted, || invocation.cord.is_pulled());
     match found.map_err(|error| ToolError::new(format!("`{path}`: {error}")))? {
@@ -77,14 +78,14 @@ fn read(root: &Root, invocation: &Invocation, max_bytes: u64) -> Returned {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct LineRange {
     first: u64,
     lines: u64,
     max_bytes: u64,
 }
 
-/// The lines that are wanted, with a notice if there are more; nothing if it was stopped.
-fn lines(file: &mut impl BufRead, wanted: Wanted, stopped: impl Fn() -> bool) -> io::Result<Option<String>> {
+/// The wanted lines, with a notice if there are more; `None` if it was stopped.
+fn lines(file: &mut impl BufRead, wanted: LineRange, stopped: impl Fn() -> bool) -> io::Result<Option<String>> {
     let mut kept = Vec::new();
     let (mut line, mut last) = (1, wanted.first.saturating_add(wanted.lines));
     loop {
@@ -112,30 +113,30 @@ fn lines(file: &mut impl BufRead, wanted: Wanted, stopped: impl Fn() -> bool) ->
     let more = !file.fill_buf()?.is_empty();
     let mut text = lossless(kept);
     if more {
-        text.push_str(&format!("[the file goes on: read on with offset {last}]"));
+        text.push_str(&format!("[the file goes on: continue with offset {last}]"));
     }
     if text.is_empty() {
-        let nothing = if wanted.first > 1 { "[the file has fewer lines than that]" } else { "[the file is empty]" };
+        let nothing = if wanted.first > 1 { "[the file has fewer lines]" } else { "[the file is empty]" };
         return Ok(Some(nothing.to_owned()));
     }
     Ok(Some(text))
 }
 
-/// What is kept of lines that are too long for one answer: whole lines, or if not even one fits, its beginning.
-fn cut(mut kept: Vec<u8>, wanted: Wanted, line: u64) -> String {
+/// What fits into one answer: whole lines, or the beginning of the first if not even that fits.
+fn cut(mut kept: Vec<u8>, wanted: LineRange, line: u64) -> String {
     match kept.iter().rposition(|&byte| byte == b'\n') {
         Some(end) if line > wanted.first => {
             kept.truncate(end + 1);
-            lossless(kept) + &format!("[the file goes on: read on with offset {line}]")
+            lossless(kept) + &format!("[the file goes on: continue with offset {line}]")
         }
         _ => {
             let valid = kept.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
-            // A character at the cut is left out, unless the line is no text anyway.
+            // A character that was cut is left out, unless the line is not text anyway.
             if kept.len() - valid < 4 {
                 kept.truncate(valid);
             }
             let shown = kept.len();
-            lossless(kept) + &format!("\n[line {line} is longer than is shown: {shown} bytes of it are]")
+            lossless(kept) + &format!("\n[line {line} is too long: only its first {shown} bytes are shown]")
         }
     }
 }
@@ -145,9 +146,9 @@ mod tests {
     use super::*;
 
     fn read_lines(text: &[u8], first: u64, lines_wanted: u64, max_bytes: u64) -> String {
-        // A tiny buffer, so that lines are cut by it everywhere.
+        // A tiny buffer cuts every line.
         let mut file = BufReader::with_capacity(3, text);
-        lines(&mut file, Wanted { first, lines: lines_wanted, max_bytes }, || false).unwrap().unwrap()
+        lines(&mut file, LineRange { first, lines: lines_wanted, max_bytes }, || false).unwrap().unwrap()
     }
 
     #[test]
@@ -156,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn some_lines_come_with_the_place_to_read_on() {
-        assert_eq!(read_lines(b"1\n2\n3\n4\n", 2, 2, 100), "2\n3\n[the file goes on: read on with offset 4]");
+    fn some_lines_come_with_the_offset_to_continue_with() {
+        assert_eq!(read_lines(b"1\n2\n3\n4\n", 2, 2, 100), "2\n3\n[the file goes on: continue with offset 4]");
         assert_eq!(read_lines(b"1\n2\n3\n4\n", 4, 2, 100), "4\n");
-        assert_eq!(read_lines(b"1\n2\n", 9, 2, 100), "[the file has fewer lines than that]");
+        assert_eq!(read_lines(b"1\n2\n", 9, 2, 100), "[the file has fewer lines]");
         assert_eq!(read_lines(b"", 1, 2, 100), "[the file is empty]");
     }
 
@@ -169,7 +170,7 @@ mod tests {
         let (mut whole, mut next) = (String::new(), 1);
         loop {
             let text = read_lines(file.as_bytes(), next, u64::MAX, 100);
-            match text.rsplit_once("[the file goes on: read on with offset ") {
+            match text.rsplit_once("[the file goes on: continue with offset ") {
                 Some((part, rest)) => {
                     whole.push_str(part);
                     next = rest.trim_end_matches(']').parse().unwrap();
@@ -184,8 +185,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_shown_in_part_and_said_to_be() {
+    fn a_line_that_is_too_long_is_cut_with_a_notice() {
         let text = read_lines("äääää\n".as_bytes(), 1, 9, 5);
-        assert_eq!(text, "ää\n[line 1 is longer than is shown: 4 bytes of it are]");
+        assert_eq!(text, "ää\n[line 1 is too long: only its first 4 bytes are shown]");
     }
 }

@@ -1,6 +1,6 @@
 //! A folder that no path leads out of: not by `..`, not by an absolute path, not by a link.
 //!
-//! On Linux the kernel sees to it. Where it cannot, each step is taken by itself, and links are not followed at all.
+//! On Linux the kernel makes sure of that. Elsewhere each step of the path is opened separately, and links are not followed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -43,7 +43,7 @@ impl Root {
             .map_err(|error| PathError::Io { path: self.path.display().to_string(), error: error.into() })
     }
 
-    /// Opens a file to read it. Only a file: opening a device can do things, and a FIFO can wait for ever.
+    /// Opens a regular file for reading. Opening a device can have effects, and opening a FIFO can wait for ever.
     pub(crate) fn open_file(&self, path: &str) -> Result<OwnedFd, PathError> {
         let root = self.open()?;
         let relative = inside(path)?;
@@ -55,12 +55,12 @@ impl Root {
             is_a_file(path, &looked_at)?;
         }
         let file = beneath(root.as_fd(), &relative, flags).map_err(|error| about(path, error))?;
-        // Looked at again: it may have been exchanged since.
+        // Checked again, because it may have been replaced in the meantime.
         is_a_file(path, &file)?;
         Ok(file)
     }
 
-    /// The folder that a file is in, made if it does not exist, and the file's name.
+    /// The folder of a file, created if it does not exist, and the file's name.
     pub(crate) fn open_parent(&self, path: &str) -> Result<(OwnedFd, std::ffi::OsString), PathError> {
         let relative = inside(path)?;
         let name = relative.file_name().ok_or_else(|| PathError::Outside(path.to_owned()))?.to_owned();
@@ -73,7 +73,7 @@ impl Root {
             let mut next = beneath(root.as_fd(), &so_far, flags);
             if next.as_ref().is_err_and(|&error| error == Errno::NOENT) {
                 match mkdirat(&folder, step.as_os_str(), Mode::from_raw_mode(0o777)) {
-                    // Somebody else may have made it meanwhile.
+                    // Somebody else may have created it in the meantime.
                     Ok(()) | Err(Errno::EXIST) => next = beneath(root.as_fd(), &so_far, flags),
                     Err(error) => return Err(about(path, error)),
                 }
@@ -84,7 +84,7 @@ impl Root {
     }
 }
 
-/// The path as steps downwards and nothing else.
+/// The path, if it only leads downwards.
 fn inside(path: &str) -> Result<PathBuf, PathError> {
     let refused = || PathError::Outside(path.to_owned());
     let mut steps = PathBuf::new();
@@ -98,13 +98,13 @@ fn inside(path: &str) -> Result<PathBuf, PathError> {
     if steps.as_os_str().is_empty() || path.contains('\0') { Err(refused()) } else { Ok(steps) }
 }
 
-/// Opens a path below a folder.
+/// Opens a path in a folder.
 fn beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // The kernel asks for another try if something was renamed meanwhile.
+        // The kernel asks to try again if something was renamed in the meantime.
         for _ in 0..10 {
             match openat2(root, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) => {}
@@ -116,7 +116,7 @@ fn beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> rustix::io::Resu
     step_by_step(root, path, flags)
 }
 
-/// Opens a path below a folder, one step at a time, and follows no link.
+/// Opens a path in a folder, one step at a time, without following links.
 fn step_by_step(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let mut steps: Vec<&OsStr> = path.iter().collect();
     let last = steps.pop().ok_or(Errno::NOENT)?;
@@ -136,7 +136,7 @@ fn is_a_file(path: &str, opened: &OwnedFd) -> Result<(), PathError> {
     }
 }
 
-/// What it is, if it is no plain file.
+/// What it is, if it is not a regular file.
 pub(crate) fn kind(kind: FileType) -> Option<&'static str> {
     match kind {
         FileType::RegularFile => None,
@@ -148,7 +148,7 @@ pub(crate) fn kind(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// The kernel's answer, about this path.
+/// The kernel's error, for this path.
 pub(crate) fn about(path: &str, error: Errno) -> PathError {
     let path = path.to_owned();
     match error {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_that_lead_downwards_are_taken() {
+    fn only_paths_that_lead_downwards_are_accepted() {
         for refused in ["", ".", "/", "/etc/passwd", "..", "a/../../b", "a/..", "a\0b"] {
             assert!(inside(refused).is_err(), "{refused:?}");
         }

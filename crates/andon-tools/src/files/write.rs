@@ -16,15 +16,15 @@ use thiserror::Error;
 
 use super::root::{PathError, Root, about, kind};
 
-/// How large a file may become, unless told otherwise.
+/// The default of how large a file may become.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Writes a file below a folder, as a whole or not at all.
+/// Writes a file in a folder, as a whole or not at all.
 ///
-/// It takes `{"path": "…", "content": "…", "append": false}`. The new content is written beside the old file and then takes its
-/// place, so whoever looks, whenever the write is cut, sees the old file or the new one. Missing folders are made. No path
+/// It takes `{"path": "…", "content": "…", "append": false}`. The new content is written beside the old file and then replaces
+/// it, so a reader sees either the old file or the new one, whenever the write is cut. Missing folders are created. No path
 /// leads out of the folder; links, folders and devices are not written to.
 #[derive(Debug, Clone)]
 pub struct WriteFile {
@@ -34,7 +34,7 @@ pub struct WriteFile {
 }
 
 impl WriteFile {
-    /// Writes below this folder. Because it can append, its effect is one that must not happen twice; see
+    /// Writes files in this folder. Because it can append, a call must not be repeated; see
     /// [`without_append`](Self::without_append).
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let mut properties = properties();
@@ -43,22 +43,22 @@ impl WriteFile {
                 json!({ "type": "boolean", "description": "Add to the end of the file instead of replacing it." });
             properties.insert("append".to_owned(), append);
         }
-        let description = "Writes a text file: replaces it, or adds to its end. Missing folders are made.";
+        let description = "Writes a text file: replaces it, or adds to its end. Missing folders are created.";
         let spec = ToolSpec::new("write_file", description, schema(&properties));
         Self { spec: Arc::new(spec), root: Root::new(root), max_bytes: MAX_BYTES }
     }
 
-    /// Only replaces files, and is therefore idempotent: a call whose fate is unknown can be made again.
+    /// Only replaces files, and is therefore idempotent: a call whose effect is unknown can be repeated.
     #[must_use]
     pub fn without_append(mut self) -> Self {
         let spec = Arc::make_mut(&mut self.spec);
         spec.schema = schema(&properties());
-        spec.description = "Writes a text file, and replaces it if it exists. Missing folders are made.".to_owned();
+        spec.description = "Writes a text file, and replaces it if it exists. Missing folders are created.".to_owned();
         spec.effect = Effect::Idempotent;
         self
     }
 
-    /// How large a file may become, in bytes; 16 MiB unless told otherwise.
+    /// How large a file may become, in bytes. Default: 16 MiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -88,19 +88,19 @@ impl Tool for WriteFile {
             let input = |name: &str| invocation.input.get(name).and_then(Value::as_str).unwrap_or_default();
             let append = invocation.input.get("append").and_then(Value::as_bool).unwrap_or(false);
             let mode = if append { Writing::Append } else { Writing::Replace };
-            let job = Job { path: input("path"), content: input("content").as_bytes(), mode, max_bytes };
-            told(&job, job.write(&root, || invocation.cord.is_pulled()))
+            let job = WriteJob { path: input("path"), content: input("content").as_bytes(), mode, max_bytes };
+            result(&job, job.write(&root, || invocation.cord.is_pulled()))
         })
     }
 }
 
-fn told(job: &Job<'_>, done: Result<Done, WriteError>) -> Returned {
+fn result(job: &WriteJob<'_>, done: Result<WriteOutcome, WriteError>) -> Returned {
     let (bytes, path) = (job.content.len(), job.path);
     match done? {
-        Done::Made => Ok(format!("wrote {bytes} bytes to the new file `{path}`").into()),
-        Done::Replaced => Ok(format!("replaced `{path}` with {bytes} bytes").into()),
-        Done::Appended => Ok(format!("added {bytes} bytes to the end of `{path}`").into()),
-        Done::Stopped => Err(ToolError::new(format!("stopped before `{path}` was changed"))),
+        WriteOutcome::Created => Ok(format!("wrote {bytes} bytes to the new file `{path}`").into()),
+        WriteOutcome::Replaced => Ok(format!("replaced `{path}` with {bytes} bytes").into()),
+        WriteOutcome::Appended => Ok(format!("added {bytes} bytes to the end of `{path}`").into()),
+        WriteOutcome::Stopped => Err(ToolError::new(format!("stopped before `{path}` was changed"))),
     }
 }
 
@@ -110,7 +110,7 @@ enum Writing {
     Append,
 }
 
-struct Job<'a> {
+struct WriteJob<'a> {
     path: &'a str,
     content: &'a [u8],
     mode: Writing,
@@ -118,8 +118,8 @@ struct Job<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Done {
-    Made,
+enum WriteOutcome {
+    Created,
     Replaced,
     Appended,
     Stopped,
@@ -129,13 +129,13 @@ enum Done {
 enum WriteError {
     #[error(transparent)]
     Path(#[from] PathError),
-    #[error("`{path}` would have {size} bytes, and {limit} are allowed: write less")]
+    #[error("`{path}` would have {size} bytes, but at most {limit} are allowed: write less")]
     TooLarge { path: String, size: u64, limit: u64 },
 }
 
-impl Job<'_> {
-    /// Writes; `stopped` is asked at the last moment before the file is changed.
-    fn write(&self, root: &Root, stopped: impl Fn() -> bool) -> Result<Done, WriteError> {
+impl WriteJob<'_> {
+    /// Writes; `stopped` is checked at the last moment before the file is changed.
+    fn write(&self, root: &Root, stopped: impl Fn() -> bool) -> Result<WriteOutcome, WriteError> {
         self.fits(self.content.len() as u64)?;
         let (folder, name) = root.open_parent(self.path)?;
         let old = self.look(&folder, &name)?;
@@ -147,13 +147,13 @@ impl Job<'_> {
         let draft = Draft::new(folder, self.path)?;
         draft.fill(&[&before, self.content], old.as_ref()).map_err(|error| self.failed(error))?;
         if stopped() {
-            return Ok(Done::Stopped);
+            return Ok(WriteOutcome::Stopped);
         }
         draft.publish(&name).map_err(|error| about(self.path, error))?;
         Ok(match (old, self.mode) {
-            (None, _) => Done::Made,
-            (Some(_), Writing::Replace) => Done::Replaced,
-            (Some(_), Writing::Append) => Done::Appended,
+            (None, _) => WriteOutcome::Created,
+            (Some(_), Writing::Replace) => WriteOutcome::Replaced,
+            (Some(_), Writing::Append) => WriteOutcome::Appended,
         })
     }
 
@@ -164,7 +164,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What is there now: a plain file, or nothing. A link is not followed, because it would be replaced by a file.
+    /// The old file, if there is one. A link is not followed, because the new file would replace it.
     fn look(&self, folder: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, PathError> {
         match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match kind(FileType::from_raw_mode(stat.st_mode)) {
@@ -180,7 +180,7 @@ impl Job<'_> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(folder, name, flags, Mode::empty()).map_err(|error| about(self.path, error))?;
         let mut before = Vec::new();
-        // One byte more than is allowed is enough to know that it is too much.
+        // One byte more than allowed shows that it is too much.
         let read = File::from(file).take(self.max_bytes.saturating_add(1)).read_to_end(&mut before);
         read.map_err(|error| self.failed(error))?;
         Ok(before)
@@ -202,7 +202,7 @@ impl Draft {
     fn new(folder: OwnedFd, path: &str) -> Result<Self, PathError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!(".andon-{}-{number}", std::process::id()));
-        // What a dead process of the same id has left under this name is nobody's.
+        // A dead process with the same id may have left a file with this name.
         let _ = unlinkat(&folder, &name, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&folder, &name, flags, Mode::from_raw_mode(0o666)).map_err(|error| about(path, error))?;
@@ -219,10 +219,10 @@ impl Draft {
         Ok(fsync(&self.file)?)
     }
 
-    /// Puts it into the old file's place, in one step.
+    /// Replaces the old file, in one step.
     fn publish(&self, name: &OsStr) -> rustix::io::Result<()> {
         renameat(&self.folder, &self.name, &self.folder, name)?;
-        // That the new name is durable is wished for; that one of the two files is there is certain.
+        // Best effort: without it, the old file may come back after a crash, but one of the two is there.
         let _ = fsync(self.folder.as_fd());
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // If it was published there is nothing under this name.
+        // If it was published, there is no file with this name.
         let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
     }
 }
@@ -239,19 +239,19 @@ impl Drop for Draft {
 mod tests {
     use super::*;
 
-    fn job<'a>(path: &'a str, content: &'a str, mode: Writing) -> Job<'a> {
-        Job { path, content: content.as_bytes(), mode, max_bytes: 20 }
+    fn job<'a>(path: &'a str, content: &'a str, mode: Writing) -> WriteJob<'a> {
+        WriteJob { path, content: content.as_bytes(), mode, max_bytes: 20 }
     }
 
     #[test]
-    fn a_file_is_made_replaced_and_added_to() {
+    fn a_file_is_created_replaced_and_added_to() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let go = |content, mode| job("a/b/c.txt", content, mode).write(&root, || false).unwrap();
-        assert_eq!(go("one", Writing::Append), Done::Made);
-        assert_eq!(go(" two", Writing::Append), Done::Appended);
+        assert_eq!(go("one", Writing::Append), WriteOutcome::Created);
+        assert_eq!(go(" two", Writing::Append), WriteOutcome::Appended);
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(), "one two");
-        assert_eq!(go("three", Writing::Replace), Done::Replaced);
+        assert_eq!(go("three", Writing::Replace), WriteOutcome::Replaced);
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(), "three");
         assert_eq!(std::fs::read_dir(folder.path().join("a/b")).unwrap().count(), 1, "no draft is left");
     }
@@ -261,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("f"), "old").unwrap();
         let done = job("f", "new", Writing::Replace).write(&Root::new(folder.path()), || true).unwrap();
-        assert_eq!(done, Done::Stopped);
+        assert_eq!(done, WriteOutcome::Stopped);
         assert_eq!(std::fs::read_to_string(folder.path().join("f")).unwrap(), "old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -278,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn what_would_grow_too_large_is_refused_and_nothing_changes() {
+    fn a_file_that_would_grow_too_large_is_refused_and_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let twelve = "x".repeat(12);
         job("f", &twelve, Writing::Replace).write(&root, || false).unwrap();
         let error = job("f", &twelve, Writing::Append).write(&root, || false).unwrap_err();
-        assert_eq!(error.to_string(), "`f` would have 24 bytes, and 20 are allowed: write less");
+        assert_eq!(error.to_string(), "`f` would have 24 bytes, but at most 20 are allowed: write less");
         assert_eq!(std::fs::read_to_string(folder.path().join("f")).unwrap(), twelve);
     }
 }

@@ -1,15 +1,15 @@
 //! Which addresses are on the open internet.
 //!
-//! What is not known to be open is refused. An IPv6 address that carries an IPv4 address is as open as that one.
+//! An address that is not known to be open is refused. An IPv6 address that contains an IPv4 address is as open as that one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is wrong with an address.
+/// Why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// A metadata service, which gives a machine's credentials to whoever asks.
+    /// A metadata service, which gives a machine's credentials to anyone who asks.
     Metadata,
-    /// Of this machine, of a private network, or of no network at all.
+    /// On this machine, in a private network, or in no network at all.
     Private(&'static str),
 }
 
@@ -23,7 +23,7 @@ impl Closed {
     }
 }
 
-/// What is wrong with an address; nothing if it is on the open internet.
+/// Why an address is refused; `None` if it is on the open internet.
 pub(super) fn closed(address: IpAddr) -> Option<Closed> {
     match address {
         IpAddr::V4(address) => closed_v4(address),
@@ -47,10 +47,10 @@ fn closed_v4(address: Ipv4Addr) -> Option<Closed> {
         return Some(Closed::Metadata);
     }
     let kind = match octets {
-        [0, ..] => "an address of no machine",
+        [0, ..] => "an unspecified address",
         [127, ..] => "a loopback address",
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
-        [100, 64..=127, ..] => "an address shared within a provider's network",
+        [100, 64..=127, ..] => "an address inside a provider's network",
         [169, 254, ..] => "a link-local address",
         [192, 0, 0, _] | [192, 88, 99, _] => "an address reserved for protocols",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "an address reserved for documentation",
@@ -74,11 +74,11 @@ fn closed_v6(address: Ipv6Addr) -> Option<Closed> {
         return Some(Closed::Metadata);
     }
     let kind = match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => "an address of no machine",
+        [0, 0, 0, 0, 0, 0, 0, 0] => "an unspecified address",
         [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
         // IPv4-mapped, and NAT64: whoever connects to it connects to the IPv4 address.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => return closed_v4(v4(high, low)),
-        // IPv4-compatible and IPv4-translated: long out of use, so refused; a metadata service is called by its name.
+        // IPv4-compatible and IPv4-translated: long out of use, so refused, with the IPv4 address's own reason if it has one.
         [0, 0, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             return closed_v4(v4(high, low)).or(Some(Closed::Private("an IPv4 address in disguise")));
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_address_stays_closed_in_ipv6_clothes() {
+    fn a_closed_address_stays_closed_when_written_as_ipv6() {
         for address in ["127.0.0.1", "10.0.0.1", "192.168.1.1", "100.64.0.1", "224.0.0.1", "0.0.0.0"] {
             let [a, b, c, d] = address.parse::<Ipv4Addr>().unwrap().octets().map(u16::from);
             let (high, low) = (a << 8 | b, c << 8 | d);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_services_are_known_by_any_of_their_addresses() {
+    fn metadata_services_are_recognized_by_any_of_their_addresses() {
         for address in [
             "169.254.169.254",
             "169.254.170.2",

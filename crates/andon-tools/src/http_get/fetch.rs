@@ -1,4 +1,4 @@
-//! One fetch: hop by hop to a page, then piece by piece through it.
+//! One fetch: follows redirects to a page, then reads it piece by piece.
 
 use std::error::Error;
 use std::future::Future;
@@ -9,19 +9,19 @@ use reqwest::{Client, Response, StatusCode};
 use url::Url;
 
 use super::names::Refused;
-use super::text::{IsText, Kind, look_like_text};
+use super::text::{ContentType, IsText, look_like_text};
 use super::{Fetcher, Rules};
 
-/// How many redirects are followed.
+/// How many redirects to follow.
 const MAX_HOPS: usize = 10;
 
-/// How many bytes of a page that is an error are read: enough to see what it says.
+/// How many bytes of an error page to read.
 const ERROR_BYTES: usize = 2048;
 
 impl Fetcher {
     /// Fetches a page. When the cord is pulled it returns what had arrived.
     pub(super) async fn fetch(&self, url: &str, cord: &Cord, progress: &Progress) -> Returned {
-        let url = Url::parse(url).map_err(|error| ToolError::new(format!("{url:?} is no URL: {error}")))?;
+        let url = Url::parse(url).map_err(|error| ToolError::new(format!("{url:?} is not a URL: {error}")))?;
         let client = self.client()?;
         let reached = unless_pulled(cord, reach(client, &self.rules, url.clone(), progress)).await;
         let Some(reached) = reached else {
@@ -31,26 +31,26 @@ impl Fetcher {
     }
 }
 
-/// A page whose beginning has come.
+/// A page whose head has arrived.
 struct Page {
     asked: Url,
     url: Url,
     response: Response,
-    kind: Kind,
+    kind: ContentType,
 }
 
 /// Follows redirects until there is a page.
 async fn reach(client: &Client, rules: &Rules, asked: Url, progress: &Progress) -> Result<Page, ToolError> {
     let mut url = asked.clone();
     for _ in 0..=MAX_HOPS {
-        rules.check(&url).map_err(|refused| ToolError::new(format!("{url} is not fetched: {refused}.")))?;
+        rules.check(&url).map_err(|refused| ToolError::new(format!("{url} was not fetched: {refused}.")))?;
         let request = client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
         let response = request.send().await.map_err(|error| could_not_reach(&url, &error))?;
         progress.show(&format!("{} {url}\n", response.status()));
         match next(rules, &url, &response)? {
             Some(next) => url = next,
             None => {
-                let kind = Kind::new(header(response.headers(), &CONTENT_TYPE));
+                let kind = ContentType::new(header(response.headers(), &CONTENT_TYPE));
                 return Ok(Page { asked, url, response, kind });
             }
         }
@@ -58,7 +58,7 @@ async fn reach(client: &Client, rules: &Rules, asked: Url, progress: &Progress) 
     Err(ToolError::new(format!("{asked} was redirected more than {MAX_HOPS} times, last to {url}")))
 }
 
-/// Where a redirect leads; nothing if this is none.
+/// Where a redirect leads; `None` if this is not a redirect.
 fn next(rules: &Rules, url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     let is_redirect = matches!(
         response.status(),
@@ -77,7 +77,7 @@ fn next(rules: &Rules, url: &Url, response: &Response) -> Result<Option<Url>, To
 fn follow(rules: &Rules, url: &Url, location: &str) -> Result<Url, ToolError> {
     let next = match url.join(location) {
         Ok(next) if !location.is_empty() => next,
-        _ => return Err(ToolError::new(format!("{url} redirects to {location:?}, which is nowhere"))),
+        _ => return Err(ToolError::new(format!("{url} redirects to {location:?}, which is not a URL"))),
     };
     if url.scheme() == "https" && next.scheme() == "http" && !rules.downgrade {
         return Err(ToolError::new(format!(
@@ -95,26 +95,22 @@ impl Page {
         if self.kind.is_text() == IsText::No {
             let what =
                 if is_error { format!("{} answered {status} with", self.url) } else { format!("{} is", self.url) };
-            return Err(ToolError::new(format!(
-                "{what} {}, which is no text: nothing else is read",
-                self.kind.essence
-            )));
+            return Err(ToolError::new(format!("{what} {}, which is not text: only text is read", self.kind.essence)));
         }
         let body = self.body(if is_error { ERROR_BYTES.min(max_bytes) } else { max_bytes }, cord, progress).await?;
         if self.kind.is_text() == IsText::Maybe && !look_like_text(&body.bytes) {
-            return Err(ToolError::new(format!("{} is no text: nothing else is read", self.url)));
+            return Err(ToolError::new(format!("{} is not text: only text is read", self.url)));
         }
         let text = self.text(body);
         if is_error { Err(ToolError::new(format!("{} answered {status}:\n{text}", self.url))) } else { Ok(text.into()) }
     }
 
-    /// A page that was compressed although nobody asked for it could be a small one that becomes large.
+    /// A page that is compressed, although we asked for none, could be a small one that becomes large.
     fn check_encoding(&self) -> Result<(), ToolError> {
         match header(self.response.headers(), &CONTENT_ENCODING) {
             "" | "identity" => Ok(()),
             other => {
-                let message =
-                    format!("{} was sent compressed as {other}, which was not asked for and is not read", self.url);
+                let message = format!("{} was sent with the encoding {other}, which is not supported", self.url);
                 Err(ToolError::new(message))
             }
         }
@@ -134,7 +130,7 @@ impl Page {
                     if piece.len() > room {
                         return Ok(Body { bytes, end: End::TooLong });
                     }
-                    // A page that comes byte by byte does not fill the feed.
+                    // A page that comes byte by byte must not flood the feed.
                     if bytes.len() >= shown * 2 {
                         shown = bytes.len();
                         progress.show(&format!("{shown} bytes\n"));
@@ -168,7 +164,7 @@ impl Page {
     }
 }
 
-/// What was read of a page.
+/// What was read from a page.
 struct Body {
     bytes: Vec<u8>,
     end: End,
@@ -182,7 +178,7 @@ enum End {
     Broken(String),
 }
 
-/// Waits for something, unless the cord is pulled first. What was waited for is then dropped, and its connection closed.
+/// Waits for something, unless the cord is pulled first. Then it is dropped, and its connection closed.
 async fn unless_pulled<T>(cord: &Cord, wait: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -197,20 +193,20 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 
 fn could_not_reach(url: &Url, error: &reqwest::Error) -> ToolError {
     ToolError::new(match refused(error) {
-        Some(refused) => format!("{url} is not fetched: {refused}."),
+        Some(refused) => format!("{url} was not fetched: {refused}."),
         None => format!("{url} could not be fetched: {}", in_words(error)),
     })
 }
 
-/// What the look-up of a name has refused; it is at the bottom of what the client says.
+/// The refusal of a name's address, which is the innermost error.
 fn refused(error: &reqwest::Error) -> Option<&Refused> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// The cause of an error: what is above it only says that a request failed.
+/// The innermost error: the outer ones only say that a request failed.
 pub(super) fn in_words(error: &reqwest::Error) -> String {
     if error.is_timeout() && error.is_connect() {
-        return "there was no connection within ten seconds".to_owned();
+        return "no connection within ten seconds".to_owned();
     }
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -225,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_that_takes_the_encryption_away_is_not_followed_unless_it_is_allowed() {
+    fn a_redirect_from_https_to_http_is_not_followed_unless_it_is_allowed() {
         let url = Url::parse("https://example.org/a/b").unwrap();
         let rules = Rules::default();
         let refused = follow(&rules, &url, "http://example.org/c").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Which hosts may be asked, and what their names lead to.
+//! Which hosts may be fetched from, and which addresses their names have.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,15 +11,15 @@ use super::addresses::{Closed, closed};
 /// Why a request was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("only http and https are fetched, and this is {0}")]
+    #[error("its scheme is {0}, and only http and https are supported")]
     Scheme(String),
     #[error("it has no host")]
     NoHost,
-    #[error("it has a user name or a password in it, which are not sent: leave them out")]
+    #[error("it contains a user name or a password, which are never sent: leave them out")]
     Credentials,
-    #[error("{host} is {kind}, and only the open internet is fetched from")]
+    #[error("{host} is {kind}, and only the open internet is allowed")]
     Address { host: String, kind: &'static str },
-    #[error("{name} leads to {address}, which is {kind}, and only the open internet is fetched from")]
+    #[error("{name} leads to {address}, which is {kind}, and only the open internet is allowed")]
     LeadsTo { name: String, address: IpAddr, kind: &'static str },
     #[error("there is no address for {0}")]
     NoAddress(String),
@@ -36,7 +36,7 @@ const CLOSED_NAMES: [(&str, Closed); 6] = [
 ];
 
 impl Rules {
-    /// Whether a request may be made, as far as its URL tells: a name is looked up only when it is connected to.
+    /// Whether a request may be made, as far as its URL shows: a name is looked up only on connecting.
     pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refused::Scheme(url.scheme().to_owned()));
@@ -60,12 +60,12 @@ impl Rules {
         self.hosts.iter().any(|allowed| allowed == host) || (self.private && closed != Closed::Metadata)
     }
 
-    /// Whether this is the name of the proxy, which its user has chosen.
+    /// Whether this is the name of the proxy, which is trusted.
     fn is_proxy(&self, name: &str) -> bool {
         self.proxy.as_ref().and_then(Url::host_str).is_some_and(|proxy| plain(proxy) == name)
     }
 
-    /// What may be connected to of that which a name leads to.
+    /// The addresses of a name that may be connected to.
     fn open(&self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Result<Vec<IpAddr>, Refused> {
         let mut refused = None;
         let mut open = Vec::new();
@@ -92,12 +92,12 @@ fn closed_name(name: &str) -> Option<Closed> {
     CLOSED_NAMES.iter().find(|(closed, _)| *closed == name).map(|(_, closed)| *closed)
 }
 
-/// A host as it is compared: in lower case, with no dot at its end and no brackets.
+/// A host in the form that is compared: in lower case, without a final dot and without brackets.
 pub(super) fn plain(host: &str) -> String {
     host.trim_end_matches('.').trim_start_matches('[').trim_end_matches(']').to_lowercase()
 }
 
-/// Looks names up, and hands on only what may be connected to.
+/// Looks names up, and returns only addresses that may be connected to.
 pub(super) struct Names {
     rules: Rules,
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_refused_for_what_it_is_however_it_is_written() {
+    fn a_url_is_refused_however_its_host_is_written() {
         let rules = Rules::default();
         let kinds = [
             ("http://127.0.0.1/", "127.0.0.1 is a loopback address"),
@@ -154,7 +154,7 @@ mod tests {
             ("https://192。168。0。1/", "192.168.0.1 is a private address"),
         ];
         for (url, kind) in kinds {
-            let expected = format!("{kind}, and only the open internet is fetched from");
+            let expected = format!("{kind}, and only the open internet is allowed");
             assert_eq!(refused(&rules, url), Some(expected), "{url}");
         }
         assert_eq!(refused(&rules, "http://ada:secret@example.org/"), Some(Refused::Credentials.to_string()));
@@ -162,7 +162,10 @@ mod tests {
         for (url, scheme) in
             [("file:///etc/passwd", "file"), ("ftp://example.org/", "ftp"), ("data:text/plain,a", "data")]
         {
-            assert_eq!(refused(&rules, url), Some(format!("only http and https are fetched, and this is {scheme}")));
+            assert_eq!(
+                refused(&rules, url),
+                Some(format!("its scheme is {scheme}, and only http and https are supported"))
+            );
         }
         assert_eq!(refused(&rules, "https://example.org/a?b#c"), None);
         assert_eq!(refused(&rules, "http://8.8.8.8:8080/"), None);
@@ -182,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_name_leads_to_only_the_open_part_is_connected_to() {
+    fn only_the_open_addresses_of_a_name_are_connected_to() {
         let rules = Rules::default();
         let addresses = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
         let mixed = addresses(&["10.0.0.1", "8.8.8.8", "::1", "169.254.169.254"]);
         assert_eq!(rules.open("example.org", mixed), Ok(addresses(&["8.8.8.8"])));
         let refused = rules.open("example.org", addresses(&["169.254.169.254"])).unwrap_err().to_string();
         let expected = "example.org leads to 169.254.169.254, which is the metadata service of a cloud, and only the open \
-                        internet is fetched from";
+                        internet is allowed";
         assert_eq!(refused, expected);
         assert_eq!(rules.open("example.org", []), Err(Refused::NoAddress("example.org".into())));
     }

@@ -1,27 +1,27 @@
-//! What came back, as text.
+//! A response body as text.
 
 use encoding_rs::Encoding;
 
 use crate::process::lossless;
 
-/// What a server says that it sends.
+/// The content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct ContentType {
     /// Such as `text/html`, in lower case; empty if the server does not say.
     pub(super) essence: String,
     charset: Option<String>,
 }
 
-/// Whether something is text, as far as its type tells.
+/// Whether a body is text, as far as its type shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IsText {
     Yes,
     No,
-    /// The bytes have to be looked at.
+    /// The bytes must be checked.
     Maybe,
 }
 
-impl Kind {
+impl ContentType {
     /// Reads a `Content-Type`.
     pub(super) fn new(content_type: &str) -> Self {
         let mut parts = content_type.split(';').map(str::trim);
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The bytes as text, in the charset that the server names. Bytes that are no UTF-8 are written as `\xNN`.
+    /// The bytes as text, in the charset that the server names. Bytes that are not UTF-8 are written as `\xNN`.
     pub(super) fn text(&self, bytes: Vec<u8>) -> String {
         match self.other_than_utf8(&bytes) {
             Some(encoding) => encoding.decode(&bytes).0.into_owned(),
@@ -66,7 +66,7 @@ impl Kind {
         marked.or_else(named).filter(|encoding| *encoding != encoding_rs::UTF_8)
     }
 
-    /// Leaves out a character that was cut at the end of bytes, which would look like bytes that are no text.
+    /// Leaves out a character that was cut at the end, which would look like bytes that are not text.
     pub(super) fn leave_out_half_a_character(&self, bytes: &mut Vec<u8>) {
         if self.other_than_utf8(bytes).is_none() {
             leave_out_half_a_character(bytes);
@@ -74,14 +74,14 @@ impl Kind {
     }
 }
 
-/// Whether bytes look like text to somebody who knows nothing about them.
+/// Whether bytes of an unknown type look like text.
 pub(super) fn look_like_text(bytes: &[u8]) -> bool {
     let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     is_utf_16 || !bytes.contains(&0)
 }
 
 fn leave_out_half_a_character(bytes: &mut Vec<u8>) {
-    // A character has four bytes at most, and only its first is no continuation.
+    // A character has at most four bytes, and only its first is not a continuation byte.
     let Some(first) = bytes.iter().rev().take(4).position(|byte| byte & 0b1100_0000 != 0b1000_0000) else { return };
     let at = bytes.len() - first - 1;
     let length = match bytes.get(at).copied().unwrap_or_default() {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_from_what_is_none_by_its_type() {
+    fn text_is_recognized_by_its_type() {
         for yes in [
             "text/html",
             "text/plain; charset=utf-8",
@@ -111,19 +111,19 @@ mod tests {
             "application/atom+xml",
             "Application/JavaScript",
         ] {
-            assert_eq!(Kind::new(yes).is_text(), IsText::Yes, "{yes}");
+            assert_eq!(ContentType::new(yes).is_text(), IsText::Yes, "{yes}");
         }
         for no in ["image/png", "application/pdf", "application/zip", "video/mp4", "font/woff2", "application/wasm"] {
-            assert_eq!(Kind::new(no).is_text(), IsText::No, "{no}");
+            assert_eq!(ContentType::new(no).is_text(), IsText::No, "{no}");
         }
         for maybe in ["", "application/octet-stream", "nonsense"] {
-            assert_eq!(Kind::new(maybe).is_text(), IsText::Maybe, "{maybe}");
+            assert_eq!(ContentType::new(maybe).is_text(), IsText::Maybe, "{maybe}");
         }
     }
 
     #[test]
-    fn the_charset_that_the_server_names_is_the_one_that_is_read() {
-        let text = |kind: &str, bytes: &[u8]| Kind::new(kind).text(bytes.to_vec());
+    fn the_charset_that_the_server_names_is_used() {
+        let text = |kind: &str, bytes: &[u8]| ContentType::new(kind).text(bytes.to_vec());
         assert_eq!(text("text/html", "größe".as_bytes()), "größe");
         assert_eq!(text("text/html; charset=\"ISO-8859-1\"", b"gr\xf6\xdfe"), "größe");
         assert_eq!(text("text/html;Charset=shift_jis", b"\x93\xfa\x96{"), "日本");

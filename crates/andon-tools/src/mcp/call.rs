@@ -2,17 +2,17 @@
 //!
 //! # Theory of operation
 //!
-//! A call is asked, and then waits for three things at once: the answer, the cord, the end of the connection. If the cord is
-//! pulled the server is told, in the way that was negotiated:
+//! A call sends its request, and then waits for three things at once: the answer, the cord, the end of the connection. If the
+//! cord is pulled, the server is told in the way that was negotiated:
 //!
 //! | | 2025-11-25 and older | 2026-07-28 |
 //! |---|---|---|
 //! | lines | `notifications/cancelled` | `notifications/cancelled` |
-//! | HTTP | `notifications/cancelled`, in a POST of its own | the response stream is closed |
+//! | HTTP | `notifications/cancelled`, in a separate POST | the response stream is closed |
 //! | a task | – | `tasks/cancel`, then `tasks/get` until it is over |
 //!
-//! What happens then is in [`stop`](super::stop). What was asked and not yet settled is in [`Open`], which the call shares with
-//! its cleanup: when the call's future is dropped, at the end of the grace or at once, the cleanup does what is left to do.
+//! What happens then is in [`stop`](super::stop). A request that is not settled yet is in [`Open`], which the call shares with
+//! its cleanup: when the call's future is dropped, at the end of the grace or at once, the cleanup does the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,15 +33,15 @@ use super::session::{Session, lost_words};
 use super::stop::stop_words;
 use super::task;
 use super::tool::McpTool;
-use super::wire::{Answer, LateAnswer, Steps, StepsOf};
+use super::wire::{Answer, LateAnswer, ProgressSink, ProgressSinkRef};
 
-/// When a connection is lost, its end is waited for so long, because it often says why.
+/// How long to wait for the end of a lost connection, because it often says why.
 const POST_MORTEM: Duration = Duration::from_millis(800);
 
 /// The work of one call.
 pub(super) fn work(tool: &McpTool, invocation: Invocation) -> Work {
     let open = Arc::new(Open::default());
-    let call = Call {
+    let call = McpCall {
         session: Arc::clone(&tool.session),
         tool: tool.remote.clone(),
         cord: invocation.cord.clone(),
@@ -54,7 +54,7 @@ pub(super) fn work(tool: &McpTool, invocation: Invocation) -> Work {
 
 /// One call.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct McpCall {
     pub(super) session: Arc<Session>,
     pub(super) tool: String,
     pub(super) cord: Cord,
@@ -62,53 +62,53 @@ pub(super) struct Call {
     pub(super) open: Arc<Open>,
 }
 
-/// What a call has asked for and what became of it, for its cleanup.
+/// A call's request and its stage, for the cleanup.
 #[derive(Default)]
 pub(super) struct Open(Mutex<Stage>);
 
 #[derive(Default)]
 pub(super) enum Stage {
-    /// Nothing was asked, or all is settled.
+    /// Nothing was requested, or everything is settled.
     #[default]
     Settled,
-    /// Asked; not answered, and not told to stop.
-    Asked(Asked),
-    /// Told to stop; whether it was heard is not known.
-    Told(Asked),
-    /// Told to stop, which was heard; whether it did is not known.
-    Heard(Asked),
+    /// Requested; not answered, and not told to stop.
+    Requested(PendingRequest),
+    /// Told to stop; it is not known whether the server has read that.
+    CancelSent(PendingRequest),
+    /// Told to stop, and the server has read that; it is not known whether it stopped.
+    CancelRead(PendingRequest),
 }
 
-/// What was asked, and where. Its call is in progress there as long as this is held.
+/// What was requested, and on which connection. The call counts as in progress there as long as this lives.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) seat: Arc<Seat>,
-    pub(super) what: What,
+    pub(super) kind: RequestKind,
 }
 
 #[derive(Clone)]
-pub(super) enum What {
+pub(super) enum RequestKind {
     Request(RequestId),
     Task(String),
 }
 
-impl Asked {
+impl PendingRequest {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.seat.connection
     }
 }
 
 impl Open {
-    pub(super) fn asked(&self, asked: Asked) {
-        *self.0.lock() = Stage::Asked(asked);
+    pub(super) fn requested(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::Requested(asked);
     }
 
-    pub(super) fn told(&self, asked: Asked) {
-        *self.0.lock() = Stage::Told(asked);
+    pub(super) fn cancel_sent(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::CancelSent(asked);
     }
 
-    pub(super) fn heard(&self, asked: Asked) {
-        *self.0.lock() = Stage::Heard(asked);
+    pub(super) fn cancel_read(&self, asked: PendingRequest) {
+        *self.0.lock() = Stage::CancelRead(asked);
     }
 
     pub(super) fn settled(&self) {
@@ -120,17 +120,17 @@ impl Open {
     }
 }
 
-impl Call {
+impl McpCall {
     async fn run(self, input: Value) -> Returned {
-        let steps = Arc::new(Steps(self.progress.clone()));
+        let steps = Arc::new(ProgressSink(self.progress.clone()));
         let asked = tokio::select! {
             biased;
             () = self.cord.pulled() => return Err(ToolError::new("stopped before the server was asked")),
             asked = self.ask(input, &steps) => asked,
         };
         let (seat, handle) = asked?;
-        let asked = Asked { seat: Arc::new(seat), what: What::Request(handle.id.clone()) };
-        self.open.asked(asked.clone());
+        let asked = PendingRequest { seat: Arc::new(seat), kind: RequestKind::Request(handle.id.clone()) };
+        self.open.requested(asked.clone());
         let mut answer = handle.rx;
         let waited = tokio::select! {
             biased;
@@ -145,16 +145,20 @@ impl Call {
             }
             Waited::Answered(answer) => self.answered(&asked, *answer).await,
             Waited::Lost => {
-                // What came before the end has been delivered by now.
+                // Anything that came before the end has been delivered by now.
                 let answer = answer.try_recv().unwrap_or(Err(ServiceError::TransportClosed));
                 self.answered(&asked, answer).await
             }
         }
     }
 
-    /// Sends the request, on a new connection if there is none. A request that never left is sent again, once: nobody has
-    /// read it.
-    async fn ask(&self, input: Value, steps: &Arc<Steps>) -> Result<(Seat, RequestHandle<RoleClient>), ToolError> {
+    /// Sends the request, on a new connection if there is none. A request that could not be sent is tried once more, because
+    /// nobody has read it.
+    async fn ask(
+        &self,
+        input: Value,
+        steps: &Arc<ProgressSink>,
+    ) -> Result<(Seat, RequestHandle<RoleClient>), ToolError> {
         let arguments = match input {
             Value::Object(arguments) => Some(arguments),
             _ => None,
@@ -164,7 +168,7 @@ impl Call {
         for last in [false, true] {
             let seat = self.take_seat().await?;
             let mut request = CallToolRequest::new(params.clone());
-            request.extensions.insert(StepsOf(Arc::downgrade(steps)));
+            request.extensions.insert(ProgressSinkRef(Arc::downgrade(steps)));
             let request = ClientRequest::CallToolRequest(request);
             let peer = &seat.connection.peer;
             match peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await {
@@ -180,7 +184,7 @@ impl Call {
         Err(ToolError::new("the server could not be asked"))
     }
 
-    /// A place on a connection. One that is to end takes no more calls, and then there will be another one.
+    /// A seat on a connection. One that is about to end takes no more calls, and the next one is used.
     async fn take_seat(&self) -> Result<Seat, ToolError> {
         loop {
             let connection = self.session.connection().await?;
@@ -190,8 +194,8 @@ impl Call {
         }
     }
 
-    /// What the answer means. From here on there is nothing to tell the server, unless a task came back.
-    async fn answered(&self, asked: &Asked, answer: Result<ServerResult, ServiceError>) -> Returned {
+    /// Turns the answer into a result. After this there is nothing to tell the server, unless the answer is a task.
+    async fn answered(&self, asked: &PendingRequest, answer: Result<ServerResult, ServiceError>) -> Returned {
         match answer {
             Ok(ServerResult::CreateTaskResult(created)) => task::follow(self, asked, created.task).await,
             Ok(answer) => {
@@ -206,56 +210,56 @@ impl Call {
                 if !may_be_at_work(&error) {
                     self.open.settled();
                 }
-                // Otherwise nothing says that it is over there: the cleanup sees to that.
+                // Otherwise it may still be running there, and the cleanup takes care of it.
                 Err(self.lost(asked.connection(), &error).await)
             }
         }
     }
 
-    /// What to say about a connection that was lost. Its last words often say why, so they are waited for a little.
+    /// The error for a lost connection. Its end often says why, so it is awaited for a moment.
     pub(super) async fn lost(&self, connection: &Connection, error: &ServiceError) -> ToolError {
         if connection.wire.closed.is_cancelled() {
-            // Whether it ended in time or not: what is known is said.
+            // The error says what is known, whether it ended in time or not.
             let _ = tokio::time::timeout(POST_MORTEM, connection.ended()).await;
         }
         let why = connection.wire.trouble().unwrap_or_else(|| lost_words(error));
         ToolError::new(format!("the MCP server `{}` was lost before it answered: {why}", self.session.server.name))
     }
 
-    /// What is said about a call that the server was told to stop. How far it had come, nobody knows.
+    /// The error for a call that the server was told to stop. How far it had come is unknown.
     pub(super) fn stopped(&self) -> ToolError {
         let words = self.words();
-        ToolError::new(format!("stopped; the server was told: {words}. What it had done by then is not undone"))
+        ToolError::new(format!("stopped; the server was told: {words}. What it did before that is not undone"))
     }
 
-    /// An answer that came after the pull. One that is a task has yet to be stopped.
-    pub(super) async fn late(&self, asked: &Asked, answer: Answer) -> Returned {
+    /// Handles an answer that came after the pull. If it is a task, that is stopped next.
+    pub(super) async fn late(&self, asked: &PendingRequest, answer: Answer) -> Returned {
         match answer {
             Ok(answer) => self.answered(asked, Ok(answer)).await,
             Err(error) => {
-                // Many servers say so as soon as they have heard, whatever goes on behind it.
-                self.open.heard(asked.clone());
+                // Many servers send an error as soon as they get the cancel, even if the work goes on.
+                self.open.cancel_read(asked.clone());
                 self.let_program_end(asked).await;
-                Err(ToolError::new(format!("stopped; the server was told, and said: {}", error.message)))
+                Err(ToolError::new(format!("stopped; the server was told, and answered: {}", error.message)))
             }
         }
     }
 
-    /// Why it is stopped, for the server.
+    /// The reason for the stop, for the server.
     pub(super) fn words(&self) -> String {
         stop_words(&self.cord)
     }
 }
 
-/// The two ways on which an answer can still come once the call is stopped: what was on its way to rmcp before, and what
-/// comes over the wire from then on.
+/// The two ways in which an answer can still come after the stop: one that was already on its way to rmcp, and one that comes
+/// over the wire from then on.
 pub(super) struct Answers {
     late: LateAnswer,
     answer: Option<oneshot::Receiver<Result<ServerResult, ServiceError>>>,
 }
 
 impl Answers {
-    /// The answer. For ever pending if none can come any more.
+    /// The answer. Pending for ever if none can come.
     ///
     /// # Cancel safety
     ///
@@ -270,7 +274,7 @@ impl Answers {
             match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(ServiceError::McpError(error))) => return Err(error),
-                // rmcp lets go of a request that is cancelled, and of all when the connection ends.
+                // rmcp drops a request that is cancelled, and all of them when the connection ends.
                 Ok(Err(_)) | Err(_) => self.answer = None,
             }
         }
@@ -278,7 +282,7 @@ impl Answers {
     }
 }
 
-/// Whether the server may be at work on a request that has failed like this.
+/// Whether the server may be working on a request that failed like this.
 fn may_be_at_work(error: &ServiceError) -> bool {
     match error {
         ServiceError::TransportClosed => true,

@@ -13,10 +13,10 @@ use crate::process::{self, Running, StartError, Stdin, Tree, in_words};
 use super::server::Command;
 use super::wire::Wire;
 
-/// How much of what a program says on its standard error is kept.
+/// How much of a program's standard error is kept.
 const SAID: usize = 2 * 1024;
 
-/// A program and all that it has started. Made before it is started, so that it can be ended at any moment.
+/// A program and everything that it starts. It is created before the start, so that it can be ended at any moment.
 #[derive(Default)]
 pub(super) struct Program {
     tree: Tree,
@@ -24,7 +24,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it. What it says on its standard error is read, so that it never blocks on it, and the end of it is kept.
+    /// Starts it. Its standard error is read, so that it never blocks on it, and the end of it is kept.
     ///
     /// # Cancel safety
     ///
@@ -52,8 +52,8 @@ impl Program {
         Ok((stdout, stdin))
     }
 
-    /// Waits for its end for a while, unless there is a hurry, then ends it and all that it has started. Says how it ended,
-    /// if it had started, and what is left of it.
+    /// Waits a while for it to end, unless there is a hurry, then ends it and everything that it has started. Returns how it
+    /// ended, if it was started, and what remains.
     pub(super) async fn end(self, patience: Duration, hurry: &CancellationToken) -> (Option<String>, Remains) {
         let how = match &self.running {
             None => None,
@@ -66,7 +66,7 @@ impl Program {
                 };
                 Some(match exited {
                     Some(Some(status)) => format!("its program has ended ({})", in_words(status)),
-                    Some(None) => "its program is lost".to_owned(),
+                    Some(None) => "its program was lost".to_owned(),
                     None => "its program was ended".to_owned(),
                 })
             }
@@ -75,7 +75,7 @@ impl Program {
         if left.leaked.is_empty() {
             (how, left)
         } else {
-            (Some(format!("these of its processes could not be ended: {}", left.leaked.join(", "))), left)
+            (Some(format!("some of its processes could not be ended: {}", left.leaked.join(", "))), left)
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! # Theory of operation
 //!
-//! A connection is a task: it starts what has to be started, shakes hands, hands out a [`Connection`], and then waits until
-//! somebody wants its end or the other side goes away. Then it closes: rmcp's loop, the HTTP session, the program and all
-//! that the program has started. So there is one place where things end, whoever wants it and for whatever reason, and
-//! dropping the last handle is enough.
+//! A connection is a task: it starts the program, if there is one, does the handshake, returns a [`Connection`], and then waits
+//! until somebody ends it or the other side closes it. Then it closes everything: rmcp's loop, the HTTP session, the program and
+//! all that the program has started. So everything ends in one place, for whatever reason, and dropping the last handle is
+//! enough.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -24,21 +24,21 @@ use super::error::McpError;
 use super::home::place;
 use super::http::{self, Http};
 use super::lines::Lines;
-use super::server::{McpProtocol, McpServer, Reach};
+use super::server::{McpProtocol, McpServer, ServerKind};
 use super::wire::{Tap, Wire};
 
 /// How long a program may take to end by itself once its standard input is closed.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long rmcp may take to close, the end of an HTTP session included.
+/// How long rmcp may take to close, including the end of an HTTP session.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// A handle to a connection. When the last one is dropped the connection ends.
+/// A handle to a connection, which ends when the last handle is dropped.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) wire: Arc<Wire>,
-    pub(super) way: Way,
+    pub(super) dialect: Dialect,
     end: CancellationToken,
-    /// Its program need not be waited for.
+    /// Cancelled if nobody should wait for its program.
     hurry: CancellationToken,
     ended: CancellationToken,
     program: Arc<ProgramEnd>,
@@ -48,41 +48,41 @@ pub(super) struct Connection {
 #[derive(Default)]
 struct ProgramEnd {
     over: CancellationToken,
-    /// What could not be ended, and what is to be known of how the rest was.
+    /// What could not be ended, with notes about the rest.
     left: OnceLock<Remains>,
 }
 
-/// What decides how a cancel is told, and how one knows that it was heard.
+/// What determines how a cancel is sent, and how we know that it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) over: Over,
-    /// By the protocol of 2026-07-28, and not an older one.
+pub(super) struct Dialect {
+    pub(super) over: TransportKind,
+    /// Whether it uses the protocol of 2026-07-28, and not an older one.
     pub(super) modern: bool,
 }
 
-/// What a server is spoken to over.
+/// The kind of transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    /// Lines from and to a program that was started for it: its end is the end of whatever it does.
+pub(super) enum TransportKind {
+    /// Lines from and to a program that we started: when it ends, everything that it does ends.
     Program,
-    /// Lines over a stream to somebody else.
+    /// Lines over a stream to somebody else's server.
     Stream,
     Http,
 }
 
-impl Way {
-    /// Whether a call is cancelled by closing its response stream: nothing is sent, and nothing can come any more.
+impl Dialect {
+    /// Whether a call is cancelled by closing its response stream: then nothing is sent, and no answer can come.
     pub(super) fn is_modern_http(self) -> bool {
-        self.over == Over::Http && self.modern
+        self.over == TransportKind::Http && self.modern
     }
 }
 
 impl Connection {
-    /// Connects. It is noted in `tools_changed` if the server says so of its tools.
+    /// Connects. Sets `tools_changed` when the server says that its tools have changed.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if it is dropped, everything that was started for it is ended.
+    /// Cancel safe: if it is dropped, everything that it started is ended.
     pub(super) async fn open(server: &McpServer, tools_changed: &Arc<AtomicBool>) -> Result<Arc<Self>, McpError> {
         let end = CancellationToken::new();
         let unwanted = end.clone().drop_guard();
@@ -100,34 +100,34 @@ impl Connection {
         self.wire.in_progress.is_open() && !self.wire.closed.is_cancelled() && !self.peer.is_transport_closed()
     }
 
-    /// No new call may use it. It ends when those that do are over.
+    /// Takes no new calls. It ends with its last call.
     pub(super) fn lose(&self) {
         self.wire.in_progress.close();
     }
 
-    /// Ends it, with its program. No new call may use it.
+    /// Ends it and its program. It takes no new calls.
     pub(super) fn end(&self) {
         self.lose();
         self.end.cancel();
     }
 
-    /// Does not wait for its program, should it have to end.
+    /// Gives its program no time to end by itself.
     pub(super) fn hurry(&self) {
         self.hurry.cancel();
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Ends it, and waits until it is gone.
     pub(super) async fn close(&self) {
         self.end.cancel();
         self.ended.cancelled().await;
     }
 
-    /// Waits until nothing of it is left.
+    /// Waits until it is gone.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Waits until its program and all that it has started have ended, or could not be.
+    /// Waits until its program and everything that it started have ended, or could not be ended.
     pub(super) async fn program_over(&self) -> Remains {
         self.program.over.cancelled().await;
         self.program.left.get().cloned().unwrap_or_default()
@@ -140,8 +140,8 @@ impl Drop for Connection {
     }
 }
 
-/// What a server may know about us. Nothing is advertised that a person would have to answer; requests for it are declined
-/// before they come here, by [`Tap`].
+/// What a server gets to know about us. Nothing is advertised that a person would have to answer; [`Tap`] declines such
+/// requests.
 struct Client(ClientConfig);
 
 impl Client {
@@ -181,7 +181,7 @@ async fn live(
     let serving = match started {
         Some(Ok(Ok(serving))) => serving,
         failed => {
-            // The program's last words are often why, so it is ended before they are read.
+            // The program's last output often says why, so the program is ended before that is read.
             end_program(program, &hurry, &wire).await;
             let error = match failed {
                 Some(Ok(Err(error))) => error,
@@ -191,30 +191,30 @@ async fn live(
                     why: wire.trouble().map(|trouble| format!(", and {trouble}")).unwrap_or_default(),
                 },
             };
-            // Whoever wanted it may be gone.
+            // The caller may be gone.
             let _ = ready.send(Err(error));
             return;
         }
     };
     let peer = serving.peer().clone();
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
-    let over = match server.reach {
-        Reach::Stdio(_) => Over::Program,
-        Reach::Stream(_) => Over::Stream,
-        Reach::Http { .. } => Over::Http,
+    let over = match server.kind {
+        ServerKind::Stdio(_) => TransportKind::Program,
+        ServerKind::Stream(_) => TransportKind::Stream,
+        ServerKind::Http { .. } => TransportKind::Http,
     };
     let closed = wire.closed.clone();
     let program_end = Arc::new(ProgramEnd::default());
     let connection = Connection {
         peer,
         wire: Arc::clone(&wire),
-        way: Way { over, modern },
+        dialect: Dialect { over, modern },
         end: end.clone(),
         hurry: hurry.clone(),
         ended,
         program: Arc::clone(&program_end),
     };
-    // If whoever wanted it is gone, the handle is dropped here, and with it all.
+    // If the caller is gone, the handle is dropped here, which ends everything.
     let _ = ready.send(Ok(connection));
     tokio::select! {
         () = end.cancelled() => {}
@@ -223,26 +223,26 @@ async fn live(
     close(serving, program, &hurry, &wire, &program_end).await;
 }
 
-/// Starts what has to be started, and shakes hands.
+/// Starts the program, if there is one, and does the handshake.
 async fn start(server: &McpServer, wire: &Arc<Wire>, program: &mut Program) -> Result<Serving, McpError> {
     let unusable = |why: String| McpError::Unusable { server: server.name.clone(), why };
-    let shaken = match &server.reach {
-        Reach::Stdio(command) => {
+    let shaken = match &server.kind {
+        ServerKind::Stdio(command) => {
             let started = program.start(command, wire).await;
             let (stdout, stdin) =
                 started.map_err(|error| McpError::Start { server: server.name.clone(), why: error.to_string() })?;
             shake_hands(server.protocol, Tap::new(Lines::new(stdout, stdin, Arc::clone(wire)), Arc::clone(wire))).await
         }
-        Reach::Http { wrong_header: Some(name), .. } => {
-            return Err(unusable(format!("`{name}` or its value is no header")));
+        ServerKind::Http { wrong_header: Some(name), .. } => {
+            return Err(unusable(format!("`{name}` or its value is not a valid header")));
         }
-        Reach::Http { url, headers, .. } => {
+        ServerKind::Http { url, headers, .. } => {
             let http = Http::new(headers.clone(), server.connect_timeout, Arc::clone(wire));
             let http = http.map_err(|error| unusable(error.to_string()))?;
             let transport = StreamableHttpClientTransport::with_client(http, http::config(url));
             shake_hands(server.protocol, Tap::new(transport, Arc::clone(wire))).await
         }
-        Reach::Stream(open) => {
+        ServerKind::Stream(open) => {
             let (reader, writer) = tokio::io::split(open());
             shake_hands(server.protocol, Tap::new(Lines::new(reader, writer, Arc::clone(wire)), Arc::clone(wire))).await
         }
@@ -276,18 +276,18 @@ where
     Box::pin(serve_client_with_lifecycle(Client::new(version), transport, lifecycle))
 }
 
-/// rmcp's own words, without the types that it names in them.
+/// rmcp's message, without the names of its types.
 fn handshake_words(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
-        ClientInitializeError::ConnectionClosed(when) => format!("it went away before the {when}"),
+        ClientInitializeError::ConnectionClosed(when) => format!("it closed the connection before the {when}"),
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_words(fallback),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
-            format!("it speaks other versions of the protocol: {}", versions.join(", "))
+            format!("it supports only other versions of the protocol: {}", versions.join(", "))
         }
-        _ => "it did not answer the handshake as the protocol wants".to_owned(),
+        _ => "its answer to the handshake violates the protocol".to_owned(),
     }
 }
 
@@ -298,7 +298,7 @@ async fn close(
     wire: &Wire,
     program_end: &ProgramEnd,
 ) {
-    // What rmcp says about its end is of no use to anybody; that it is bounded matters.
+    // The result does not matter, only that it is bounded.
     let rmcp = serving.close_with_timeout(CLOSING);
     let end = async {
         let left = end_program(program, hurry, wire).await;
@@ -309,7 +309,7 @@ async fn close(
     let (_, ()) = tokio::join!(rmcp, end);
 }
 
-/// Ends the program, and notes how. What is left of it.
+/// Ends the program, notes how it ended, and returns what remains.
 async fn end_program(program: Program, hurry: &CancellationToken, wire: &Wire) -> Remains {
     let (how, left) = program.end(PATIENCE, hurry).await;
     if let Some(how) = how {

@@ -1,22 +1,22 @@
-//! What a server answered, as a tool's result.
+//! A server's answer as a tool's result.
 
 use andon_runtime::core::message::Image;
 use andon_runtime::{Content, Returned, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents, ServerResult};
 use serde_json::Value;
 
-/// The largest image that is passed on, as base64.
+/// The largest image to pass on, in bytes of base64.
 const MAX_IMAGE: usize = 4 * 1024 * 1024;
 
-/// The answer to `tools/call`, if it is one.
+/// The answer to `tools/call` as a result.
 pub(super) fn returned(answer: ServerResult) -> Returned {
     match answer {
         ServerResult::CallToolResult(result) => result_of(result),
         ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
         ServerResult::InputRequiredResult(_) => Err(asked_for_input()),
-        // A result with a kind of content that rmcp does not know.
+        // A result with content that rmcp does not know.
         ServerResult::CustomResult(result) => by_hand(&result.0),
-        _ => Err(ToolError::new("the server's answer is no result of a tool")),
+        _ => Err(ToolError::new("the server's answer is not a tool result")),
     }
 }
 
@@ -33,9 +33,9 @@ pub(super) fn refused(error: &ErrorData) -> ToolError {
     ToolError::new(format!("the server answered with an error ({}): {}", error.code.0, error.message))
 }
 
-/// Nobody is there to be asked: input is not advertised, so a server should not want any.
+/// A server should not ask for input, because this client does not advertise it.
 pub(super) fn asked_for_input() -> ToolError {
-    ToolError::new("the server asked for input from a person, which is not given here")
+    ToolError::new("the server asked for input from a person, which is not supported")
 }
 
 fn result_of(result: CallToolResult) -> Returned {
@@ -45,20 +45,20 @@ fn result_of(result: CallToolResult) -> Returned {
 
 fn by_hand(result: &Value) -> Returned {
     let Some(blocks) = result.get("content").and_then(Value::as_array) else {
-        return Err(ToolError::new("the server's answer is no result of a tool"));
+        return Err(ToolError::new("the server's answer is not a tool result"));
     };
     let content = blocks.iter().map(|value| match serde_json::from_value::<ContentBlock>(value.clone()) {
         Ok(known) => block(known),
         Err(_) => {
             let kind = value.get("type").and_then(Value::as_str).unwrap_or("no");
-            text(format!("[content of a kind that is not known here: `{kind}`]"))
+            text(format!("[unsupported content: `{kind}`]"))
         }
     });
     let failed = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
     finish(content.collect(), result.get("structuredContent").cloned(), failed)
 }
 
-/// Structured content is meant to stand in the text, too; where it does not, it is added.
+/// Structured content should also be in the text; if it is not, it is added.
 fn finish(mut content: Vec<Content>, structured: Option<Value>, failed: bool) -> Returned {
     if let Some(value) = structured.filter(|value| !value.is_null())
         && !content.iter().any(|part| says(part, &value))
@@ -70,12 +70,12 @@ fn finish(mut content: Vec<Content>, structured: Option<Value>, failed: bool) ->
     }
     let words: Vec<&str> = content.iter().map(words).collect();
     let words = words.join("\n");
-    Err(ToolError::new(if words.is_empty() { "the tool failed and said nothing".to_owned() } else { words }))
+    Err(ToolError::new(if words.is_empty() { "the tool failed without a message".to_owned() } else { words }))
 }
 
 fn says(part: &Content, value: &Value) -> bool {
     let Content::Text { text } = part else { return false };
-    // A server that has only text to say wraps it as `{"result": text}`.
+    // A server that has only text wraps it as `{"result": text}`.
     let wrapped = value.get("result").and_then(Value::as_str);
     wrapped == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|said| &said == value)
 }
@@ -91,10 +91,10 @@ fn block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(content) => text(content.text),
         ContentBlock::Image(content) => image(content.mime_type, &content.data),
-        ContentBlock::Audio(audio) => text(format!("[audio, {}, which cannot be passed on]", audio.mime_type)),
+        ContentBlock::Audio(audio) => text(format!("[unsupported audio: {}]", audio.mime_type)),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => text(link_words(&link)),
-        _ => text("[content of a kind that is not known here]"),
+        _ => text("[unsupported content]"),
     }
 }
 
@@ -108,16 +108,16 @@ fn resource(contents: ResourceContents) -> Content {
         }
         ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
             let kind = mime_type.unwrap_or_else(|| "binary".to_owned());
-            text(format!("[{uri}, {kind}, which cannot be passed on]"))
+            text(format!("[{uri}: unsupported content, {kind}]"))
         }
-        _ => text("[a resource of a kind that is not known here]"),
+        _ => text("[unsupported resource]"),
     }
 }
 
-/// An image with its bytes, unless they are too many: a tool's text is bounded by the runtime, and its images here.
+/// An image with its bytes, unless it is too large: the runtime limits a tool's text, and this its images.
 fn image(media_type: String, data: &str) -> Content {
     if data.len() > MAX_IMAGE {
-        return text(format!("[an image, {media_type}, which is too large to be passed on]"));
+        return text(format!("[an image that is too large: {media_type}]"));
     }
     let reference = format!("data:{media_type};base64,{data}");
     Content::Image(Image { media_type, reference })
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn a_link_and_what_is_not_known_are_said_in_words() {
+    fn links_and_unsupported_content_become_text() {
         let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
         let result = read(json!({"content": [link, {"type": "hologram", "x": 1}]})).unwrap();
-        assert_eq!(result.0, [text("[a](file:///a)"), text("[content of a kind that is not known here: `hologram`]")]);
+        assert_eq!(result.0, [text("[a](file:///a)"), text("[unsupported content: `hologram`]")]);
     }
 }

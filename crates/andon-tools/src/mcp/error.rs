@@ -1,8 +1,8 @@
-//! Why a server's tools cannot be had.
+//! Why a server's tools cannot be used.
 
 use std::time::Duration;
 
-/// Why a server's tools cannot be had. None of its words holds a header, an argument or an environment variable.
+/// Why a server's tools cannot be used. No message contains a header, an argument or an environment variable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
@@ -11,10 +11,10 @@ pub enum McpError {
     Start {
         /// The server's name.
         server: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
-    /// It was reached, and the handshake or the list of its tools went wrong.
+    /// It was reached, but the handshake or the list of its tools failed.
     #[error("the MCP server `{server}` cannot be used: {why}")]
     Unusable {
         /// The server's name.
@@ -29,11 +29,11 @@ pub enum McpError {
         server: String,
         /// The time it had.
         within: Duration,
-        /// What it did instead, if anything was seen; begins with a comma.
+        /// What it did instead, if that is known; begins with a comma.
         why: String,
     },
-    /// A tool that was asked for by name cannot be had.
-    #[error("the tool `{tool}` of the MCP server `{server}` cannot be offered: {why}")]
+    /// A tool that was asked for by name cannot be used.
+    #[error("the tool `{tool}` of the MCP server `{server}` cannot be used: {why}")]
     Name {
         /// The server's name.
         server: String,

@@ -1,8 +1,8 @@
-//! HTTP for rmcp's streamable transport, with bounds and without secrets in its errors.
+//! HTTP for rmcp's streamable transport, with limits and without secrets in its errors.
 //!
-//! rmcp brings a client of its own. It reads a JSON answer of any size, and its errors hold the address as it was given,
-//! with whatever is in the query; so we bring ours. What the protocol asks for (sessions, headers, event streams that are
-//! taken up again, closing a stream to cancel) is done by rmcp's worker above it.
+//! rmcp's own client reads JSON answers of any size, and its errors contain the whole address with its query, so we use ours.
+//! rmcp's worker above it does what the protocol asks for: sessions, headers, resuming event streams, closing a stream to
+//! cancel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use sse_stream::{Error as SseError, Sse, SseStream};
 use super::lines::MAX_MESSAGE;
 use super::wire::Wire;
 
-/// How much of an answer that is no JSON-RPC is quoted.
+/// How much of an answer that is not JSON-RPC is quoted.
 const QUOTE: usize = 200;
-/// A cancel or a reply that is not taken within this time is given up.
+/// How long sending a cancel or a reply may take.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What went wrong, in words that hold no address and no header.
+/// What went wrong, without the address and the headers.
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
 pub(super) struct HttpError {
     words: String,
-    /// Nobody was reached, so nobody is at work on it.
+    /// Whether the request did not reach anyone, so that nobody is working on it.
     unsent: bool,
 }
 
@@ -53,7 +53,7 @@ impl From<reqwest::Error> for HttpError {
     }
 }
 
-/// Whether a server may be at work on a request that failed like this: it was sent, and no server has answered it.
+/// Whether a server may be working on a request that failed like this: it was sent, and no server has answered it.
 pub(super) fn may_be_at_work(error: &(dyn std::error::Error + 'static)) -> bool {
     match error.downcast_ref::<StreamableHttpError<HttpError>>() {
         Some(StreamableHttpError::Client(error)) => !error.unsent,
@@ -79,7 +79,7 @@ fn unexpected(words: impl Into<String>) -> StreamableHttpError<HttpError> {
     StreamableHttpError::UnexpectedServerResponse(words.into().into())
 }
 
-/// A broken event stream is taken up again a few times, and not for ever.
+/// A broken event stream is resumed a few times, but not for ever.
 #[derive(Debug)]
 struct FewTimes;
 
@@ -89,7 +89,7 @@ impl SseRetryPolicy for FewTimes {
     }
 }
 
-/// How rmcp's worker is set up.
+/// The configuration of rmcp's worker.
 pub(super) fn config(url: &str) -> StreamableHttpClientTransportConfig {
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .control_request_timeout(CONTROL_TIMEOUT)
@@ -99,7 +99,7 @@ pub(super) fn config(url: &str) -> StreamableHttpClientTransportConfig {
     config
 }
 
-/// The client. The headers of its user go with every request, and nowhere else.
+/// The client. The user's headers go with every request, and nowhere else.
 #[derive(Clone)]
 pub(super) struct Http {
     client: reqwest::Client,
@@ -128,7 +128,7 @@ impl Http {
         request
     }
 
-    /// The body as events, each of a bearable size. rmcp keeps the error of a stream to itself, so it is noted.
+    /// The body as events of limited size. rmcp does not report a stream's error, so it is noted here.
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let start = (response.bytes_stream(), EventSize::default(), Arc::clone(&self.wire));
         let bounded = try_unfold(start, |(mut pieces, mut size, wire)| async move {
@@ -183,9 +183,10 @@ impl StreamableHttpClient for Http {
                     Err(_) if !matches!(message, ClientJsonRpcMessage::Request(_)) => {
                         Ok(StreamableHttpPostResponse::Accepted)
                     }
-                    Err(error) => {
-                        Err(unexpected(format!("it sent what is no MCP message ({error}): `{}`", quote(&body))))
-                    }
+                    Err(error) => Err(unexpected(format!(
+                        "it sent something that is not an MCP message ({error}): `{}`",
+                        quote(&body)
+                    ))),
                 }
             }
             _ if !matches!(message, ClientJsonRpcMessage::Request(_)) => Ok(StreamableHttpPostResponse::Accepted),
@@ -234,8 +235,8 @@ impl StreamableHttpClient for Http {
     }
 }
 
-/// What a status that is no success means. A server of the older protocol refuses `server/discover` in this way, and that
-/// must look like an answer, so that rmcp goes on with `initialize`.
+/// Handles a status that is not a success. A server of the older protocol refuses `server/discover` like this, which must look
+/// like an answer, so that rmcp continues with `initialize`.
 async fn refused(
     message: &ClientJsonRpcMessage,
     in_session: bool,
@@ -268,8 +269,8 @@ async fn refused(
     }
 }
 
-/// Whether this may be the word of a gateway that has lost the server, or has stopped waiting for it. Some say 503 for that,
-/// and Cloudflare has numbers of its own.
+/// Whether a gateway that has lost the server, or has stopped waiting for it, may have sent this. Some send 503 for that, and
+/// Cloudflare has its own codes.
 fn may_be_a_gateways(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502..=504 | 520..=524)
 }
@@ -278,7 +279,7 @@ fn content_type(response: &Response) -> Option<String> {
     Some(response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?.to_ascii_lowercase())
 }
 
-/// The body, if it is of a bearable size.
+/// The body, if it is not too large.
 async fn whole(response: Response) -> HttpResult<Vec<u8>> {
     let mut body = Vec::new();
     let mut pieces = response.bytes_stream();
@@ -292,7 +293,7 @@ async fn whole(response: Response) -> HttpResult<Vec<u8>> {
     Ok(body)
 }
 
-/// How large the event in progress is: what has come since the last empty line.
+/// The size of the current event: the bytes since the last empty line.
 #[derive(Default)]
 struct EventSize {
     bytes: usize,
@@ -329,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_an_event_begins_anew_after_an_empty_line() {
+    fn an_empty_line_resets_the_size_of_an_event() {
         let mut size = EventSize::default();
         assert_eq!(size.after(b"data: 12345\n"), 12);
         assert_eq!(size.after(b"\r\ndata: 1\r\n\r\n"), 13);

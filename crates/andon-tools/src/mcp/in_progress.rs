@@ -1,13 +1,13 @@
-//! The calls in progress on one connection: when a program that was told to stop something may be ended.
+//! The calls in progress on one connection. They decide when a program that was told to stop something may be ended.
 //!
-//! A server that heeds a cancel is silent, and so is one that does not. The end of its program is the only proof, and it ends
-//! every call on it.
+//! A server that obeys a cancel is silent, and so is one that ignores it. The end of its program is the only proof, and that
+//! ends every call on it.
 //!
 //! # Invariants
 //!
-//! 1. A program is ended for a stop only when every call on it was stopped and has nothing more to wait for.
-//! 2. No call begins on a connection that is to end: both are decided under one lock.
-//! 3. A call that left without proof is remembered, unless its answer comes. When the last call ends, its program is ended.
+//! 1. A program is ended for a stop only if every call on it was stopped and has nothing more to wait for.
+//! 2. No call starts on a connection that is about to end: both are decided under one lock.
+//! 3. A call that left without proof is remembered until its answer comes. When the last call ends, its program is ended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
@@ -20,65 +20,65 @@ use tokio::sync::Notify;
 
 use super::connection::Connection;
 
-/// So many calls that left without proof are told apart; with more, no answer of theirs is proof.
+/// How many calls that left without proof are remembered; beyond that, their answers are not recognized as proof.
 const UNPROVEN: usize = 1_000;
 
 /// The calls in progress on one connection.
 #[derive(Default)]
 pub(super) struct InProgress {
-    state: Mutex<State>,
+    state: Mutex<CallsState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    /// No call begins any more.
+struct CallsState {
+    /// Whether no more calls may start.
     closed: bool,
     next: u64,
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, CallInProgress>,
     unproven: Unproven,
 }
 
-struct Call {
+struct CallInProgress {
     cord: Cord,
-    /// It was told to stop, and nothing but the end of the program can prove that it did.
+    /// Whether it was told to stop and only the end of the program can prove that it did.
     wants_the_end: bool,
 }
 
-/// What was told to stop, and left without proof that it did.
+/// The calls that were told to stop, and left without proof that they did.
 #[derive(Default)]
 struct Unproven {
     requests: HashSet<RequestId>,
-    /// Something of which no answer will come.
+    /// Whether one of them can never be answered.
     for_good: bool,
 }
 
 /// Whether the program may be ended for one call.
 pub(super) enum MayEnd {
     Yes,
-    /// Another call uses it, which nobody has stopped.
+    /// Another call uses it, which was not stopped.
     InUse,
 }
 
 impl InProgress {
-    /// Whether a call may begin.
+    /// Whether a call may start.
     pub(super) fn is_open(&self) -> bool {
         !self.state.lock().closed
     }
 
-    /// No call begins any more.
+    /// Lets no more calls start.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
     }
 
-    /// An answer to a call that left without proof has come: it is over.
+    /// Notes an answer, which is proof that the call has ended.
     pub(super) fn answered(&self, id: &RequestId) {
         let mut state = self.state.lock();
         state.unproven.requests.remove(id);
     }
 
-    /// Decides for one call, and closes the connection to others if it may be ended. Nothing while others that were
-    /// stopped, too, have yet to see whether they are answered.
+    /// Decides for one call, and closes the connection to others if the program may be ended. `None` while other stopped calls
+    /// still wait for an answer.
     fn decide(&self, key: u64) -> Option<MayEnd> {
         let mut state = self.state.lock();
         if !state.calls.iter().all(|(other, call)| *other == key || call.cord.is_pulled()) {
@@ -91,7 +91,7 @@ impl InProgress {
         Some(MayEnd::Yes)
     }
 
-    /// A call is over. Whether the program is to be ended for those that left before it without proof.
+    /// Removes a call. Returns whether the program must be ended for those that left without proof.
     fn leave(&self, key: u64) -> bool {
         let mut state = self.state.lock();
         state.calls.remove(&key);
@@ -107,14 +107,14 @@ impl Unproven {
     }
 }
 
-/// One call on a connection, from before it is asked until it is over. Dropping it is its end.
+/// One call on a connection, from before its request until its end, when this is dropped.
 pub(super) struct Seat {
     pub(super) connection: Arc<Connection>,
     key: u64,
 }
 
 impl Seat {
-    /// Nothing if the connection is to end: there will be another one.
+    /// `None` if the connection is about to end: the caller uses the next one.
     pub(super) fn take(connection: &Arc<Connection>, cord: &Cord) -> Option<Self> {
         let mut state = connection.wire.in_progress.state.lock();
         if state.closed {
@@ -122,15 +122,15 @@ impl Seat {
         }
         let key = state.next;
         state.next += 1;
-        state.calls.insert(key, Call { cord: cord.clone(), wants_the_end: false });
+        state.calls.insert(key, CallInProgress { cord: cord.clone(), wants_the_end: false });
         Some(Self { connection: Arc::clone(connection), key })
     }
 
-    /// Waits until it is known whether the program may be ended for this call. If it may, no call begins on it any more.
+    /// Waits until it is known whether the program may be ended for this call. If it may, no more calls start on it.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: asked again it goes on waiting.
+    /// Cancel safe: it can be called again.
     pub(super) async fn may_end_program(&self) -> MayEnd {
         let in_progress = &self.connection.wire.in_progress;
         if let Some(call) = in_progress.state.lock().calls.get_mut(&self.key) {
@@ -148,7 +148,7 @@ impl Seat {
         }
     }
 
-    /// The call will end here without proof that it has ended there. Its answer, if one can come, would be proof.
+    /// Notes that the call ends without proof. Its answer, if one can come, would be proof.
     pub(super) fn is_unproven(&self, request: Option<&RequestId>) {
         let mut state = self.connection.wire.in_progress.state.lock();
         match request {

@@ -1,13 +1,13 @@
-//! A transport of lines: one JSON-RPC message a line, as over a program's standard input and output.
+//! A transport of lines: one JSON-RPC message per line, as over a program's standard input and output.
 //!
 //! # Invariants
 //!
-//! 1. Messages are written in the order in which they were handed over: a cancel never overtakes its request.
-//! 2. A message is written whole or not at all, whoever stops waiting for it.
-//! 3. Memory is bounded: a line longer than [`MAX_MESSAGE`] is thrown away as it comes. If it was an answer, its request
-//!    fails; if nobody can say what it was, the connection ends.
+//! 1. Messages are written in the order in which they were sent: a cancel never overtakes its request.
+//! 2. A message is written whole or not at all, even if the sender stops waiting.
+//! 3. Memory is bounded: a line longer than [`MAX_MESSAGE`] is dropped as it comes. If it was an answer, its request fails; if
+//!    it is not known what it was, the connection ends.
 //! 4. No more than [`OUTBOX`] messages wait to be written; one more is an error.
-//! 5. Lines that are no messages are skipped, up to [`MAX_GARBAGE`] in a row, and what they said is noted.
+//! 5. Lines that are not messages are skipped, up to [`MAX_GARBAGE`] in a row, and the last one is noted.
 
 use std::io;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::wire::Wire;
 
-/// The largest message that is taken from a server.
+/// The largest message that is accepted from a server.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// So many lines in a row that are no messages end the connection.
+/// How many lines in a row that are not messages end the connection.
 const MAX_GARBAGE: u32 = 1_000;
-/// So many messages may wait for a server that does not read. More than the answers to it that may, see `wire`.
+/// How many messages may wait for a server that does not read. It is more than the replies that may wait (see `wire`).
 const OUTBOX: usize = 2_048;
-/// How much of a message that is too large is looked at, to find out which request it answers.
+/// How much of a message that is too large is read to find out which request it answers.
 const HEAD: usize = 512;
-/// A buffer that has grown larger is given back.
+/// A buffer that has grown larger than this is shrunk.
 const KEPT: usize = 64 * 1024;
-/// How much of a line that is no message is quoted.
+/// How much of a line that is not a message is quoted.
 const QUOTE: usize = 120;
 
 type Written = oneshot::Sender<io::Result<()>>;
 
-/// The transport. Its writing half is a task of its own, which ends when this is closed or dropped.
+/// The transport. A separate task writes; it ends when this is closed or dropped.
 pub(super) struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
-    /// Set while the rest of a line that is too long is thrown away.
+    /// Whether the rest of a line that is too long is being dropped.
     discarding: bool,
     garbage: u32,
     outbox: Option<mpsc::Sender<(Vec<u8>, Written)>>,
@@ -56,7 +56,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         Self { reader, line: Vec::new(), discarding: false, garbage: 0, outbox: Some(outbox), wire }
     }
 
-    /// Reads up to the end of a line, or to where it gets too long. Nothing is lost if the wait is dropped.
+    /// Reads to the end of a line, or to where it gets too long. Nothing is lost if the wait is dropped.
     async fn read(&mut self) -> io::Result<Read> {
         loop {
             let available = self.reader.fill_buf().await?;
@@ -83,7 +83,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// What the line says: a message, nothing, or the end of our patience.
+    /// Parses the line: a message, nothing, or one bad line too many.
     fn parse(&mut self) -> Parsed {
         let line = self.line.trim_ascii();
         if line.is_empty() {
@@ -97,13 +97,13 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             Err(_) if is_unknown_notification(line) => Parsed::Nothing,
             Err(error) => {
                 self.garbage += 1;
-                self.wire.note(format!("it sent what is no MCP message ({error}): `{}`", quote(line)));
+                self.wire.note(format!("it sent something that is not an MCP message ({error}): `{}`", quote(line)));
                 if self.garbage > MAX_GARBAGE { Parsed::Enough } else { Parsed::Nothing }
             }
         }
     }
 
-    /// An answer that is too large fails its request, and the connection goes on.
+    /// Makes the request of an answer that is too large fail; the connection goes on.
     fn refuse(&mut self) -> Option<ServerJsonRpcMessage> {
         let id = answered(self.line.get(..HEAD).unwrap_or_default());
         self.line = Vec::new();
@@ -129,13 +129,13 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
     type Error = io::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        // The line is formed and queued here, where calls come in order, and not in the future, where they need not.
+        // The line is queued here, where calls come in order, and not in the future, where they might not.
         let (written, done) = oneshot::channel();
         let queued = serde_json::to_vec(&message).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             let outbox = self.outbox.as_ref().ok_or(io::ErrorKind::NotConnected)?;
             outbox.try_send((line, written)).map_err(|error| match error {
-                TrySendError::Full(_) => io::Error::new(io::ErrorKind::WouldBlock, "it does not read what it is sent"),
+                TrySendError::Full(_) => io::Error::new(io::ErrorKind::WouldBlock, "it does not read its input"),
                 TrySendError::Closed(_) => io::ErrorKind::BrokenPipe.into(),
             })
         });
@@ -161,7 +161,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
                 Ok(Read::TooLong) => return self.refuse(),
                 Ok(Read::End) => return None,
                 Err(error) => {
-                    self.wire.note(format!("it could not be read from: {error}"));
+                    self.wire.note(format!("reading from it failed: {error}"));
                     return None;
                 }
             }
@@ -169,7 +169,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // The writer ends once it has written what is queued, and lets go of the pipe: the server sees the end.
+        // The writer ends once it has written the queue, and closes the pipe, so that the server sees the end.
         self.outbox = None;
         Ok(())
     }
@@ -182,17 +182,17 @@ async fn write_all(mut writer: impl AsyncWrite + Send + Unpin, mut letters: mpsc
             result = writer.flush().await;
         }
         let failed = result.is_err();
-        // Nobody need wait for it.
+        // Nobody has to wait for it.
         let _ = written.send(result);
         if failed {
             break;
         }
     }
-    // The other side is gone, or is told so by this.
+    // It fails only if the other side is gone.
     let _ = writer.shutdown().await;
 }
 
-/// Notifications of later versions and of other protocols are nothing to us, and no garbage either.
+/// Notifications of later versions and of other protocols are ignored, and do not count as garbage.
 fn is_unknown_notification(line: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(line)
         .is_ok_and(|value| value.get("method").is_some_and(serde_json::Value::is_string) && value.get("id").is_none())
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_that_are_no_messages_are_skipped_and_quoted() {
+    async fn lines_that_are_not_messages_are_skipped_and_quoted() {
         let (mut lines, wire) =
             lines(b"hello\n\n{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
         assert!(matches!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn garbage_without_end_is_the_end() {
+    async fn endless_garbage_ends_the_connection() {
         let (mut lines, wire) = lines(Box::leak(b"no\n".repeat(2_000).into_boxed_slice()));
         assert!(lines.receive().await.is_none());
         assert!(wire.trouble().unwrap().contains("`no`"));

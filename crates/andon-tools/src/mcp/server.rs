@@ -1,4 +1,4 @@
-//! Which server, how it is reached, and which of its tools are wanted.
+//! Which server, how to reach it, and which of its tools are wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::error::McpError;
 use super::toolset::McpToolset;
 
-/// How long a server may take to be ready, unless told otherwise. It leaves room for rmcp, which waits ten seconds for
-/// the newer handshake before it tries the older.
+/// The default of how long a server may take to be ready. It leaves room for rmcp, which waits ten seconds for the newer
+/// handshake before it tries the older one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An MCP server whose tools are wanted. See [the module](crate::mcp).
@@ -35,25 +35,25 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-#[must_use = "a server is reached by `connect`"]
+#[must_use = "nothing happens until `connect` is called"]
 pub struct McpServer {
     pub(super) name: String,
-    pub(super) reach: Reach,
+    pub(super) kind: ServerKind,
     pub(super) protocol: McpProtocol,
     pub(super) connect_timeout: Duration,
-    pub(super) wanted: Wanted,
-    pub(super) manners: Manners,
+    pub(super) wanted: ToolSelection,
+    pub(super) call_options: CallOptions,
 }
 
 /// The way to a server.
 #[derive(Clone)]
-pub(super) enum Reach {
+pub(super) enum ServerKind {
     Stdio(Command),
     Http { url: String, headers: HeaderMap, wrong_header: Option<String> },
     Stream(Arc<dyn Fn() -> Box<dyn Duplex> + Send + Sync>),
 }
 
-/// A program and what it gets.
+/// A program, its arguments and its environment.
 #[derive(Clone)]
 pub(super) struct Command {
     pub(super) program: OsString,
@@ -67,15 +67,15 @@ pub(super) struct Command {
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Which of a server's tools are wanted, and what they are called here.
+/// Which of a server's tools are wanted, and the prefix of their names.
 #[derive(Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct ToolSelection {
     only: Option<BTreeSet<String>>,
     without: BTreeSet<String>,
     pub(super) prefix: String,
 }
 
-impl Wanted {
+impl ToolSelection {
     pub(super) fn wants(&self, tool: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(tool)) && !self.without.contains(tool)
     }
@@ -88,39 +88,38 @@ impl Wanted {
 
 /// How the tools of a server are called and stopped.
 #[derive(Clone)]
-pub(super) struct Manners {
+pub(super) struct CallOptions {
     pub(super) grace: Duration,
     pub(super) timeout: Option<Duration>,
     pub(super) effects: BTreeMap<String, Effect>,
 }
 
-/// Which generation of the protocol is spoken.
+/// Which generation of the protocol to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum McpProtocol {
-    /// 2026-07-28 if the server knows it, else 2025-11-25 or whatever older version it offers.
+    /// 2026-07-28 if the server supports it, otherwise 2025-11-25 or an older version that it offers.
     #[default]
     Newest,
-    /// 2026-07-28 and nothing else: no sessions; over HTTP a call is cancelled by closing its stream.
+    /// Only 2026-07-28: no sessions, and over HTTP a call is cancelled by closing its stream.
     Only2026,
     /// 2025-11-25 or older: `initialize`, and sessions over HTTP.
     Only2025,
 }
 
 impl McpServer {
-    fn new(name: String, reach: Reach) -> Self {
+    fn new(name: String, kind: ServerKind) -> Self {
         Self {
             name,
-            reach,
+            kind,
             protocol: McpProtocol::default(),
             connect_timeout: CONNECT_TIMEOUT,
-            wanted: Wanted::default(),
-            manners: Manners { grace: DEFAULT_GRACE, timeout: None, effects: BTreeMap::new() },
+            wanted: ToolSelection::default(),
+            call_options: CallOptions { grace: DEFAULT_GRACE, timeout: None, effects: BTreeMap::new() },
         }
     }
 
-    /// A server that is a program: it is started, and spoken to over its standard input and output. Of the
-    /// environment it sees what [any process](crate::process::Command) does, and its whole process tree ends with the
-    /// toolset.
+    /// A server that is a program, used over its standard input and output. It sees the same environment as
+    /// [any process](crate::process::Command), and its whole process tree ends with the toolset.
     pub fn stdio<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Self {
         let program = program.into();
         let name = std::path::Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
@@ -131,118 +130,115 @@ impl McpServer {
             set: BTreeMap::new(),
             passed: BTreeSet::new(),
         };
-        Self::new(name, Reach::Stdio(command))
+        Self::new(name, ServerKind::Stdio(command))
     }
 
-    /// A server that is reached by streamable HTTP, at this address.
+    /// A server at this address, used over streamable HTTP.
     pub fn http(url: impl Into<String>) -> Self {
         let url = url.into();
-        Self::new(shown(&url), Reach::Http { url, headers: HeaderMap::new(), wrong_header: None })
+        Self::new(shown(&url), ServerKind::Http { url, headers: HeaderMap::new(), wrong_header: None })
     }
 
-    /// A server at the other end of a stream, such as one half of [`tokio::io::duplex`]. The closure is asked for a new
-    /// stream whenever a connection is made, within the runtime that makes it; the connection then lives and dies with
-    /// that runtime.
+    /// A server at the other end of a stream, such as one half of [`tokio::io::duplex`]. The closure makes a stream for each
+    /// new connection, within the caller's runtime; the connection lives and dies with that runtime.
     pub fn stream<S>(name: impl Into<String>, open: impl Fn() -> S + Send + Sync + 'static) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        Self::new(name.into(), Reach::Stream(Arc::new(move || Box::new(open()))))
+        Self::new(name.into(), ServerKind::Stream(Arc::new(move || Box::new(open()))))
     }
 
-    /// What it is called in errors and receipts; the program's or the host's name unless told otherwise.
+    /// The server's name in errors and receipts. Default: the program's or the host's name.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// An environment variable for the server's program. No effect on other servers.
+    /// Sets an environment variable for the server's program. No effect on other kinds of servers.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.set.insert(name.into(), value.into());
         }
         self
     }
 
-    /// Environment variables of this process that the server's program gets, too. No effect on other servers.
+    /// Passes environment variables of this process on to the server's program. No effect on other kinds of servers.
     pub fn pass_env<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.passed.extend(names.into_iter().map(Into::into));
         }
         self
     }
 
-    /// The folder in which the server's program runs; this process's own unless told otherwise. No effect on other
-    /// servers.
+    /// The folder that the server's program runs in. Default: this process's. No effect on other kinds of servers.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
-        if let Reach::Stdio(command) = &mut self.reach {
+        if let ServerKind::Stdio(command) = &mut self.kind {
             command.folder = Some(folder.into());
         }
         self
     }
 
-    /// A header for every request, such as `Authorization`. Its value is never shown. No effect on servers that are not
-    /// reached by HTTP.
+    /// A header for every request, such as `Authorization`. Its value is never shown. No effect without HTTP.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Reach::Http { headers, wrong_header, .. } = &mut self.reach {
+        if let ServerKind::Http { headers, wrong_header, .. } = &mut self.kind {
             match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
                 (Ok(name), Ok(mut value)) => {
                     value.set_sensitive(true);
                     headers.insert(name, value);
                 }
-                // Said by `connect`, and without the value.
+                // `connect` reports it, without the value.
                 _ => *wrong_header = Some(name.to_owned()),
             }
         }
         self
     }
 
-    /// Only these of its tools, by the server's own names. One that the server does not have is an error.
+    /// Uses only these tools, by the server's own names. It is an error if the server does not have one of them.
     pub fn only<N: Into<String>>(mut self, tools: impl IntoIterator<Item = N>) -> Self {
         self.wanted.only = Some(tools.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Not these of its tools, by the server's own names.
+    /// Leaves these tools out, by the server's own names.
     pub fn without<N: Into<String>>(mut self, tools: impl IntoIterator<Item = N>) -> Self {
         self.wanted.without.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// What the names of its tools begin with here, so that two servers can have a tool of the same name.
+    /// A prefix for the names of its tools, so that two servers can have a tool with the same name.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.wanted.prefix = prefix.into();
         self
     }
 
-    /// How long a call may take to stop once the server has been told; two seconds unless told otherwise.
+    /// How long a call may take to stop once the server has been told. Default: two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.manners.grace = grace;
+        self.call_options.grace = grace;
         self
     }
 
-    /// How long a call may take in all; for ever unless told otherwise. When it is over the server is told.
+    /// How long a call may take. Default: no limit. When the time is over, the server is told to stop it.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.manners.timeout = Some(timeout);
+        self.call_options.timeout = Some(timeout);
         self
     }
 
-    /// How long the server may take to be ready, each time it is connected to; 30 seconds unless told otherwise.
+    /// How long the server may take to be ready, for each connection. Default: 30 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Which generation of the protocol is spoken; the newest that the server knows unless told otherwise.
+    /// Which generation of the protocol to use. Default: the newest that the server supports.
     pub fn protocol(mut self, protocol: McpProtocol) -> Self {
         self.protocol = protocol;
         self
     }
 
-    /// What kind of effect one of its tools has, by the server's own name. Unless told otherwise the tool's annotations
-    /// are believed: `readOnlyHint`, then `idempotentHint`; with neither it is taken to change the world.
+    /// What kind of effect one of its tools has, by the server's own name. By default this comes from the tool's annotations,
+    /// `readOnlyHint` and then `idempotentHint`; with neither, the tool counts as one with effects.
     pub fn effect(mut self, tool: impl Into<String>, effect: Effect) -> Self {
-        self.manners.effects.insert(tool.into(), effect);
+        self.call_options.effects.insert(tool.into(), effect);
         self
     }
 
@@ -250,13 +246,13 @@ impl McpServer {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if it is dropped, the program that was started for it is ended.
+    /// Cancel safe: if it is dropped, the program that it started is ended.
     pub async fn connect(self) -> Result<McpToolset, McpError> {
         McpToolset::connect(self).await
     }
 }
 
-/// An address without what may be secret in it: the user, the password, the query and the fragment.
+/// An address without what may be secret: the user, the password, the query and the fragment.
 fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let plain = url.get(..end).unwrap_or_default();
@@ -274,16 +270,16 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("McpServer");
         shown.field("name", &self.name);
-        match &self.reach {
-            Reach::Stdio(command) => {
+        match &self.kind {
+            ServerKind::Stdio(command) => {
                 let variables: Vec<_> = command.set.keys().collect();
                 shown.field("program", &command.program).field("args", &command.args.len()).field("env", &variables);
             }
-            Reach::Http { url, headers, .. } => {
+            ServerKind::Http { url, headers, .. } => {
                 let names: Vec<_> = headers.keys().collect();
                 shown.field("url", &self::shown(url)).field("headers", &names);
             }
-            Reach::Stream(_) => {}
+            ServerKind::Stream(_) => {}
         }
         shown.finish_non_exhaustive()
     }

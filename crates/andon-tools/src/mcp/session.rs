@@ -1,4 +1,4 @@
-//! The connection that calls share, made anew when it is gone.
+//! The connection that calls share, which is replaced when it is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use super::error::McpError;
 use super::home::place;
 use super::server::McpServer;
 
-/// So many pages of tools are read, and so many tools.
+/// How many pages of tools are read at most, and how many tools.
 const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 1_000;
-/// The end of a connection is waited for so long. It is bounded by itself; this is the bound on that.
+/// How long to wait for a connection to close. Closing is bounded itself; this is a second bound.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// A server and the connection to it. When the last handle is dropped the connection ends.
+/// A server and the connection to it, which ends when the last handle is dropped.
 pub(super) struct Session {
     pub(super) server: McpServer,
     shared: Arc<Shared>,
@@ -27,11 +27,11 @@ pub(super) struct Session {
 
 struct Shared {
     slot: Mutex<Slot>,
-    /// Whether the tools have been listed once: a later connection need not wait for somebody to ask for them.
+    /// Whether the tools have been listed before: then each new connection lists them at once.
     listed: AtomicBool,
-    /// Whether the server has said since then that they changed, on this connection or a later one.
+    /// Whether the server has said since then that they have changed, on this connection or a later one.
     tools_changed: Arc<AtomicBool>,
-    /// Pulled when nobody wants a connection any more.
+    /// Cancelled when no connection is needed any more.
     closing: CancellationToken,
 }
 
@@ -52,12 +52,12 @@ impl Session {
         Self { server, shared: Arc::new(shared) }
     }
 
-    /// The connection, made anew if there is none that can be used. Those who want it at once wait for the same one.
+    /// A usable connection, a new one if necessary. Callers at the same time wait for the same one.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a connection that is being made is made all the same, within its time, and the next who wants one finds
-    /// it. Otherwise a call with a time limit could never use a server that takes longer to start.
+    /// Cancel safe: a connection that is being opened is opened anyway, within its time, for the next caller. Otherwise a call
+    /// with a time limit could never use a server that takes longer to start.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         if let Ok(slot) = self.shared.slot.try_lock()
             && let Slot::Open(connection) = &*slot
@@ -83,7 +83,7 @@ impl Session {
         let within = self.server.connect_timeout;
         let listed = tokio::time::timeout(within, async {
             let connection = self.connection().await?;
-            // What changes from here on is news.
+            // Changes from here on are new.
             self.shared.tools_changed.store(false, Ordering::Relaxed);
             let tools = list(&self.server, &connection).await?;
             self.shared.listed.store(true, Ordering::Relaxed);
@@ -100,10 +100,10 @@ impl Session {
         self.shared.tools_changed.load(Ordering::Relaxed)
     }
 
-    /// No new call uses this connection.
+    /// Makes this connection take no new calls.
     pub(super) fn lose(&self, connection: &Arc<Connection>) {
         connection.lose();
-        // If somebody holds the lock, they see for themselves that it cannot be used.
+        // If somebody holds the lock, they will notice that it cannot be used.
         if let Ok(mut slot) = self.shared.slot.try_lock()
             && matches!(&*slot, Slot::Open(open) if Arc::ptr_eq(open, connection))
         {
@@ -111,12 +111,12 @@ impl Session {
         }
     }
 
-    /// Ends the connection for good, and waits until nothing of it is left.
+    /// Ends the connection for good, and waits until it is gone.
     pub(super) async fn close(&self) {
         self.shared.closing.cancel();
         let slot = std::mem::replace(&mut *self.shared.slot.lock().await, Slot::Closed);
         if let Slot::Open(connection) = slot {
-            // Its end is bounded; should that fail, nobody waits for ever.
+            // Closing is bounded; if that fails, this does not wait for ever.
             let _ = tokio::time::timeout(CLOSING, connection.close()).await;
         }
     }
@@ -128,14 +128,14 @@ impl Drop for Session {
     }
 }
 
-/// Makes a connection, unless there is one that can be used or nobody waits for it any more.
+/// Opens a connection, unless there is a usable one or nobody waits for it any more.
 async fn make(server: McpServer, shared: Arc<Shared>, tell: oneshot::Sender<Result<Arc<Connection>, McpError>>) {
     let mut slot = shared.slot.lock().await;
     if tell.is_closed() {
         return;
     }
     let made = make_in(&server, &shared, &mut slot).await;
-    // Whoever wanted it may be gone by now.
+    // The caller may be gone.
     drop(tell.send(made));
 }
 
@@ -146,9 +146,9 @@ async fn make_in(server: &McpServer, shared: &Shared, slot: &mut Slot) -> Result
         Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
     }
     let connection = Connection::open(server, &shared.tools_changed).await?;
-    if connection.way.is_modern_http() && shared.listed.load(Ordering::Relaxed) {
-        // Which arguments go into headers is known from the list, so each connection needs one. Without it the server
-        // refuses those calls, and says why.
+    if connection.dialect.is_modern_http() && shared.listed.load(Ordering::Relaxed) {
+        // The list says which arguments go into headers, so each connection needs one. Without it, the server refuses those
+        // calls and says why.
         tokio::time::timeout(server.connect_timeout, list(server, &connection)).await.ok();
     }
     *slot = Slot::Open(Arc::clone(&connection));
@@ -165,7 +165,7 @@ async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, 
         let answer = connection.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
         let page = match answer {
             Ok(ServerResult::ListToolsResult(page)) => page,
-            Ok(_) => return Err(unusable("its list of tools is none".to_owned())),
+            Ok(_) => return Err(unusable("its answer is not a list of tools".to_owned())),
             Err(error) => return Err(unusable(format!("it did not list its tools: {}", lost_words(&error)))),
         };
         tools.extend(page.tools);
@@ -174,14 +174,14 @@ async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, 
         }
         match page.next_cursor {
             None => return Ok(tools),
-            next if next == cursor => return Err(unusable("its list of tools has no end".to_owned())),
+            next if next == cursor => return Err(unusable("its list of tools does not end".to_owned())),
             next => cursor = next,
         }
     }
-    Err(unusable("its list of tools has no end".to_owned()))
+    Err(unusable("its list of tools does not end".to_owned()))
 }
 
-/// rmcp's words, without the types that it names in them.
+/// rmcp's message, without the names of its types.
 pub(super) fn lost_words(error: &rmcp::ServiceError) -> String {
     match error {
         rmcp::ServiceError::McpError(error) => error.message.to_string(),

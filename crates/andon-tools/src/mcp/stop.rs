@@ -1,21 +1,21 @@
-//! The stop of a call: the server is told, and its end is proven, or else it is named as leaked.
+//! The stop of a call: the server is told, and either the call's end is proven or it is named as leaked.
 //!
 //! # Theory of operation
 //!
-//! By the protocol a cancelled request is not answered: a server that heeds a cancel is as silent as one that does not. So
-//! neither silence nor any other answer of the server's proves that the call is over. What does:
+//! By the protocol, a cancelled request is not answered: a server that obeys a cancel is as silent as one that ignores it. So
+//! neither silence nor most answers prove that the call has ended. These do:
 //!
-//! 1. The server answers the request all the same, with a result; or it says of a task that it is over. An error is no proof:
-//!    many servers send one as soon as they have heard, and work on.
-//! 2. The server is a program of ours, and that has ended with all that it had started. It is ended for this if no other call
-//!    uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
+//! 1. The server answers the request with a result anyway, or says that a task has ended. An error is not proof: many servers
+//!    send one as soon as they get the cancel, and keep working.
+//! 2. The server is a program of ours that has ended with everything that it started. It is ended for this purpose if no other
+//!    call uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
 //!
-//! Without proof the call is leaked: told, and not seen to end. No grace is spent on waiting for what does not come. The grace
-//! is for a server that has not yet read the cancel: it is asked something small after it (`ping`, or `server/discover` where
-//! there is no ping). One that answers has heard, because lines are read in order. One that does not is busy or hangs; it has
-//! the grace to answer in, and is not used again.
+//! Without proof the call is leaked: the server was told, but the end was not seen. No grace is spent waiting for an answer that
+//! does not come. The grace is for a server that has not yet read the cancel: a small request follows it (`ping`, or
+//! `server/discover` where there is no ping). A server that answers that has read the cancel, because lines are read in order.
+//! One that does not answer is busy or hangs; it gets the grace to answer, and is not used again.
 //!
-//! A graceful stop closes a program's standard input and lets it end by itself for a moment. With force `now`, and when the
+//! A graceful stop closes a program's standard input and gives it a moment to end by itself. With force `now`, and when the
 //! grace is over, it is killed.
 
 use std::time::Duration;
@@ -28,41 +28,42 @@ use rmcp::model::{
 };
 use tokio::time::timeout;
 
-use super::call::{Answers, Asked, Call, Stage, What};
-use super::connection::{Connection, Over};
+use super::call::{Answers, McpCall, PendingRequest, RequestKind, Stage};
+use super::connection::{Connection, TransportKind};
 use super::content;
 use super::in_progress::MayEnd;
 use super::task;
 
-/// What the cleanup of a call may take, by the tool's specification. The steps below end within it.
+/// How long the cleanup of a call may take, by the tool's specification. The steps below end within it.
 pub(super) const CLEANUP: Duration = Duration::from_millis(1_500);
-/// What it takes at most to tell a server in the cleanup: over HTTP, and over lines.
+/// How long the cleanup may take to tell a server, over HTTP and over lines.
 const TELLING_HTTP: Duration = Duration::from_millis(400);
 const TELLING_LINES: Duration = Duration::from_millis(150);
-/// What it takes at most to find out there whether a server hears, and whether others still use it.
+/// How long it may take to find out whether the server reads, and whether other calls use it.
 const HEARING: Duration = Duration::from_millis(150);
 const DECIDING: Duration = Duration::from_millis(150);
-/// What it takes at most to see the end of a program that is killed.
+/// How long it may take to see the end of a killed program.
 const ENDING: Duration = Duration::from_millis(500);
-/// After a cancel was heard, an answer that was on its way already has so long to come.
+/// After the server has read the cancel, how long to wait for an answer that was already on its way.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// How a server learnt that it is to stop something.
+/// What is known about how the server was told to stop something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum CancelReport {
     /// It could not be told.
-    No,
-    /// It was told, and did not say that it has heard.
-    Unheard,
-    Heard,
+    NotSent,
+    /// It was told, but did not confirm it.
+    Unconfirmed,
+    /// It has read the cancel.
+    Confirmed,
 }
 
-impl Call {
-    /// Tells the server, and waits until it has answered or heard. Then its program may end by itself. The runtime ends this
-    /// when the grace is over.
-    pub(super) async fn stop_request(&self, asked: Asked, id: RequestId, mut answers: Answers) -> Returned {
+impl McpCall {
+    /// Tells the server, and waits until it has answered or read that. Then its program may end by itself. The runtime ends
+    /// this when the grace is over.
+    pub(super) async fn stop_request(&self, asked: PendingRequest, id: RequestId, mut answers: Answers) -> Returned {
         let connection = asked.connection();
-        self.open.told(asked.clone());
+        self.open.cancel_sent(asked.clone());
         let heard = tokio::select! {
             biased;
             answer = answers.come() => return self.late(&asked, answer).await,
@@ -73,8 +74,8 @@ impl Call {
             self.session.lose(connection);
             return Err(self.lost(connection, &error).await);
         }
-        self.open.heard(asked.clone());
-        if !connection.way.is_modern_http()
+        self.open.cancel_read(asked.clone());
+        if !connection.dialect.is_modern_http()
             && let Ok(answer) = timeout(LINGER, answers.come()).await
         {
             return self.late(&asked, answer).await;
@@ -84,28 +85,30 @@ impl Call {
     }
 
     /// Lets the program end by itself, if no other call uses it.
-    pub(super) async fn let_program_end(&self, asked: &Asked) {
+    pub(super) async fn let_program_end(&self, asked: &PendingRequest) {
         let connection = asked.connection();
-        if connection.way.over == Over::Program && matches!(asked.seat.may_end_program().await, MayEnd::Yes) {
+        if connection.dialect.over == TransportKind::Program
+            && matches!(asked.seat.may_end_program().await, MayEnd::Yes)
+        {
             self.session.lose(connection);
             connection.end();
             connection.program_over().await;
         }
     }
 
-    /// Whatever must be done when the call's future is gone: the server is told, if it has not been, and what it was asked
-    /// for is proven to be over, or named.
+    /// The cleanup after the call's future is gone: tells the server, if that was not done, and proves that the request has
+    /// ended, or names it as leaked.
     pub(super) async fn clean_up(self) -> Remains {
         let (asked, told) = match self.open.take() {
             Stage::Settled => return Remains::NONE,
-            Stage::Asked(asked) => (asked, None),
-            Stage::Told(asked) => (asked, Some(Told::Unheard)),
-            Stage::Heard(asked) => (asked, Some(Told::Heard)),
+            Stage::Requested(asked) => (asked, None),
+            Stage::CancelSent(asked) => (asked, Some(CancelReport::Unconfirmed)),
+            Stage::CancelRead(asked) => (asked, Some(CancelReport::Confirmed)),
         };
-        // From before it is told, so that no answer is missed.
-        let late = match &asked.what {
-            What::Request(id) => Some(asked.connection().wire.late_answer(id)),
-            What::Task(_) => None,
+        // Claimed before the server is told, so that no answer is missed.
+        let late = match &asked.kind {
+            RequestKind::Request(id) => Some(asked.connection().wire.late_answer(id)),
+            RequestKind::Task(_) => None,
         };
         let told = match told {
             Some(told) => told,
@@ -115,14 +118,14 @@ impl Call {
             return remains;
         }
         if let Some(mut late) = late
-            && !asked.connection().way.is_modern_http()
+            && !asked.connection().dialect.is_modern_http()
             && let Ok(answer) = timeout(LINGER, late.come()).await
             && let Some(remains) = answered(answer)
         {
             return remains;
         }
         let told = self.look_at_server(&asked, told).await;
-        if let What::Task(id) = &asked.what
+        if let RequestKind::Task(id) = &asked.kind
             && matches!(timeout(HEARING, task::is_over(asked.connection(), id)).await, Ok(true))
         {
             return Remains::NONE;
@@ -130,30 +133,30 @@ impl Call {
         self.name_as_leaked(&asked, told)
     }
 
-    /// Tells a server that has not been told before the call's future was dropped.
-    async fn tell_at_last(&self, asked: &Asked) -> Told {
+    /// Tells a server that was not told before the call's future was dropped.
+    async fn tell_at_last(&self, asked: &PendingRequest) -> CancelReport {
         let connection = asked.connection();
         let telling = async {
-            match &asked.what {
-                What::Request(id) => tell(connection, id.clone(), self.words()).await,
-                What::Task(id) => cancel_task(connection, id.clone()).await,
+            match &asked.kind {
+                RequestKind::Request(id) => tell(connection, id.clone(), self.words()).await,
+                RequestKind::Task(id) => cancel_task(connection, id.clone()).await,
             }
         };
-        let within = if connection.way.over == Over::Http { TELLING_HTTP } else { TELLING_LINES };
+        let within = if connection.dialect.over == TransportKind::Http { TELLING_HTTP } else { TELLING_LINES };
         match timeout(within, telling).await {
-            Ok(Ok(())) => Told::Unheard,
-            Ok(Err(_)) | Err(_) => Told::No,
+            Ok(Ok(())) => CancelReport::Unconfirmed,
+            Ok(Err(_)) | Err(_) => CancelReport::NotSent,
         }
     }
 
-    /// Ends the program, if no other call uses it, and gives what is left of it. Nothing if there is none, it is in use, or its
-    /// end was not seen.
-    async fn end_program(&self, asked: &Asked, told: Told) -> Option<Remains> {
+    /// Ends the program, if no other call uses it, and returns what remains. `None` if there is no program, it is in use, or
+    /// its end was not seen.
+    async fn end_program(&self, asked: &PendingRequest, told: CancelReport) -> Option<Remains> {
         let connection = asked.connection();
-        if connection.way.over != Over::Program {
+        if connection.dialect.over != TransportKind::Program {
             return None;
         }
-        // One that has closed its end of the wire is ended in any case.
+        // A program that has closed its end of the connection is ended in any case.
         if !connection.wire.closed.is_cancelled() {
             match timeout(DECIDING, asked.seat.may_end_program()).await {
                 Ok(MayEnd::Yes) => {}
@@ -167,35 +170,39 @@ impl Call {
         if self.cord.is_pulled() {
             let (server, words) = (&self.session.server.name, self.words());
             let told = match told {
-                Told::No => format!("the MCP server `{server}` could not be told"),
-                Told::Unheard | Told::Heard => format!("the MCP server `{server}` was told: {words}"),
+                CancelReport::NotSent => format!("the MCP server `{server}` could not be told"),
+                CancelReport::Unconfirmed | CancelReport::Confirmed => {
+                    format!("the MCP server `{server}` was told: {words}")
+                }
             };
-            remains.notes.insert(0, format!("{told}; its program was ended, and starts again when it is next needed"));
+            remains.notes.insert(0, format!("{told}; its program was ended, and is started again when needed"));
         }
         Some(remains)
     }
 
-    /// Whether a server that goes on hears at all. One that does not is not used again.
-    async fn look_at_server(&self, asked: &Asked, told: Told) -> Told {
+    /// Checks whether the server reads at all. One that does not is not used again.
+    async fn look_at_server(&self, asked: &PendingRequest, told: CancelReport) -> CancelReport {
         let connection = asked.connection();
         let told = match told {
-            Told::Unheard if connection.way.is_modern_http() => Told::Heard,
-            Told::Unheard if matches!(timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))) => Told::Heard,
+            CancelReport::Unconfirmed if connection.dialect.is_modern_http() => CancelReport::Confirmed,
+            CancelReport::Unconfirmed if matches!(timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))) => {
+                CancelReport::Confirmed
+            }
             told => told,
         };
-        if told != Told::Heard {
+        if told != CancelReport::Confirmed {
             self.session.lose(connection);
         }
         told
     }
 
-    /// The account of a call that was not seen to end.
-    fn name_as_leaked(&self, asked: &Asked, told: Told) -> Remains {
-        let way = asked.connection().way;
-        if way.over == Over::Program {
-            let request = match &asked.what {
-                What::Request(id) => Some(id),
-                What::Task(_) => None,
+    /// The report on a call whose end was not seen.
+    fn name_as_leaked(&self, asked: &PendingRequest, told: CancelReport) -> Remains {
+        let dialect = asked.connection().dialect;
+        if dialect.over == TransportKind::Program {
+            let request = match &asked.kind {
+                RequestKind::Request(id) => Some(id),
+                RequestKind::Task(_) => None,
             };
             asked.seat.is_unproven(request);
         }
@@ -203,36 +210,38 @@ impl Call {
             let words = format!("{}; not seen to end", self.told_words(asked, told));
             return Remains { unended: Some(words), ..Remains::NONE };
         }
-        // The call has failed by itself, and leaves this behind.
-        let words = match &asked.what {
-            What::Request(_) => format!("the MCP server `{}` was lost; not seen to end", self.session.server.name),
-            What::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
+        // The call failed by itself, and leaves this behind.
+        let words = match &asked.kind {
+            RequestKind::Request(_) => {
+                format!("the MCP server `{}` was lost; not seen to end", self.session.server.name)
+            }
+            RequestKind::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
         };
         Remains { leaked: vec![words], ..Remains::NONE }
     }
 
     /// How the server was told, in words for the receipt.
-    fn told_words(&self, asked: &Asked, told: Told) -> String {
+    fn told_words(&self, asked: &PendingRequest, told: CancelReport) -> String {
         let server = &self.session.server.name;
-        let (what, is_closed) = match &asked.what {
-            What::Request(_) => ("it".to_owned(), asked.connection().way.is_modern_http()),
-            What::Task(id) => (format!("its task `{id}`"), false),
+        let (what, is_closed) = match &asked.kind {
+            RequestKind::Request(_) => ("it".to_owned(), asked.connection().dialect.is_modern_http()),
+            RequestKind::Task(id) => (format!("its task `{id}`"), false),
         };
         match told {
-            Told::No => format!("the MCP server `{server}` could not be told to stop {what}"),
-            Told::Unheard | Told::Heard if is_closed => {
+            CancelReport::NotSent => format!("the MCP server `{server}` could not be told to stop {what}"),
+            CancelReport::Unconfirmed | CancelReport::Confirmed if is_closed => {
                 format!("the MCP server `{server}` was told to stop {what} by closing its stream")
             }
-            Told::Unheard => {
-                format!("the MCP server `{server}` was told to stop {what} and did not say that it has heard")
+            CancelReport::Unconfirmed => {
+                format!("the MCP server `{server}` was told to stop {what} and did not confirm it")
             }
-            Told::Heard => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
+            CancelReport::Confirmed => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
         }
     }
 }
 
-/// What an answer that came in the last moment leaves: what it says, and nothing that goes on. `None` for a task, which does,
-/// and for an error, behind which it may.
+/// What remains after an answer at the last moment: its output. `None` for a task, which goes on, and for an error, after which
+/// the work may go on.
 fn answered(answer: super::wire::Answer) -> Option<Remains> {
     let output = match answer {
         Ok(ServerResult::CreateTaskResult(_)) | Err(_) => return None,
@@ -241,19 +250,19 @@ fn answered(answer: super::wire::Answer) -> Option<Remains> {
     Some(Remains { output, ..Remains::NONE })
 }
 
-/// Why a call is stopped, in words for the server: the reason, and the note of whoever asked.
+/// Why a call is stopped, for the server: the reason and the note.
 pub(super) fn stop_words(cord: &Cord) -> String {
     match cord.request() {
         Some(request) => match &request.note {
             Some(note) => format!("{}: {note}", request.reason.as_str()),
             None => request.reason.as_str().to_owned(),
         },
-        // The call alone is stopped, and not its run: its time was up.
+        // Only the call is stopped, not its run: its time was up.
         None => "timeout".to_owned(),
     }
 }
 
-/// Tells the server that a request is cancelled. Over HTTP by the newer protocol rmcp closes the response stream instead.
+/// Tells the server that a request is cancelled. Over HTTP with the newer protocol, rmcp closes the response stream instead.
 async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
     let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(reason)));
     connection.peer.send_notification(cancelled.into()).await
@@ -262,12 +271,12 @@ async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<
 /// Tells the server, and waits until it has read that.
 async fn tell_and_be_heard(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
     tell(connection, id, reason).await?;
-    if connection.way.is_modern_http() { Ok(()) } else { is_alive(connection).await }
+    if connection.dialect.is_modern_http() { Ok(()) } else { is_alive(connection).await }
 }
 
-/// Asks for something small. Any answer will do, a refusal too.
+/// Sends a small request. Any answer will do, even a refusal.
 async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
-    let question = if connection.way.modern {
+    let question = if connection.dialect.modern {
         ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
     } else {
         ClientRequest::PingRequest(PingRequest { method: Default::default(), extensions: Default::default() })
@@ -278,7 +287,7 @@ async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
     }
 }
 
-/// Asks the server to cancel a task. It says that it has heard, and not that the task is over.
+/// Asks the server to cancel a task. The answer only confirms that the server has read it, not that the task has ended.
 pub(super) async fn cancel_task(connection: &Connection, id: String) -> Result<(), ServiceError> {
     let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
     match connection.peer.send_request(request).await {

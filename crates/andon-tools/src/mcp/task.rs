@@ -1,7 +1,7 @@
-//! A call that came back as a task: it is asked after until it is over.
+//! A call that came back as a task, which is polled until it has ended.
 //!
-//! This is the extension `io.modelcontextprotocol/tasks` of 2026-07-28. The experimental tasks of 2025-11-25 come back only
-//! to a client that asks for them, and this one does not.
+//! This is the extension `io.modelcontextprotocol/tasks` of 2026-07-28. A server uses the experimental tasks of 2025-11-25 only
+//! if the client asks for them, and this one does not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use andon_runtime::{Returned, ToolError};
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
 
-use super::call::{Asked, Call, What};
+use super::call::{McpCall, PendingRequest, RequestKind};
 use super::connection::Connection;
 use super::content;
 use super::stop::cancel_task;
 
-/// How often it is asked after, if the server does not say, and the bounds on what it may say.
+/// How often to poll if the server does not say, and the bounds on what it may say.
 const POLL: Duration = Duration::from_millis(500);
 const POLL_MIN: Duration = Duration::from_millis(20);
 const POLL_MAX: Duration = Duration::from_secs(10);
-/// How often it is asked after once it was told to stop.
+/// How often to poll after the task was told to stop.
 const POLL_STOPPING: Duration = Duration::from_millis(50);
 
 /// Follows a task to its end, or to the pull.
-pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
+pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -> Returned {
     let id = task.task_id;
-    let asked = Asked { seat: Arc::clone(&asked.seat), what: What::Task(id.clone()) };
+    let asked = PendingRequest { seat: Arc::clone(&asked.seat), kind: RequestKind::Task(id.clone()) };
     let connection = Arc::clone(asked.connection());
-    call.open.asked(asked.clone());
+    call.open.requested(asked.clone());
     let mut poll = interval(task.poll_interval_ms);
     let mut said = task.status_message;
     show(call, said.as_deref());
@@ -44,7 +44,7 @@ pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
         };
         let (task, payload) = match looked {
             Ok(looked) => looked,
-            // Nothing says that it is over there: the cleanup sees to that.
+            // It may still be running there, and the cleanup takes care of it.
             Err(error) => return Err(failed(call, &connection, error).await),
         };
         poll = interval(task.poll_interval_ms);
@@ -54,7 +54,7 @@ pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
         }
         match payload {
             TaskPayload::Working => {}
-            // Nobody is there to give input, so the task would wait for ever. The cleanup cancels it.
+            // Nobody can give input, so the task would wait for ever. The cleanup cancels it.
             TaskPayload::InputRequired { .. } => return Err(content::asked_for_input()),
             over => {
                 call.open.settled();
@@ -64,14 +64,14 @@ pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
     }
 }
 
-/// Tells the server, and asks after the task until it is over. The runtime ends this when the grace is over.
-async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
+/// Tells the server, and polls the task until it has ended. The runtime ends this when the grace is over.
+async fn stop(call: &McpCall, asked: PendingRequest, id: String) -> Returned {
     let connection = Arc::clone(asked.connection());
-    call.open.told(asked.clone());
+    call.open.cancel_sent(asked.clone());
     if let Err(error) = cancel_task(&connection, id.clone()).await {
         return Err(failed(call, &connection, error).await);
     }
-    call.open.heard(asked);
+    call.open.cancel_read(asked);
     loop {
         match look(&connection, &id).await {
             Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
@@ -89,7 +89,7 @@ async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
     }
 }
 
-/// Whether the server says that the task is over.
+/// Whether the server says that the task has ended.
 pub(super) async fn is_over(connection: &Connection, id: &str) -> bool {
     match look(connection, id).await {
         Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) | Err(_) => false,
@@ -113,11 +113,11 @@ fn ended(payload: TaskPayload) -> Returned {
             Err(ToolError::new(words))
         }
         TaskPayload::Cancelled => Err(ToolError::new("the server cancelled the task")),
-        _ => Err(ToolError::new("the task ended in a way that is not known here")),
+        _ => Err(ToolError::new("the task ended with an unknown status")),
     }
 }
 
-async fn failed(call: &Call, connection: &Connection, error: ServiceError) -> ToolError {
+async fn failed(call: &McpCall, connection: &Connection, error: ServiceError) -> ToolError {
     match error {
         ServiceError::McpError(error) => content::refused(&error),
         error => call.lost(connection, &error).await,
@@ -128,7 +128,7 @@ fn interval(asked_for: Option<u64>) -> Duration {
     asked_for.map_or(POLL, Duration::from_millis).clamp(POLL_MIN, POLL_MAX)
 }
 
-fn show(call: &Call, said: Option<&str>) {
+fn show(call: &McpCall, said: Option<&str>) {
     if let Some(said) = said {
         call.progress.show(&format!("{said}\n"));
     }

@@ -24,7 +24,7 @@ pub struct McpTool {
 }
 
 impl McpTool {
-    /// The name by which the model asks for it.
+    /// The name that the model uses.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
@@ -42,9 +42,9 @@ impl McpTool {
         let mut schema = listed.input_schema.as_ref().clone();
         schema.entry("type").or_insert_with(|| Value::from("object"));
         let mut spec = ToolSpec::new(name, description, Value::Object(schema));
-        spec.effect = server.manners.effects.get(&remote).copied().unwrap_or_else(|| hinted(&listed));
-        spec.grace = server.manners.grace;
-        spec.timeout = server.manners.timeout;
+        spec.effect = server.call_options.effects.get(&remote).copied().unwrap_or_else(|| hinted(&listed));
+        spec.grace = server.call_options.grace;
+        spec.timeout = server.call_options.timeout;
         spec.cleanup = stop::CLEANUP;
         Ok(Self { spec: Arc::new(spec), remote, session: Arc::clone(session) })
     }
@@ -66,7 +66,7 @@ impl fmt::Debug for McpTool {
     }
 }
 
-/// The name for the model: the prefix and the server's name, in which whatever a model may not write is an underscore.
+/// The name for the model: the prefix and the server's name, with an underscore for each character that is not allowed.
 fn local_name(server: &McpServer, remote: &str) -> Result<String, String> {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let mapped = remote.chars().map(|letter| if allowed(letter) { letter } else { '_' });
@@ -75,15 +75,15 @@ fn local_name(server: &McpServer, remote: &str) -> Result<String, String> {
         return Err("it has no name".to_owned());
     }
     if !server.wanted.prefix.chars().all(allowed) {
-        return Err(format!("the prefix `{}` has other letters than a-z, 0-9, _ and -", server.wanted.prefix));
+        return Err(format!("the prefix `{}` has characters other than a-z, A-Z, 0-9, _ and -", server.wanted.prefix));
     }
     if name.len() > MAX_NAME {
-        return Err(format!("with its prefix the name is longer than {MAX_NAME} letters"));
+        return Err(format!("with its prefix, the name is longer than {MAX_NAME} characters"));
     }
     Ok(name)
 }
 
-/// What the server says about it. A hint and no promise; `McpServer::effect` overrules it.
+/// The effect according to the server, which is only a hint: `McpServer::effect` overrides it.
 fn hinted(listed: &Listed) -> Effect {
     match &listed.annotations {
         Some(hints) if hints.read_only_hint == Some(true) => Effect::ReadOnly,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_a_model_may_not_use_is_mapped_or_refused() {
+    fn a_name_that_is_not_allowed_is_mapped_or_refused() {
         let server = McpServer::http("http://x").prefix("a_");
         assert_eq!(local_name(&server, "files.read/all").unwrap(), "a_files_read_all");
         assert!(local_name(&server, "").is_err());

@@ -1,4 +1,4 @@
-//! The tools of a server that is connected.
+//! The tools of a connected server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,10 +12,10 @@ use super::server::McpServer;
 use super::session::Session;
 use super::tool::McpTool;
 
-/// So many of a server's tools are named in an error.
+/// How many of a server's tools an error names.
 const NAMED: usize = 20;
 
-/// The tools of a server. The server is let go when this and all tools from it are dropped, or by [`close`](Self::close).
+/// The tools of a server. The connection ends when this and all its tools are dropped, or with [`close`](Self::close).
 pub struct McpToolset {
     session: Arc<Session>,
     listed: Mutex<List>,
@@ -38,26 +38,26 @@ impl McpToolset {
         &self.session.server.name
     }
 
-    /// The tools, as they were when last listed.
+    /// The tools, as of the last listing.
     pub fn tools(&self) -> Vec<McpTool> {
         self.listed.lock().tools.clone()
     }
 
-    /// The tools that were left out when the list was last read, by the server's own names, and why: a name that no
-    /// provider takes, a schema that is none, or a name here that another of its tools has. One bad tool does not cost the
-    /// others. Those that were not wanted are not among them.
+    /// The tools that were left out of the last listing, by the server's own names, and why: a name that no provider accepts,
+    /// an invalid schema, or the same name as another of its tools. One bad tool does not affect the others. Tools that
+    /// were not wanted are not included.
     pub fn unusable(&self) -> Vec<(String, String)> {
         self.listed.lock().unusable.clone()
     }
 
     /// Whether the server has said since then that its tools have changed (`notifications/tools/list_changed`). An agent
-    /// keeps the tools it was built with; one that the server has taken away fails when it is called. Servers of
-    /// 2026-07-28 say it only to those who listen for it, which is not done here.
+    /// keeps the tools that it was built with; a tool that the server has removed fails when it is called. Servers of
+    /// 2026-07-28 report this only to clients that subscribe, and this one does not.
     pub fn has_changed(&self) -> bool {
         self.session.tools_changed()
     }
 
-    /// Asks for the list of tools again, and gives the new one. Tools that were handed out before stay as they are.
+    /// Lists the tools again, and returns the new list. Tools from before are unchanged.
     pub async fn refresh(&self) -> Result<Vec<McpTool>, McpError> {
         let list = read(&self.session).await?;
         let tools = list.tools.clone();
@@ -65,8 +65,8 @@ impl McpToolset {
         Ok(tools)
     }
 
-    /// Ends the connection and waits until nothing of it is left: the program and all that it has started, or the HTTP
-    /// session. Bounded: a program has half a second to end by itself. Calls in progress fail, and later ones, too.
+    /// Ends the connection and waits until everything is gone: the program and all that it has started, or the HTTP session.
+    /// Bounded: a program has half a second to end by itself. Calls in progress and later calls fail.
     pub async fn close(self) {
         self.session.close().await;
     }
@@ -86,7 +86,7 @@ async fn read(session: &Arc<Session>) -> Result<List, McpError> {
         return Err(McpError::Unusable { server: server.name.clone(), why: "it has no tools".to_owned() });
     }
     if let Some(missing) = server.wanted.missing(&names) {
-        let why = format!("the server has no such tool; it has {}", in_words(&names));
+        let why = format!("the server does not have it; it has {}", in_words(&names));
         return Err(McpError::Name { server: server.name.clone(), tool: missing.to_owned(), why });
     }
     let wanted = listed.into_iter().filter(|tool: &Listed| server.wanted.wants(&tool.name));
@@ -102,18 +102,18 @@ async fn read(session: &Arc<Session>) -> Result<List, McpError> {
     Ok(list)
 }
 
-/// The tool, or why no agent could have it. The first of two that would have one name here has it.
+/// The tool, or why no agent could use it. If two would have the same name, the first one gets it.
 fn usable(session: &Arc<Session>, listed: Listed, taken: &mut BTreeMap<String, String>) -> Result<McpTool, String> {
     let tool = McpTool::new(session, listed)?;
     tool.spec.check().map_err(|error| error.to_string())?;
     if let Some(other) = taken.get(&tool.spec.name) {
-        return Err(format!("its name here would be that of `{other}`"));
+        return Err(format!("its name would be the same as that of `{other}`"));
     }
     taken.insert(tool.spec.name.clone(), tool.remote.clone());
     Ok(tool)
 }
 
-/// As many names as are of use to a reader.
+/// The first names, and how many more there are.
 fn in_words(names: &BTreeSet<&str>) -> String {
     let mut words = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if let Some(more) = names.len().checked_sub(NAMED).filter(|more| *more > 0) {

@@ -1,14 +1,14 @@
-//! What goes over the wire, seen on its way: progress, late answers, floods.
+//! Watches the messages of a connection for progress, late answers and floods.
 //!
-//! [`Tap`] sits between rmcp and a transport, for three things that rmcp's own loop does not do:
+//! [`Tap`] sits between rmcp and a transport, for four things that rmcp's own loop does not do:
 //!
-//! 1. Progress is given to its call in the order it came. rmcp starts a task for each notification.
-//! 2. An answer to a cancelled request is given to the call that cancelled it, and to nobody else. rmcp forgets the
-//!    request once the cancel is sent.
-//! 3. Progress that no call asked for is thrown away, and a server that sends nothing else is hung up on.
-//! 4. Requests of the server are answered here: a ping with nothing, whatever else with a refusal. rmcp keeps a task for
-//!    each until its answer is sent, however many there are. A server that asks faster than it takes the answers is hung
-//!    up on.
+//! 1. Progress reaches its call in the order in which it came. rmcp starts a task for each notification.
+//! 2. An answer to a cancelled request goes to the call that cancelled it, and to nobody else. rmcp forgets the request once
+//!    the cancel is sent.
+//! 3. Progress that no call asked for is dropped, and the connection to a server that sends nothing else is closed.
+//! 4. The server's own requests are answered here: a ping with an empty result, everything else with a refusal. rmcp keeps a
+//!    task for each until its answer is sent, however many there are. If a server asks faster than it reads the answers, the
+//!    connection is closed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,41 +28,41 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_progress::InProgress;
 
-/// So much unasked progress in a row ends the connection.
+/// How many progress notifications in a row that nobody asked for end the connection.
 const STRAYS: u32 = 10_000;
-/// So many requests of a server whose answers it has not taken end the connection.
+/// How many requests of a server whose answers it has not read end the connection.
 const UNANSWERED: usize = 1_000;
-/// A request whose id is longer is not answered: the answers that wait are bounded in size, too.
+/// A request with a longer id is not answered, so that the waiting answers are bounded in size, too.
 const LONGEST_ID: usize = 256;
-/// After so much in a row that is not for the loop above it gets its turn, in which a cancel goes out.
+/// After this many messages in a row that are not for rmcp, its loop gets a turn, so that a cancel can go out.
 const IN_A_ROW: u32 = 32;
 
 /// What a server answered to one request.
 pub(super) type Answer = Result<ServerResult, ErrorData>;
 
-/// Where the progress of one call is shown. It goes with the request as an extension, so that its token is known before
-/// the request is sent.
-pub(super) struct Steps(pub(super) Progress);
+/// Where the progress of one call is shown. It travels with the request as an extension, so that its token is known before the
+/// request is sent.
+pub(super) struct ProgressSink(pub(super) Progress);
 
-/// A [`Steps`] as it travels: it dies with its call.
+/// A [`ProgressSink`] as it travels: it dies with its call.
 #[derive(Clone)]
-pub(super) struct StepsOf(pub(super) Weak<Steps>);
+pub(super) struct ProgressSinkRef(pub(super) Weak<ProgressSink>);
 
 /// What is known about one connection's wire.
 #[derive(Default)]
 pub(super) struct Wire {
-    inner: Mutex<Inner>,
+    state: Mutex<WireState>,
     /// The calls that are made over it.
     pub(super) in_progress: InProgress,
-    /// Set when the server says that its tools have changed. It outlives this wire: the list does, too.
+    /// Set when the server says that its tools have changed. Like the list of tools, it outlives this connection.
     tools_changed: Arc<AtomicBool>,
-    /// Pulled when nothing more will come over it.
+    /// Cancelled when nothing more will come.
     pub(super) closed: CancellationToken,
 }
 
 #[derive(Default)]
-struct Inner {
-    steps: HashMap<ProgressToken, Weak<Steps>>,
+struct WireState {
+    steps: HashMap<ProgressToken, Weak<ProgressSink>>,
     late: HashMap<RequestId, oneshot::Sender<Answer>>,
     strays: u32,
     trouble: Option<String>,
@@ -74,56 +74,56 @@ impl Wire {
         Self { tools_changed, ..Self::default() }
     }
 
-    /// Notes what was wrong. The last words win, because they are what the reader asks about.
+    /// Notes what is wrong. The latest note wins, because it is what a reader wants to know.
     pub(super) fn note(&self, trouble: impl Into<String>) {
-        self.inner.lock().trouble = Some(trouble.into());
+        self.state.lock().trouble = Some(trouble.into());
     }
 
-    /// What was wrong, if anything was.
+    /// What is wrong, if anything.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.inner.lock().trouble.clone()
+        self.state.lock().trouble.clone()
     }
 
-    /// Takes what a program says on its standard error, and keeps the end of it.
+    /// Takes a piece of a program's standard error, and keeps the end of it all.
     pub(super) fn heard(&self, said: &[u8], keep: usize) {
-        let mut inner = self.inner.lock();
-        inner.said.extend_from_slice(said);
-        let over = inner.said.len().saturating_sub(keep);
-        inner.said.drain(..over);
+        let mut state = self.state.lock();
+        state.said.extend_from_slice(said);
+        let over = state.said.len().saturating_sub(keep);
+        state.said.drain(..over);
     }
 
-    /// Notes how a program ended, with the last line that it said, beside what was wrong before.
+    /// Notes how a program ended, with the last line of its standard error, after what was wrong before.
     pub(super) fn note_end(&self, how: &str) {
-        let mut inner = self.inner.lock();
-        let said = String::from_utf8_lossy(&inner.said).into_owned();
+        let mut state = self.state.lock();
+        let said = String::from_utf8_lossy(&state.said).into_owned();
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let words = last.map_or_else(|| how.to_owned(), |line| format!("{how} after saying `{line}`"));
-        inner.trouble = Some(match inner.trouble.take() {
+        let words = last.map_or_else(|| how.to_owned(), |line| format!("{how}, and its last output was `{line}`"));
+        state.trouble = Some(match state.trouble.take() {
             Some(before) => format!("{before}; {words}"),
             None => words,
         });
     }
 
-    /// The answer to this request is wanted by whoever cancels it, and by nobody else, until the handle is dropped.
+    /// Claims the answer to this request for whoever cancels it, until the handle is dropped.
     pub(super) fn late_answer(self: &Arc<Self>, id: &RequestId) -> LateAnswer {
         let (sender, receiver) = oneshot::channel();
-        self.inner.lock().late.insert(id.clone(), sender);
+        self.state.lock().late.insert(id.clone(), sender);
         LateAnswer { wire: Arc::clone(self), id: id.clone(), receiver }
     }
 
     fn sent(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else { return };
         let ClientRequest::CallToolRequest(call) = &request.request else { return };
-        let steps = call.extensions.get::<StepsOf>();
+        let steps = call.extensions.get::<ProgressSinkRef>();
         if let (Some(steps), Some(token)) = (steps, request.request.get_meta().get_progress_token()) {
-            let mut inner = self.inner.lock();
-            inner.steps.retain(|_, steps| steps.strong_count() > 0);
-            inner.steps.insert(token, steps.0.clone());
+            let mut state = self.state.lock();
+            state.steps.retain(|_, steps| steps.strong_count() > 0);
+            state.steps.insert(token, steps.0.clone());
         }
     }
 
-    /// Takes what only we want. What comes back is for rmcp.
-    fn came(&self, message: ServerJsonRpcMessage) -> Came {
+    /// Takes messages that are for us. The others are for rmcp.
+    fn received(&self, message: ServerJsonRpcMessage) -> Incoming {
         match message {
             ServerJsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
@@ -133,103 +133,104 @@ impl Wire {
                 }
                 _ => for_rmcp(ServerJsonRpcMessage::Notification(note)),
             },
-            ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, Sense::Makes) {
+            ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, AnswerKind::Result) {
                 Some(late) => give(late, Ok(response.result)),
                 None => for_rmcp(ServerJsonRpcMessage::Response(response)),
             },
-            ServerJsonRpcMessage::Error(error) => match error.id.as_ref().and_then(|id| self.wanted(id, Sense::MayNot))
-            {
-                Some(late) => give(late, Err(error.error)),
-                None => for_rmcp(ServerJsonRpcMessage::Error(error)),
-            },
+            ServerJsonRpcMessage::Error(error) => {
+                match error.id.as_ref().and_then(|id| self.wanted(id, AnswerKind::Error)) {
+                    Some(late) => give(late, Err(error.error)),
+                    None => for_rmcp(ServerJsonRpcMessage::Error(error)),
+                }
+            }
             ServerJsonRpcMessage::Request(request) => match request.id {
-                RequestId::String(id) if id.len() > LONGEST_ID => Came::Taken,
-                id => Came::Asked(Box::new(reply(&request.request, id))),
+                RequestId::String(id) if id.len() > LONGEST_ID => Incoming::Taken,
+                id => Incoming::Asked(Box::new(reply(&request.request, id))),
             },
         }
     }
 
-    fn wanted(&self, id: &RequestId, sense: Sense) -> Option<oneshot::Sender<Answer>> {
-        let mut inner = self.inner.lock();
-        inner.strays = 0;
-        if sense == Sense::Makes {
-            inner.trouble = None;
+    fn wanted(&self, id: &RequestId, kind: AnswerKind) -> Option<oneshot::Sender<Answer>> {
+        let mut state = self.state.lock();
+        state.strays = 0;
+        if kind == AnswerKind::Result {
+            state.trouble = None;
         }
-        // Some servers give a number back as text.
+        // Some servers send a number back as text.
         let number = match id {
             RequestId::String(text) => text.parse().ok().map(RequestId::Number),
             RequestId::Number(_) => None,
         };
         [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
-            // An error is sent by many as soon as they have heard that it is cancelled, and proves nothing.
-            if sense == Sense::Makes {
+            // An error proves nothing: many servers send one as soon as they get the cancel.
+            if kind == AnswerKind::Result {
                 self.in_progress.answered(id);
             }
-            inner.late.remove(id)
+            state.late.remove(id)
         })
     }
 
-    fn progressed(&self, params: &ProgressNotificationParam) -> Came {
+    fn progressed(&self, params: &ProgressNotificationParam) -> Incoming {
         let steps = {
-            let mut inner = self.inner.lock();
-            let steps = inner.steps.get(&params.progress_token).and_then(Weak::upgrade);
+            let mut state = self.state.lock();
+            let steps = state.steps.get(&params.progress_token).and_then(Weak::upgrade);
             match &steps {
-                Some(_) => inner.strays = 0,
+                Some(_) => state.strays = 0,
                 None => {
-                    inner.steps.remove(&params.progress_token);
-                    inner.strays += 1;
+                    state.steps.remove(&params.progress_token);
+                    state.strays += 1;
                 }
             }
-            if inner.strays > STRAYS {
-                inner.trouble = Some("it sent progress without end for calls that were over".to_owned());
-                return Came::Flood;
+            if state.strays > STRAYS {
+                state.trouble = Some("it sent endless progress for calls that had ended".to_owned());
+                return Incoming::Flood;
             }
             steps
         };
         if let Some(steps) = steps {
             steps.0.step(params.progress, params.total, params.message.as_deref());
         }
-        Came::Taken
+        Incoming::Taken
     }
 }
 
-/// What a server gets when it asks for something. Nothing was advertised that it could ask for.
+/// The answer to a server's request. It should not ask for anything, because nothing was advertised.
 fn reply(request: &ServerRequest, id: RequestId) -> ClientJsonRpcMessage {
     match request {
         ServerRequest::PingRequest(_) => ClientJsonRpcMessage::response(ClientResult::empty(()), id),
         _ => {
-            let refusal = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not offer that", None);
+            let refusal = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not support that", None);
             ClientJsonRpcMessage::error(refusal, Some(id))
         }
     }
 }
 
-fn for_rmcp(message: ServerJsonRpcMessage) -> Came {
-    Came::ForRmcp(Box::new(message))
+fn for_rmcp(message: ServerJsonRpcMessage) -> Incoming {
+    Incoming::ForRmcp(Box::new(message))
 }
 
-fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Came {
-    // The call may have stopped waiting in this instant; then the answer is too late for anybody.
+fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Incoming {
+    // The call may just have stopped waiting; then the answer is too late.
     let _ = late.send(answer);
-    Came::Taken
+    Incoming::Taken
 }
 
 /// Whether an answer shows that whatever was wrong is over.
 #[derive(PartialEq, Eq)]
-enum Sense {
-    Makes,
-    MayNot,
+enum AnswerKind {
+    Result,
+    Error,
 }
 
-enum Came {
+enum Incoming {
     ForRmcp(Box<ServerJsonRpcMessage>),
     Taken,
-    /// The server has asked for something; this is what it gets.
+    /// The server has asked for something; this is the reply.
     Asked(Box<ClientJsonRpcMessage>),
     Flood,
 }
 
-/// The wait for an answer to a request that was cancelled.
+/// Waits for the answer to a cancelled request.
 pub(super) struct LateAnswer {
     wire: Arc<Wire>,
     id: RequestId,
@@ -237,7 +238,7 @@ pub(super) struct LateAnswer {
 }
 
 impl LateAnswer {
-    /// The answer. For ever pending if none can come any more.
+    /// The answer. Pending for ever if none can come.
     ///
     /// # Cancel safety
     ///
@@ -252,16 +253,16 @@ impl LateAnswer {
 
 impl Drop for LateAnswer {
     fn drop(&mut self) {
-        self.wire.inner.lock().late.remove(&self.id);
+        self.wire.state.lock().late.remove(&self.id);
     }
 }
 
-/// A transport with a [`Wire`] that sees everything.
+/// A transport whose messages a [`Wire`] watches.
 pub(super) struct Tap<T> {
     transport: T,
     wire: Arc<Wire>,
     in_a_row: u32,
-    /// Answers to the server's own requests, on their way out. They end with the connection.
+    /// Replies to the server's own requests that are being sent. They end with the connection.
     replies: JoinSet<()>,
 }
 
@@ -272,16 +273,16 @@ impl<T> Tap<T> {
 }
 
 impl<T: Transport<RoleClient>> Tap<T> {
-    /// Sends a reply, unless too many are still on their way. Whether it may go on.
+    /// Sends a reply. Returns false if too many are still being sent.
     fn reply(&mut self, reply: ClientJsonRpcMessage) -> bool {
         while self.replies.try_join_next().is_some() {}
         if self.replies.len() >= UNANSWERED {
-            self.wire.note("it sent requests of its own without end and did not take the answers");
+            self.wire.note("it sent endless requests and did not read the answers");
             return false;
         }
         let sending = self.transport.send(reply);
         self.replies.spawn(async move {
-            // A server that cannot be answered is no longer there, and that is seen elsewhere.
+            // It fails only if the server is gone, which is noticed elsewhere.
             let _ = sending.await;
         });
         true
@@ -312,19 +313,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                 tokio::task::yield_now().await;
             }
             let Some(message) = self.transport.receive().await else { break };
-            match self.wire.came(message) {
-                Came::ForRmcp(message) => {
+            match self.wire.received(message) {
+                Incoming::ForRmcp(message) => {
                     self.in_a_row = 0;
                     return Some(*message);
                 }
-                Came::Taken => self.in_a_row += 1,
-                Came::Asked(reply) => {
+                Incoming::Taken => self.in_a_row += 1,
+                Incoming::Asked(reply) => {
                     self.in_a_row += 1;
                     if !self.reply(*reply) {
                         break;
                     }
                 }
-                Came::Flood => break,
+                Incoming::Flood => break,
             }
         }
         self.replies.abort_all();

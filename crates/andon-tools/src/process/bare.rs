@@ -1,4 +1,4 @@
-//! A process without a shim: in a group of its own, and stopped by best effort.
+//! A process without a shim: in its own process group, and stopped on a best-effort basis.
 
 use std::io;
 use std::process::Stdio;
@@ -14,19 +14,19 @@ use super::pipes::ToolEnds;
 pub(crate) struct Bare {
     child: tokio::sync::Mutex<Child>,
     status: Mutex<Option<Status>>,
-    /// It was told to be killed before it had ended.
+    /// Whether we killed it before it had ended.
     killed: AtomicBool,
     group: Group,
     name: String,
-    /// It has limits that could not be set.
+    /// Whether its limits could not be set.
     unlimited: bool,
 }
 
-/// By what the processes of the tree are found: on Linux by their traces.
+/// How the processes of the tree are found: on Linux by their traces.
 #[cfg(target_os = "linux")]
 type Group = super::scan::Traces;
 
-/// By what the processes of the tree are found: elsewhere only by their group.
+/// How the processes of the tree are found: elsewhere only by their group.
 #[cfg(not(target_os = "linux"))]
 struct Group {
     leader: Option<rustix::process::Pid>,
@@ -66,7 +66,7 @@ impl Bare {
         *self.status.lock()
     }
 
-    /// Waits for the end of the main process, and ends what it has left.
+    /// Waits for the end of the main process, and kills the rest.
     pub(crate) async fn over(&self) {
         self.exited().await;
         self.kill();
@@ -88,13 +88,13 @@ impl Bare {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// Kills what can be found, and says that this was best effort.
+    /// Kills what can be found, and notes that this was best effort.
     pub(crate) async fn end(&self) -> Remains {
         let leaked = self.group.end_all(&self.name).await;
         let reaped = tokio::time::timeout(super::PATIENCE, self.exited()).await;
         let mut notes = vec![format!(
-            "`{}` ran without a shim and was stopped by best effort, by its process group{}: a process that has left it could \
-             live on; call andon_runtime::init() first in main, or name a helper",
+            "`{}` ran without a shim and was stopped on a best-effort basis, by its process group{}: a process that left it may \
+             still be running; call andon_runtime::init() first in main, or name a helper",
             self.name,
             if cfg!(target_os = "linux") { " and its environment" } else { "" }
         )];
@@ -102,16 +102,13 @@ impl Bare {
             notes.push(format!("`{}` itself could not be killed within {} s", self.name, super::PATIENCE.as_secs()));
         }
         if self.unlimited {
-            notes.push(format!(
-                "the limits of `{}` were not set: this system has no way to do so from outside",
-                self.name
-            ));
+            notes.push(format!("the limits of `{}` were not set: this system cannot set them from outside", self.name));
         }
         Remains { leaked, notes, ..Remains::NONE }
     }
 }
 
-/// Whether the folder is one: the system's own answer does not tell the folder from the command.
+/// Checks the folder: the system's own error does not distinguish it from the command.
 fn enter(folder: &std::ffi::OsStr) -> io::Result<()> {
     if std::fs::metadata(folder)?.is_dir() { Ok(()) } else { Err(rustix::io::Errno::NOTDIR.into()) }
 }
@@ -127,7 +124,7 @@ impl Group {
         let leader = child.id().and_then(|id| andon_shim::proc::look(id.cast_signed()));
         for (resource, limit) in andon_shim::rlimits(&config.limits) {
             let pid = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-            // A process that has ended already needs no limit. One that forks at once may have one child without it.
+            // A process that has already ended needs no limit. One that forks at once may have a child without it.
             let _ = pid.map(|pid| rustix::process::prlimit(Some(pid), resource, limit));
         }
         Self { leader: leader.map(|leader| (leader.pid, leader.start)), mark, ..Self::default() }
@@ -155,7 +152,7 @@ impl Group {
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
-        // A group without members cannot be signalled, and need not be.
+        // It fails only if the group has no members.
         let _ = self.leader.map(|leader| rustix::process::kill_process_group(leader, signal));
     }
 

@@ -1,4 +1,4 @@
-//! What is to be started, and how.
+//! What to start, and how.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,16 +12,16 @@ use super::PATIENCE;
 use super::bare::Bare;
 use super::environment::environment;
 use super::mark::mark;
-use super::pipes::{self, Wanted};
+use super::pipes::{self, PipeOptions};
 use super::tree::{Process, Running, Tree};
 
-/// How much of each output is kept, unless told otherwise.
+/// The default of how much of each output is kept.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// A command, its surroundings and its limits.
+/// A command, its environment and its limits.
 ///
-/// It sees of the host's environment only `PATH`, `HOME`, `LANG`, `LC_*`, `TZ`, `TERM`, `TMPDIR`, `USER` and what is named with
-/// [`pass`](Self::pass).
+/// Of the host's environment it sees only `PATH`, `HOME`, `LANG`, `LC_*`, `TZ`, `TERM`, `TMPDIR`, `USER` and the variables named
+/// with [`pass`](Self::pass).
 #[derive(Clone)]
 pub struct Command {
     program: OsString,
@@ -43,7 +43,7 @@ pub enum Stdin {
     Null,
     /// This, and then the end.
     Text(Vec<u8>),
-    /// What [`Running::stdin`] is given.
+    /// What is written to [`Running::stdin`].
     Open,
 }
 
@@ -63,21 +63,21 @@ impl Command {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The folder to start in; the host's own unless told otherwise.
+    /// The folder to start in. Default: the host's.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
@@ -91,7 +91,7 @@ impl Command {
         self
     }
 
-    /// Lets a variable of the host's environment pass.
+    /// Passes on a variable of the host's environment.
     #[must_use]
     pub fn pass(mut self, name: impl Into<OsString>) -> Self {
         self.passed.push(name.into());
@@ -105,21 +105,21 @@ impl Command {
         self
     }
 
-    /// What it reads; nothing unless told otherwise.
+    /// What it reads. Default: nothing.
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// Both outputs in one, in the order in which they were written.
+    /// Merges both outputs, in the order in which they were written.
     #[must_use]
     pub fn merge_outputs(mut self) -> Self {
         self.merged = true;
         self
     }
 
-    /// How many bytes of each output are kept: half from its beginning, half from its end. 64 KiB unless told otherwise.
+    /// How many bytes of each output to keep, half from its beginning and half from its end. Default: 64 KiB.
     #[must_use]
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
@@ -130,9 +130,9 @@ impl Command {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: dropped early, it may have been started. It is in the tree then, to be ended with it.
+    /// Not cancel safe: if it is dropped early, the process may have been started. Then it is in the tree, and ends with it.
     pub async fn start(&self, tree: &Tree) -> Result<Running, StartError> {
-        let wanted = Wanted { stdin: self.stdin != Stdin::Null, merged: self.merged };
+        let wanted = PipeOptions { stdin: self.stdin != Stdin::Null, merged: self.merged };
         let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
         let mark = mark();
         let config = self.config(&mark);
@@ -166,7 +166,7 @@ impl Command {
         Ok(Process::Bare(Bare::start(config, mark, ends)?))
     }
 
-    /// The text that it is to read.
+    /// The text that it reads.
     pub(crate) fn text(&self) -> &[u8] {
         match &self.stdin {
             Stdin::Text(text) => text,
@@ -188,7 +188,7 @@ impl Command {
     }
 }
 
-/// What may stand in a log: of variables and of what it reads only how long it is.
+/// Safe for logs: shows only the lengths of variables and of the input.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, args, cwd, passed, set, limits, stdin, merged, max_output } = self;
@@ -218,29 +218,29 @@ fn has_nul(config: &Config) -> bool {
 /// Why a process could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The command, its folder or its means are not there.
+    /// The command or its folder does not exist, or something that it needs is not available.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// There is a shim, and it cannot be executed.
-    #[error("the shim `{}` could not be executed: {error}; name a helper that can be, with set_helper", helper.display())]
+    /// The shim cannot be executed.
+    #[error("the shim `{}` cannot be executed ({error}): name another helper with set_helper", helper.display())]
     NoShim {
-        /// What was to be executed.
+        /// The file.
         helper: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The shim died before the process ran, or what was executed is no shim, or it did not answer for ten seconds.
+    /// The shim died before the process ran, or the helper is not a shim, or it did not answer for ten seconds.
     #[error(
-        "the shim ended before it had started the process, or never answered: is the helper an `andon-shim`, and is init() called first in main?"
+        "the shim ended before it started the process, or never answered: is the helper an `andon-shim`, and is init() called first in main?"
     )]
     Lost,
-    /// No pipes could be had.
-    #[error("no pipes could be had for the process: {0}")]
+    /// No pipes could be created.
+    #[error("cannot create pipes for the process: {0}")]
     NoPipes(#[source] io::Error),
-    /// A NUL byte ends every argument, so none can contain one.
-    #[error("the command, an argument or a variable contains a NUL byte, and none can: leave it out")]
+    /// A NUL byte ends an argument, so none can contain one.
+    #[error("the command, an argument or a variable contains a NUL byte: leave it out")]
     Nul,
-    /// The tree has been ended.
-    #[error("nothing was started, because the call has already been ended")]
+    /// The tree has ended.
+    #[error("nothing was started, because the call has already ended")]
     Ended,
 }

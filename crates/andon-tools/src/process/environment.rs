@@ -1,15 +1,15 @@
-//! What of the host's environment a tool sees: next to nothing, because secrets live there.
+//! Which of the host's variables a tool sees: only a few, because the environment holds secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What passes by itself; with it everything that begins with `LC_`.
+/// The variables that every tool gets, besides all that begin with `LC_`.
 const PASSED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TERM", "TMPDIR", "USER"];
 
-/// Where programs are looked for if the host has no `PATH`.
+/// The `PATH` of a tool if the host has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A tool's whole environment: what passes by itself, what was named, and what was set.
+/// A tool's whole environment: the usual variables, those named, and those set.
 pub(crate) fn environment(
     host: impl Iterator<Item = (OsString, OsString)>,
     named: &[OsString],
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_passes_that_was_not_named_so_no_key_reaches_a_tool() {
+    fn a_variable_that_was_not_named_does_not_reach_a_tool() {
         let host =
             [("PATH", "/bin"), ("LC_ALL", "C"), ("OPENAI_API_KEY", "sk"), ("SSH_AUTH_SOCK", "/s"), ("NAMED", "1")];
         let host = host.map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_a_path_leaves_the_tool_one_all_the_same() {
+    fn a_tool_has_a_path_even_if_the_host_has_none() {
         assert_eq!(environment([].into_iter(), &[], &[]), [("PATH".into(), PATH.into())]);
     }
 }

@@ -1,4 +1,4 @@
-//! A number for each process that is started, under which its descendants can be found.
+//! A unique mark for each process that is started, by which its descendants can be found.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static BEGUN: OnceLock<u64> = OnceLock::new();
 
-/// A mark that no other process of this or another host has.
+/// A mark that no other process of this or any other host has.
 pub(crate) fn mark() -> String {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let begun = BEGUN.get_or_init(|| {

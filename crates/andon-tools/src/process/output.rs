@@ -1,10 +1,10 @@
-//! What a process has printed: its beginning and its end, and how much lay between them.
+//! What a process has printed: its beginning and its end, and how much was dropped between them.
 
 use std::collections::VecDeque;
 
 use super::text::{lossless, may_go_on};
 
-/// Output while it arrives. It never holds more than its limit, however much comes.
+/// Collects output as it arrives. It never holds more than its limit, however much comes.
 #[derive(Debug)]
 pub(crate) struct Collector {
     half: usize,
@@ -28,7 +28,7 @@ impl Collector {
         self.tail.extend(rest);
     }
 
-    /// What has come so far; it begins anew.
+    /// Takes what has come so far, and starts again.
     pub(crate) fn take(&mut self) -> Captured {
         std::mem::replace(self, Self::new(self.half * 2)).finish()
     }
@@ -41,7 +41,7 @@ impl Collector {
             head.append(&mut tail);
             return Captured { head, dropped: 0, tail };
         }
-        // A character that the gap has cut in two is dropped whole, so that the rest is still text.
+        // A character that the gap cuts in two is dropped as a whole, so that the rest is still text.
         let cut = head
             .utf8_chunks()
             .last()
@@ -58,14 +58,14 @@ impl Collector {
 pub struct Captured {
     /// The beginning, or everything.
     pub head: Vec<u8>,
-    /// How many bytes between beginning and end were not kept.
+    /// How many bytes between the beginning and the end were dropped.
     pub dropped: u64,
-    /// The end, if not everything was kept.
+    /// The end, if anything was dropped.
     pub tail: Vec<u8>,
 }
 
 impl Captured {
-    /// As text: with a notice in the place of what was not kept, and bytes that are no UTF-8 as `\xNN`.
+    /// As text, with a notice where bytes were dropped. Bytes that are not UTF-8 are written as `\xNN`.
     pub fn into_text(self) -> String {
         let Self { mut head, dropped, tail } = self;
         if dropped > 0 {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn output_below_the_limit_is_kept_whole_however_it_is_cut_into_pieces() {
+    fn output_below_the_limit_is_kept_whole_however_it_arrives() {
         for size in 1..=10 {
             let pieces: Vec<&[u8]> = b"0123456789".chunks(size).collect();
             assert_eq!(collect(10, &pieces).into_text(), "0123456789", "pieces of {size}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn beginning_and_end_are_kept_and_what_lies_between_is_counted() {
+    fn beginning_and_end_are_kept_and_the_dropped_bytes_are_counted() {
         for size in [1, 3, 7, 100] {
             let all: Vec<u8> = (0..100).map(|number| b'0' + number % 10).collect();
             let pieces: Vec<&[u8]> = all.chunks(size).collect();

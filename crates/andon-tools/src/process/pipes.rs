@@ -13,7 +13,7 @@ pub(crate) struct HostEnds {
     pub(crate) stderr: Option<Receiver>,
 }
 
-/// The process's ends. The host must let go of them, or the pipes never end.
+/// The process's ends. The host must close them, or the pipes never end.
 #[derive(Debug)]
 pub(crate) struct ToolEnds {
     pub(crate) stdin: Option<OwnedFd>,
@@ -23,13 +23,13 @@ pub(crate) struct ToolEnds {
 
 /// Which pipes are wanted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct PipeOptions {
     pub(crate) stdin: bool,
     /// Both outputs through one pipe, in the order in which they were written.
     pub(crate) merged: bool,
 }
 
-pub(crate) fn make(wanted: Wanted) -> io::Result<(HostEnds, ToolEnds)> {
+pub(crate) fn make(wanted: PipeOptions) -> io::Result<(HostEnds, ToolEnds)> {
     let (stdout, tool_stdout) = io::pipe()?;
     let (stderr, tool_stderr) = if wanted.merged {
         (None, tool_stdout.try_clone()?)

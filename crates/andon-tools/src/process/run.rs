@@ -1,4 +1,4 @@
-//! A command from its start to its end: its output read as it comes, and a stop in two steps.
+//! Runs a command to its end: reads its output as it comes, and stops it in two steps.
 
 use std::future::Future;
 use std::io;
@@ -17,19 +17,19 @@ use super::tree::{Running, Tree};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
-/// How long pipes are read at most when all processes are dead: somebody who escaped may hold them.
+/// How long to read the pipes when all processes are dead: a process that escaped may keep them open.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How much of the grace is kept for the killing, at most; and at most a quarter of it.
+/// How much of the grace is reserved for killing, at most; and never more than a quarter of it.
 const KILLING: Duration = Duration::from_millis(250);
-/// How often the grace is looked at, because a second request can shorten it.
+/// How often to check the grace, which a second request can shorten.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What tells a command to stop.
 pub trait Stop: Sync {
-    /// Waits until it is to stop.
+    /// Waits until the command must stop.
     fn told(&self) -> impl Future<Output = ()> + Send;
 
-    /// The grace that is left, once it has been told; `None` if nobody has set one.
+    /// The grace that is left, once the command must stop; `None` if none is set.
     fn time_left(&self) -> Option<Duration>;
 }
 
@@ -46,27 +46,27 @@ impl Stop for Cord {
 /// A command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How its main process ended; `None` if nobody knows, because its shim was killed.
+    /// How its main process ended; `None` if that is unknown, because its shim was killed.
     pub status: Option<Status>,
-    /// What it printed; with merged outputs all of it.
+    /// Its standard output, or both outputs if they are merged.
     pub stdout: Captured,
-    /// What it printed as errors.
+    /// Its standard error.
     pub stderr: Captured,
     /// Whether it was told to stop.
     pub stopped: bool,
-    /// Whether its main process was killed from here or by its shim, and not by itself or by somebody else.
+    /// Whether its main process was killed by us or its shim, and not by anyone else.
     pub killed: bool,
 }
 
 impl Command {
-    /// Runs it to its end. What it prints is shown as it comes, both outputs in the order of their arrival.
+    /// Runs it to its end. Its output is shown as it comes, both outputs in the order of their arrival.
     ///
-    /// When told to stop, all of its processes are asked to end; shortly before the grace is over, they are killed. What was printed
+    /// When it must stop, all its processes are asked to end; shortly before the grace is over, they are killed. The output
     /// until then is kept.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: what was printed is lost. The processes are in the tree, to be ended with it.
+    /// Not cancel safe: the output is lost. The processes are in the tree, and end with it.
     pub async fn run(
         &self,
         tree: &Tree,
@@ -81,17 +81,17 @@ impl Command {
     }
 }
 
-/// Where a command is on its way to its end.
+/// How far a command is on its way to its end.
 enum Phase {
     Running,
-    /// Told to stop; to be killed when less than this of the grace is left.
+    /// Asked to end; it is killed when less than this of the grace is left.
     Asked(Duration),
     Killed,
-    /// All of its processes have ended; what is left in the pipes is read until then.
+    /// All its processes have ended; the pipes are read until this time.
     Over(Instant),
 }
 
-/// Reads until all is over; says whether it was told to stop.
+/// Reads until everything is over. Returns whether the command was told to stop.
 async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<'_, impl FnMut(&str) + Send>) -> bool {
     let mut told = pin!(stop.told());
     let mut over = pin!(running.over());
@@ -129,7 +129,7 @@ async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<'_, impl 
     }
 }
 
-/// Kills what was asked to end, when its time is over.
+/// Kills the processes that were asked to end, when their time is up.
 fn hurry(running: &Running, stop: &impl Stop, phase: Phase) -> Phase {
     match phase {
         Phase::Asked(reserve) if stop.time_left().is_none_or(|left| left <= reserve) => {
@@ -147,7 +147,7 @@ enum Event {
     Time,
 }
 
-/// A pipe with which something can be done.
+/// A pipe that can be read or written.
 #[derive(Debug, Clone, Copy)]
 enum Ready {
     Stdin,
@@ -177,13 +177,13 @@ impl Output {
 
     async fn readable(&self) {
         match &self.end {
-            // A pipe that cannot be waited for is read, which says why.
+            // If waiting fails, reading returns the error.
             Some(end) => drop(end.readable().await),
             None => std::future::pending().await,
         }
     }
 
-    /// Takes what is there, and shows it.
+    /// Reads what has arrived, and shows it.
     fn read(&mut self, buffer: &mut [u8], show: &mut impl FnMut(&str)) {
         let Some(end) = &self.end else { return };
         match end.try_read(buffer) {
@@ -225,12 +225,12 @@ impl<'a, F: FnMut(&str)> Pipes<'a, F> {
         self.stdout.end.is_none() && self.stderr.end.is_none()
     }
 
-    /// Whether nothing can come or go any more. A process can close both outputs and read on.
+    /// Whether all pipes are closed. A process can close both outputs and still read.
     fn are_idle(&self) -> bool {
         self.are_closed() && self.stdin.is_none()
     }
 
-    /// Waits until something can be done.
+    /// Waits until a pipe is ready.
     ///
     /// # Cancel safety
     ///
@@ -257,7 +257,7 @@ impl<'a, F: FnMut(&str)> Pipes<'a, F> {
         }
     }
 
-    /// Writes what fits; when all is written, or nobody reads it, the pipe is closed.
+    /// Writes as much as fits. When everything is written, or nobody reads it, the pipe is closed.
     fn write(&mut self) {
         let Some((end, text)) = &mut self.stdin else { return };
         match end.try_write(text) {

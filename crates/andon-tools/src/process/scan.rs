@@ -1,4 +1,4 @@
-//! Ending a tree without a shim to do it: by the traces that its processes carry. Best effort, and never called more.
+//! Ends a tree without a shim: finds its processes by their traces. This is best effort, and reported as such.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -11,14 +11,14 @@ use andon_shim::proc::{self, Process};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
-use super::adopt::{self, Picture};
+use super::adopt::{self, Snapshot};
 
-/// How long to wait for a death before looking again.
+/// How long to wait for processes to die before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How many looks the freezing takes at most.
+/// How many looks the freezing may take.
 const LOOKS: usize = 50;
 
-/// By what the processes of a tree can be found.
+/// How the processes of a tree can be found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traces {
     /// The main process, and when it started: it leads a group, and under a shim a session.
@@ -27,25 +27,25 @@ pub(crate) struct Traces {
     pub(crate) mark: String,
     /// Their cgroup.
     pub(crate) cgroup: Option<OsString>,
-    /// A process of which all are descendants, and which is not to be touched itself.
+    /// A process whose descendants they are, and which is left alone.
     pub(crate) under: Option<i32>,
-    /// They may have been adopted by this process, because their shim is dead.
+    /// Whether this process may have adopted them, because their shim is dead.
     pub(crate) orphans: bool,
 }
 
 impl Traces {
-    /// Asks all that can be found to end: frozen first, so that nobody is missed who is just being forked.
+    /// Asks all processes to end. They are frozen first, so that one that is just being forked is not missed.
     pub(crate) fn ask_to_end(&self) {
         let all = self.freeze();
         for signal in [Signal::TERM, Signal::CONT] {
             for process in &all {
-                // Who has died meanwhile needs no asking.
+                // It fails only if the process has died.
                 let _ = process.signal(signal);
             }
         }
     }
 
-    /// Kills all that can be found, at once and without waiting for their end.
+    /// Kills all processes, without waiting for their end.
     pub(crate) fn kill(&self) {
         if let Some(cgroup) = &self.cgroup {
             Cgroup::at(cgroup).kill();
@@ -54,7 +54,7 @@ impl Traces {
         self.signal_all(Signal::KILL);
     }
 
-    /// Ends all that can be found, and says who is left.
+    /// Ends all processes, and returns those that are left.
     pub(crate) async fn end(&self, patience: Duration) -> Vec<Survivor> {
         self.kill();
         let until = Instant::now() + patience;
@@ -73,7 +73,7 @@ impl Traces {
         left.into_iter().map(|Process { pid, name, .. }| Survivor { pid, name }).collect()
     }
 
-    /// Stops all, until another look finds nobody new. Says who they are.
+    /// Freezes all processes until another look finds no new one, and returns them.
     fn freeze(&self) -> Vec<Process> {
         let mut known = HashSet::new();
         let mut frozen = Vec::new();
@@ -83,7 +83,7 @@ impl Traces {
                 break;
             }
             for process in &fresh {
-                // Who has died meanwhile cannot be stopped, and need not be.
+                // It fails only if the process has died.
                 let _ = process.signal(Signal::STOP);
             }
             frozen.extend(fresh);
@@ -93,25 +93,25 @@ impl Traces {
 
     fn signal_all(&self, signal: Signal) {
         for process in self.find() {
-            // Who cannot be signalled is still there at the end, and is named then.
+            // A process that cannot be signalled is named at the end.
             let _ = process.signal(signal);
         }
     }
 
-    /// One who forks and exits can slip through a single look.
+    /// A process that forks and exits can slip through a single look.
     fn find_twice(&self) -> Vec<Process> {
         let found = self.find();
         if found.is_empty() { self.find() } else { found }
     }
 
-    /// All living processes that carry one of the traces, and the descendants of those.
+    /// All living processes with one of the traces, and their descendants.
     fn find(&self) -> Vec<Process> {
-        let Picture { all, orphans } = match self.orphans {
+        let Snapshot { all, orphans } = match self.orphans {
             true => adopt::look(),
-            false => Picture { all: proc::all(), ..Picture::default() },
+            false => Snapshot { all: proc::all(), ..Snapshot::default() },
         };
         let in_cgroup = self.cgroup.as_ref().map(|path| Cgroup::at(path).pids()).unwrap_or_default();
-        // Once somebody else has got the leader's id, it names another group and session.
+        // If another process has got the leader's id, the id means another group and session.
         let leader = self.leader.filter(|&(pid, start)| all.iter().all(|one| one.pid != pid || one.start == start));
         let carries = |one: &Process| {
             leader.is_some_and(|(pid, _)| one.pid == pid || one.group == pid || one.session == pid)

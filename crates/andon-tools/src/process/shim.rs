@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! 1. The socket is the leash: when it is dropped, in whatever way, the shim ends the tree. So there is no moment between a
-//!    start and its cleanup at which a tree could be forgotten.
-//! 2. Only the shim's own word is a proof. If it dies first, what is said is that it was best effort.
-//! 3. Nothing is spawned here. Whoever waits reads the socket, and tells the others who wait.
+//! 1. When the socket is closed, in whatever way, the shim ends the tree. So there is no moment between a start and its cleanup
+//!    at which a tree could be forgotten.
+//! 2. Only the shim's own word is proof. If it dies first, the stop is reported as best effort.
+//! 3. Nothing is spawned here. Whoever waits reads the socket, and notifies the others that wait.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,13 +31,13 @@ use super::scan::Traces;
 
 /// How long a shim may take to start the process.
 const START: Duration = Duration::from_secs(10);
-/// How much longer than [`SILENCE`] one is waited for that has never said a word: it may be no shim at all.
+/// How much longer than [`SILENCE`] to wait for a shim that has never answered: it may not be a shim at all.
 const FIRST_WORD: Duration = Duration::from_millis(250);
-/// After this long without an answer, a shim may have been stopped by its tool, and is told to go on.
+/// After this long without an answer, a tool may have stopped its shim, which is then continued.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How much longer than its own patience a shim is waited for.
+/// How much longer than a shim's own patience to wait for it.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How long what has escaped a dead shim is looked for.
+/// How long to look for processes that escaped a dead shim.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 const SIGKILL: i32 = Signal::KILL.as_raw();
@@ -45,39 +45,39 @@ const SIGKILL: i32 = Signal::KILL.as_raw();
 pub(crate) struct Shim {
     socket: UnixStream,
     child: tokio::sync::Mutex<Child>,
-    /// What is still to be sent of the configuration.
+    /// The rest of the configuration that has not been sent yet.
     outbox: Mutex<Vec<u8>>,
-    /// What has been read of a word that has not yet ended.
+    /// The beginning of a message whose end has not arrived yet.
     inbox: Mutex<Vec<u8>>,
-    news: watch::Sender<News>,
+    news: watch::Sender<ShimNews>,
     name: String,
     mark: String,
 }
 
 /// All that the shim has said.
 #[derive(Debug, Default)]
-struct News {
+struct ShimNews {
     started: Option<Traces>,
     refused: Option<Refusal>,
     exited: Option<Status>,
-    /// It was the shim that killed the main process.
+    /// Whether the shim killed the main process.
     killed: bool,
-    over: Option<Over>,
+    over: Option<TreeEnd>,
 }
 
 /// How a tree ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Over {
-    /// Nothing is left.
+pub(crate) enum TreeEnd {
+    /// No process is left.
     Gone,
     /// These could not be ended.
     GaveUp(Vec<Survivor>),
-    /// The shim died without a word.
+    /// The shim died without a report.
     Lost,
 }
 
 impl Shim {
-    /// Executes the shim and hands it what is to be started. Never a `pre_exec` here: it would make the system copy the host's
+    /// Executes the shim and sends it what to start. There must be no `pre_exec` here: it would make the system copy the host's
     /// memory for each process.
     pub(crate) fn execute(helper: &Path, config: &Config, mark: String, ends: ToolEnds) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
@@ -104,11 +104,11 @@ impl Shim {
         })
     }
 
-    /// Waits until the process runs, or cannot be started; bounded, because what was executed may be anything.
+    /// Waits until the process runs or could not be started. Bounded, because the helper may be any program.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, in that the tree is still known: end it.
+    /// Cancel safe: the process is in its tree, and ends with it.
     pub(crate) async fn started(&self) -> Result<(), Option<Refusal>> {
         timeout(START, self.answered()).await.unwrap_or(Err(None))
     }
@@ -116,20 +116,20 @@ impl Shim {
     async fn answered(&self) -> Result<(), Option<Refusal>> {
         while !self.outbox.lock().is_empty() {
             if self.socket.writable().await.is_err() || self.send().is_err() {
-                // The shim is gone; what it may have said before is still to be read.
+                // The shim is gone, but it may have written something before.
                 break;
             }
         }
         self.until(|news| match news {
-            News { refused: Some(refusal), .. } => Some(Err(Some(refusal.clone()))),
-            News { started: Some(_), .. } => Some(Ok(())),
-            News { over: Some(_), .. } => Some(Err(None)),
-            News { .. } => None,
+            ShimNews { refused: Some(refusal), .. } => Some(Err(Some(refusal.clone()))),
+            ShimNews { started: Some(_), .. } => Some(Ok(())),
+            ShimNews { over: Some(_), .. } => Some(Err(None)),
+            ShimNews { .. } => None,
         })
         .await
     }
 
-    /// Waits for the end of the main process; there is no status if the shim died first.
+    /// Waits for the end of the main process; `None` if the shim died first.
     pub(crate) async fn exited(&self) -> Option<Status> {
         self.until(|news| news.exited.map(Some).or(news.over.as_ref().map(|_| None))).await
     }
@@ -145,7 +145,7 @@ impl Shim {
     }
 
     /// Waits until the whole tree has ended, or cannot be ended.
-    pub(crate) async fn over(&self) -> Over {
+    pub(crate) async fn over(&self) -> TreeEnd {
         self.until(|news| news.over.clone()).await
     }
 
@@ -154,18 +154,18 @@ impl Shim {
         let Ok(mut line) = serde_json::to_vec(&Order::Term) else { return };
         line.push(b'\n');
         if self.socket.try_write(&line).is_err() {
-            // Either the shim is dead, or it does not read: then asking is no use.
+            // The shim is dead or does not read, so asking is useless.
             self.kill();
         }
     }
 
-    /// Has the whole tree killed: the shim does it when it hears no more.
+    /// Closes the shim's input, which makes it kill the whole tree.
     pub(crate) fn kill(&self) {
-        // It fails only if the other end is closed already, and then the shim is dead.
+        // It fails only if the other end is already closed, and then the shim is dead.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 
-    /// Kills the tree, waits for the proof, and says what remains. Bounded.
+    /// Kills the tree, waits for proof, and returns what remains. Bounded.
     pub(crate) async fn end(&self) -> Remains {
         self.kill();
         let mut over = timeout(SILENCE, self.over()).await.ok();
@@ -176,17 +176,17 @@ impl Shim {
             over = timeout(patience, self.over()).await.ok();
         }
         let remains = match over {
-            Some(Over::Gone) => Remains::default(),
-            Some(Over::GaveUp(survivors)) => self.gave_up(&survivors),
-            Some(Over::Lost) => self.lost().await,
+            Some(TreeEnd::Gone) => Remains::default(),
+            Some(TreeEnd::GaveUp(survivors)) => self.gave_up(&survivors),
+            Some(TreeEnd::Lost) => self.lost().await,
             None => self.silent().await,
         };
-        // It has closed its socket and is about to exit, or was killed: reaping it takes a moment only.
+        // It has closed its socket and is about to exit, or was killed: reaping it takes only a moment.
         self.reap(MARGIN).await;
         remains
     }
 
-    /// Waits for the end of the shim itself; says whether it has come.
+    /// Waits for the end of the shim itself. Returns whether it has ended.
     async fn reap(&self, patience: Duration) -> bool {
         timeout(patience, async { self.child.lock().await.wait().await }).await.is_ok()
     }
@@ -196,26 +196,26 @@ impl Shim {
         self.leaked(survivors, format!("some processes of `{}` could not be killed within {seconds} s", self.name))
     }
 
-    /// The shim was killed. The main process has died with it; others may live on.
+    /// The shim was killed. The main process has died with it; others may still be running.
     async fn lost(&self) -> Remains {
         if !self.reap(FIRST_WORD).await {
-            // It speaks no more and lives: then it was no shim.
+            // It closed its socket but lives, so it was not a shim.
             self.signal(Signal::KILL).await;
         }
         let survivors = self.end_orphans(self.traces()).await;
         let name = &self.name;
         let note = if adopt::has_begun() {
-            format!("the shim of `{name}` was killed: what it left was adopted by this program and ended")
+            format!("the shim of `{name}` was killed: this program adopted the remaining processes and ended them")
         } else {
             format!(
-                "the shim of `{name}` was killed: its processes were stopped by best effort, by session, environment and \
-                 cgroup; one that has left all of these could live on"
+                "the shim of `{name}` was killed: its processes were stopped on a best-effort basis, by session, environment and \
+                 cgroup; a process that left all of these may still be running"
             )
         };
         self.leaked(&survivors, note)
     }
 
-    /// The shim lives and does not answer: its tree is ended from here, and it with it.
+    /// The shim lives but does not answer: its tree is ended from here, and the shim with it.
     async fn silent(&self) -> Remains {
         let under = self.child.lock().await.id().map(u32::cast_signed);
         let mut survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
@@ -223,13 +223,14 @@ impl Shim {
         if adopt::has_begun() {
             survivors = self.end_orphans(self.traces()).await;
         }
-        let note = format!("the shim of `{}` did not answer: its processes were stopped by best effort", self.name);
+        let note =
+            format!("the shim of `{}` did not answer: its processes were stopped on a best-effort basis", self.name);
         self.leaked(&survivors, note)
     }
 
-    /// Ends what a dead shim has left, by its traces and, if this process adopts orphans, also those that left none.
+    /// Ends the processes that a dead shim has left, by their traces. If this process adopts orphans, also those without traces.
     async fn end_orphans(&self, traces: Traces) -> Vec<Survivor> {
-        // Its socket is closed a moment before its children get their new parent. When it can be reaped they have it.
+        // Its socket is closed a moment before its children get their new parent. When it can be reaped, they have it.
         self.reap(LAST_LOOK / 2).await;
         Traces { orphans: adopt::has_begun(), ..traces }.end(LAST_LOOK).await
     }
@@ -244,17 +245,17 @@ impl Shim {
         Traces { mark: self.mark.clone(), ..known.unwrap_or_default() }
     }
 
-    /// Signals the shim itself, which keeps its pid as long as it is not reaped, and that needs the same lock.
+    /// Signals the shim itself. Its pid stays valid until it is reaped, which needs the same lock.
     async fn signal(&self, signal: Signal) {
         let child = self.child.lock().await;
         if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-            // One that has just exited needs no signal.
+            // It fails only if the shim has just exited.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Waits until the news have what is wanted.
-    async fn until<T>(&self, wanted: impl Fn(&News) -> Option<T>) -> T {
+    /// Waits until the news contain what is wanted.
+    async fn until<T>(&self, wanted: impl Fn(&ShimNews) -> Option<T>) -> T {
         let mut seen = self.news.subscribe();
         loop {
             if let Some(found) = wanted(&seen.borrow_and_update()) {
@@ -267,7 +268,7 @@ impl Shim {
             match readable {
                 Some(Ok(())) => self.receive(),
                 Some(Err(_)) => self.close(),
-                // Another who waits has read something.
+                // Another waiter has read something.
                 None => {}
             }
         }
@@ -284,7 +285,7 @@ impl Shim {
         Ok(())
     }
 
-    /// Reads what has come, and tells all who wait.
+    /// Reads what has arrived, and notifies all waiters.
     fn receive(&self) {
         let mut inbox = self.inbox.lock();
         let mut bytes = [0; 4096];
@@ -299,7 +300,7 @@ impl Shim {
                 let line: Vec<u8> = inbox.drain(..=end).collect();
                 match serde_json::from_slice(&line) {
                     Ok(word) => self.hear(word),
-                    // It is not our shim that speaks there.
+                    // That is not our shim.
                     Err(_) => self.close(),
                 }
             }
@@ -314,22 +315,22 @@ impl Shim {
             Word::Grouped(cgroup) => news.started.get_or_insert_default().cgroup = Some(cgroup),
             Word::Refused(refusal) => {
                 news.refused = Some(refusal);
-                news.over = Some(Over::Gone);
+                news.over = Some(TreeEnd::Gone);
             }
             Word::Exited(status) => news.exited = Some(status),
             Word::Killed => {
                 news.exited = Some(Status::Signal(SIGKILL));
                 news.killed = true;
             }
-            Word::Gone => news.over = Some(Over::Gone),
-            Word::GaveUp(survivors) => news.over = Some(Over::GaveUp(survivors)),
+            Word::Gone => news.over = Some(TreeEnd::Gone),
+            Word::GaveUp(survivors) => news.over = Some(TreeEnd::GaveUp(survivors)),
         });
     }
 
-    /// Nothing more will be heard.
+    /// Notes that nothing more will come.
     fn close(&self) {
         self.news.send_modify(|news| {
-            news.over.get_or_insert(Over::Lost);
+            news.over.get_or_insert(TreeEnd::Lost);
         });
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-/// Bytes as text that can be turned back into the very same bytes.
+/// Bytes as text that can be turned back into the same bytes.
 ///
-/// UTF-8 stays as it is. If there are other bytes they are written as `\xNN`, and then a backslash as `\\`, and a last line says so.
+/// UTF-8 is unchanged. If there are other bytes, they are written as `\xNN` and a backslash as `\\`, and a last line says so.
 pub(crate) fn lossless(bytes: Vec<u8>) -> String {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return text,
@@ -25,7 +25,7 @@ pub(crate) fn lossless(bytes: Vec<u8>) -> String {
 /// Text that arrives in pieces, which may end in the middle of a character.
 #[derive(Debug, Default)]
 pub(crate) struct Joiner {
-    /// The beginning of a character whose rest has not come yet: at most three bytes.
+    /// The beginning of a character whose rest has not arrived yet: at most three bytes.
     begun: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Joiner {
         text
     }
 
-    /// What is left when nothing more comes.
+    /// The rest, when nothing more comes.
     pub(crate) fn finish(&mut self) -> String {
         let mut text = String::new();
         escape(&mut text, &std::mem::take(&mut self.begun));
@@ -60,7 +60,7 @@ impl Joiner {
     }
 }
 
-/// Whether these bytes are the beginning of a character, and not a mistake.
+/// Whether these bytes are the beginning of a character.
 pub(crate) fn may_go_on(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_utf8_stays_as_it_is_with_its_backslashes() {
+    fn utf8_is_unchanged_including_its_backslashes() {
         assert_eq!(lossless("a\\x41 ü".into()), "a\\x41 ü");
     }
 
     #[test]
-    fn other_bytes_can_be_told_from_text_that_only_looks_like_them() {
+    fn other_bytes_differ_from_text_that_looks_like_them() {
         let text = lossless(b"a\\xff\xff".to_vec());
         assert!(text.starts_with("a\\\\xff\\xff\n[not all"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! What one call has started, so that its cleanup can end it.
+//! The processes of one call, so that its cleanup can end them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::pipes::HostEnds;
 #[cfg(target_os = "linux")]
 use super::shim::Shim;
 
-/// Everything that one call has started. Cheap to clone: one clone starts, another one ends.
+/// Everything that one call has started. Cheap to clone: one clone starts processes, another one ends them.
 ///
 /// ```no_run
 /// # use andon_runtime::{Invocation, ToolOutput, Work};
@@ -32,28 +32,28 @@ use super::shim::Shim;
 /// ```
 #[derive(Clone, Default)]
 pub struct Tree {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TreeState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct TreeState {
     processes: Vec<Arc<Process>>,
-    /// Nothing may be started any more.
+    /// Whether it has ended, so that nothing may be started.
     ended: bool,
 }
 
 impl Tree {
-    /// An empty one.
+    /// An empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Kills everything that was started and waits for the proof that it is dead; bounded by [`CLEANUP`](super::CLEANUP). What could
-    /// not be ended is in the answer by name. Nothing can be started in the tree afterwards.
+    /// Kills everything that was started and waits for proof that it is dead, bounded by [`CLEANUP`](super::CLEANUP). The answer
+    /// names what could not be ended. Nothing can be started in the tree afterwards.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before its end, the processes are killed all the same, and nobody is told.
+    /// If it is dropped, the processes are still killed, but nobody learns what remains.
     pub async fn end(&self) -> Remains {
         let processes = {
             let mut state = self.state.lock();
@@ -64,7 +64,7 @@ impl Tree {
             process.kill();
         }
         let mut remains = Remains::default();
-        // All together, so that many take no longer than one.
+        // All at once, so that many take no longer than one.
         for Remains { leaked, notes, .. } in join_all(processes.iter().map(|process| process.end())).await {
             remains.leaked.extend(leaked);
             remains.notes.extend(notes);
@@ -72,7 +72,7 @@ impl Tree {
         remains
     }
 
-    /// Starts a process in one stretch with remembering it, so that no end can come between the two. `None` if the tree has
+    /// Starts a process and remembers it under one lock, so that `end` cannot come between the two. `None` if the tree has
     /// ended.
     pub(crate) fn add<E>(&self, start: impl FnOnce() -> Result<Process, E>) -> Result<Option<Arc<Process>>, E> {
         let mut state = self.state.lock();
@@ -156,16 +156,16 @@ impl Process {
     }
 }
 
-/// A process that runs, and the host's ends of its pipes.
+/// A running process, and the host's ends of its pipes.
 ///
-/// Dropping it stops nothing: what it has started belongs to its [`Tree`].
+/// Dropping it stops nothing: its processes belong to its [`Tree`].
 pub struct Running {
     process: Arc<Process>,
     /// Its standard input, if it was asked for. Dropping it closes it.
     pub stdin: Option<Sender>,
     /// Its standard output, until it is taken.
     pub stdout: Option<Receiver>,
-    /// Its standard error, if that is not merged with the output.
+    /// Its standard error, if it is not merged with the output.
     pub stderr: Option<Receiver>,
 }
 
@@ -175,7 +175,7 @@ impl Running {
         Self { process, stdin, stdout: Some(stdout), stderr }
     }
 
-    /// Waits for the end of the main process. `None` if nobody knows how it ended, because its shim was killed.
+    /// Waits for the end of the main process. `None` if its status is unknown, because its shim was killed.
     ///
     /// # Cancel safety
     ///
@@ -184,17 +184,17 @@ impl Running {
         self.process.exited().await
     }
 
-    /// How the main process ended, if it is known to have ended.
+    /// How the main process ended, if it has.
     pub fn status(&self) -> Option<Status> {
         self.process.status()
     }
 
-    /// Whether the main process was killed from here or by its shim, and not by itself or by somebody else.
+    /// Whether the main process was killed by us or its shim, and not by anyone else.
     pub fn was_killed(&self) -> bool {
         self.process.was_killed()
     }
 
-    /// Waits until all of its processes have ended, or are known not to end: [`Tree::end`] says which.
+    /// Waits until all its processes have ended, or it is known that some cannot be ended: [`Tree::end`] names those.
     ///
     /// # Cancel safety
     ///
@@ -203,13 +203,12 @@ impl Running {
         self.process.over().await;
     }
 
-    /// Asks all of its processes to end: `SIGTERM`, and `SIGCONT` for those that are stopped. They have until
-    /// [`kill`](Self::kill) to do so.
+    /// Asks all its processes to end: `SIGTERM`, and `SIGCONT` for those that are stopped. They have until [`kill`](Self::kill).
     pub fn ask_to_end(&self) {
         self.process.ask_to_end();
     }
 
-    /// Has all of its processes killed, without waiting for it.
+    /// Kills all its processes, without waiting for their end.
     pub fn kill(&self) {
         self.process.kill();
     }

@@ -65,7 +65,7 @@ async fn an_http_server_that_hangs_costs_its_grace_and_the_receipt_names_what_ma
         run.cancel(Cancel::graceful());
         let (outcome, _) = result(&agent, &run).await;
         let told = match protocol {
-            McpProtocol::Only2025 => "was told to stop it and did not say that it has heard",
+            McpProtocol::Only2025 => "was told to stop it and did not confirm it",
             _ => "was told to stop it by closing its stream",
         };
         assert_eq!(outcome.receipt.leaked, [format!("freeze (c): the MCP server `test` {told}; not seen to end")]);

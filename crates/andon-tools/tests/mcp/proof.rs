@@ -179,7 +179,7 @@ async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_
     assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; not seen to end"]);
 }
 
-/// Checks P7: a request that was sent and that no server has answered may be at work. One that reached nobody, or that was
+/// Checks P7: a request that was sent and that no server is using answered may be at work. One that reached nobody, or that was
 /// refused, is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not() {

@@ -37,8 +37,8 @@ async fn over_lines_the_server_is_told_with_the_right_id_and_our_reason_ends_and
         let toolset = python.stdio(protocol).grace(PATIENCE).connect().await.unwrap();
         let (id, receipt) = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
         assert_eq!(told(&receipt), (Verdict::Cut, &[][..]));
-        let note = "the MCP server `test` was told: requested: stop button; its program was ended, and starts again when it \
-                    is next needed";
+        let note = "the MCP server `test` was told: requested: stop button; its program was ended, and is started again when \
+                    needed";
         assert_eq!(receipt.calls[0].notes, [note]);
         assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
         let told = python.log.told(&id).await;

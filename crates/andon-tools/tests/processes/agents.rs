@@ -71,7 +71,7 @@ fn the_model_is_told_the_output_and_the_exit_code() {
     block_on(async {
         assert_eq!(answer("echo out; echo err >&2").await, ("out\nerr\n[exit code 0]".to_owned(), false));
         assert_eq!(answer("exit 3").await, ("[exit code 3]".to_owned(), false));
-        let killed = "[ended by signal 11 (SIGSEGV: it touched memory that is not its own)]";
+        let killed = "[ended by signal 11 (SIGSEGV: invalid memory access)]";
         assert_eq!(answer("kill -SEGV $$").await, (killed.to_owned(), true));
     });
 }
@@ -79,7 +79,7 @@ fn the_model_is_told_the_output_and_the_exit_code() {
 fn a_command_that_we_have_killed_is_not_said_to_have_used_too_much_memory() {
     block_on(async {
         // It tells its own supervisor to end, which ends it.
-        let ended = "up\n[it was ended by force: its supervisor was told to end]";
+        let ended = "up\n[it was killed because its supervisor was told to end]";
         assert_eq!(answer("echo up; kill -TERM $PPID; sleep 1000000").await, (ended.to_owned(), true));
         let killed = "[ended by signal 9 (SIGKILL: killed; perhaps it used too much memory)]";
         assert_eq!(answer("kill -KILL $$").await, (killed.to_owned(), true));
@@ -155,7 +155,7 @@ fn a_graceful_stop_keeps_what_was_printed() {
         assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Unknown));
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         let (text, _) = result(&agent).await;
-        assert!(text.contains("kept\n[stopped before its end; it was ended by force]"), "{text}");
+        assert!(text.contains("kept\n[stopped before it was done; it was killed]"), "{text}");
     });
 }
 

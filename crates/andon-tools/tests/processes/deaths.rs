@@ -108,7 +108,10 @@ fn a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found() {
         let remains = tree.end().await;
         token.assert_none_lives(&known);
         assert_eq!(remains.leaked, Vec::<String>::new());
-        assert!(remains.notes[0].starts_with("the shim of `sh` was killed: its processes were stopped by best effort"));
+        assert!(
+            remains.notes[0]
+                .starts_with("the shim of `sh` was killed: its processes were stopped on a best-effort basis")
+        );
         assert_eq!(shims(), []);
     });
 }
@@ -123,7 +126,7 @@ fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
         // What the shim has said of it is on its way, and is read before its end is.
         signal(shims()[0].pid, Signal::KILL);
         let remains = tree.end().await;
-        assert!(remains.notes[0].contains("could live on"), "{remains:?}");
+        assert!(remains.notes[0].contains("may still be running"), "{remains:?}");
         if is_grouped {
             token.assert_none_lives(&known);
         } else {
@@ -146,7 +149,7 @@ fn what_outlives_its_shim_is_adopted_by_a_program_that_asked_for_it() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         token.assert_none_lives(&[]);
-        assert!(said.contains("what it left was adopted by this program and ended"), "{said}");
+        assert!(said.contains("this program adopted the remaining processes and ended them"), "{said}");
         assert!(said.contains("children left: []"), "{said}");
     }
 }
@@ -193,7 +196,7 @@ fn a_shim_that_never_answers_is_ended_with_its_tree() {
         token.assert_none_lives(&known);
         assert_eq!(shims(), []);
         if !remains.is_none() {
-            assert!(remains.notes[0].contains("best effort"), "{remains:?}");
+            assert!(remains.notes[0].contains("best-effort"), "{remains:?}");
             assert_eq!(remains.leaked, Vec::<String>::new());
         }
         assert!(matches!(running.exited().await, None | Some(Status::Signal(9))));
@@ -230,11 +233,9 @@ fn without_a_shim_it_is_best_effort_and_said_to_be() {
     let host = roles::host("bare group", token).output().unwrap();
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     assert!(said.contains("leaked: []"), "{said}");
-    assert!(
-        said.contains(
-            "`sh` ran without a shim and was stopped by best effort, by its process group and its environment"
-        )
-    );
+    assert!(said.contains(
+        "`sh` ran without a shim and was stopped on a best-effort basis, by its process group and its environment"
+    ));
     assert!(said.contains("call andon_runtime::init() first in main"));
     token.assert_none_lives(&[]);
 }
@@ -245,7 +246,7 @@ fn without_a_shim_a_daemon_escapes_and_the_note_warns_of_it() {
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     let escaped = token.processes();
     escaped.iter().for_each(|one| signal(one.pid, Signal::KILL));
-    assert!(said.contains("a process that has left it could live on"), "{said}");
+    assert!(said.contains("a process that left it may still be running"), "{said}");
     // It is here to be seen: if this ever fails, best effort has become better than it says.
     assert_eq!(escaped.len(), 2, "{escaped:?}");
 }

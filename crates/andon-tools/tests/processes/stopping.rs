@@ -198,7 +198,7 @@ fn nothing_starts_in_a_tree_that_has_ended() {
         let tree = Tree::new();
         tree.end().await;
         let error = sh("sleep $0", token).run(&tree, &never(), |_| {}).await.unwrap_err();
-        assert_eq!(error.to_string(), "nothing was started, because the call has already been ended");
+        assert_eq!(error.to_string(), "nothing was started, because the call has already ended");
     });
 }
 

@@ -1,28 +1,28 @@
-//! Files, folders and links that are not as they should be.
+//! Bad files, folders and links.
 
 use super::*;
 
 #[tokio::test]
-async fn a_bad_file_costs_its_own_app_and_no_other() {
+async fn a_bad_file_affects_only_its_own_app() {
     let mut world = World::new();
     world.write_agent("good", practice(""));
     let cases: [(&str, &[u8], &str); 12] = [
         ("bomb", b"a: &a [x, x]\nb: &b [*a, *a]\nc: *b\n", ":1:1: there is no key `a` in an agent"),
         ("empty", b"", ":1:1: the file is empty"),
-        ("large", &[b'#'; yaml::MAX_BYTES + 1], ": the file is larger than a mebibyte"),
-        ("latin", b"name: latin\ndescription: caf\xe9\n", ":2: this is no UTF-8"),
+        ("large", &[b'#'; yaml::MAX_BYTES + 1], ": the file is larger than 1 MiB"),
+        ("latin", b"name: latin\ndescription: caf\xe9\n", ":2: this is not UTF-8"),
         ("list", b"- name: list\n", ":1:1: the file must have keys"),
         ("model", b"name: m\nmodel: antropic/claude\ninstruction: x\n", ":2:8: there is no provider \"antropic\""),
         ("bare", b"name: m\nmodel: claude-sonnet-5\ninstruction: x\n", ":2:8: \"claude-sonnet-5\" names no provider"),
-        ("nul", b"name: \0\n", ":1:1: this is no YAML, control characters are not allowed; take out"),
-        ("tab", b"name: tab\n\tmodel: practice\n", ":2:1: this is no YAML"),
+        ("nul", b"name: \0\n", ":1:1: this is not valid YAML (control characters are not allowed): remove"),
+        ("tab", b"name: tab\n\tmodel: practice\n", ":2:1: this is not valid YAML"),
         (
             "tool",
             b"name: t\nmodel: practice\ninstruction: x\ntools:\n- name: hammer\n",
             ":5:9: there is no tool `hammer`",
         ),
-        ("twice", b"name: t\nname: t\n", ":2:1: the key `name` is here twice"),
-        ("types", b"name: t\nmodel: [practice]\n", ":2:8: `model` must be a text"),
+        ("twice", b"name: t\nname: t\n", ":2:1: the key `name` is there twice"),
+        ("types", b"name: t\nmodel: [practice]\n", ":2:8: `model` must be text"),
     ];
     for (app, text, _) in cases {
         world.write_agent(app, text);
@@ -37,7 +37,7 @@ async fn a_bad_file_costs_its_own_app_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_looks_like_an_agent_and_is_none_is_said_once() {
+async fn what_looks_like_an_agent_but_is_not_is_reported_once() {
     let mut world = World::new();
     world.write("yml/root_agent.yml", practice(""));
     world.write("python/agent.py", "root_agent = None\n");
@@ -48,10 +48,10 @@ async fn what_looks_like_an_agent_and_is_none_is_said_once() {
     let report = world.look().await;
     let notes = report.notes.join("\n");
     for words in [
-        "yml/root_agent.yml is not read: call it root_agent.yaml",
-        "python has no root_agent.yaml: agents written in Python are not run here",
-        "root_agent.yaml is not in a folder of its own",
-        "the folder \"a\\nb\" is no app",
+        "yml/root_agent.yml is ignored: rename it to root_agent.yaml",
+        "python has no root_agent.yaml: Andon does not run Python agents",
+        "root_agent.yaml is not in its own folder",
+        "the folder \"a\\nb\" is not an app",
         "there are no agents in",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
@@ -73,14 +73,14 @@ async fn links_are_followed_and_one_that_leads_nowhere_is_refused() {
     symlink("/nowhere/at/all", world.path("dangling/root_agent.yaml")).unwrap();
     std::fs::create_dir_all(world.path("folder/root_agent.yaml")).unwrap();
     assert_eq!(world.look().await.loaded, ["linked_file", "linked_folder"]);
-    assert!(world.why("dangling").contains("this is a link to nothing"));
-    assert!(world.why("folder").contains("this is no file"));
+    assert!(world.why("dangling").contains("this link leads nowhere"));
+    assert!(world.why("folder").contains("this is not a file"));
     elsewhere.write_agent("shop", practice("description: New.\n"));
     assert_eq!(world.look().await.changed, ["linked_file", "linked_folder"]);
 }
 
 #[tokio::test]
-async fn an_agent_is_given_no_folder_in_which_it_could_rewrite_agents() {
+async fn an_agent_gets_no_folder_in_which_it_could_rewrite_agents() {
     let mut world = World::new();
     let outside = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(world.path("shop/files")).unwrap();
@@ -115,9 +115,9 @@ async fn placeholders_are_noted_with_their_line() {
 }
 
 #[tokio::test]
-async fn a_second_tool_of_one_name_is_refused_at_its_entry() {
+async fn a_second_tool_with_the_same_name_is_refused_at_its_entry() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: shell\n- name: http_get\n- name: shell\n"));
     world.look().await;
-    assert!(world.why("shop").starts_with("shop/root_agent.yaml:7:3: a second tool is called `shell`"));
+    assert!(world.why("shop").starts_with("shop/root_agent.yaml:7:3: there is already a tool `shell`"));
 }

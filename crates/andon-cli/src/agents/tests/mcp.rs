@@ -1,4 +1,4 @@
-//! Agents whose tools are those of a real server, made with the official Python SDK.
+//! Agents with the tools of a real MCP server, made with the official Python SDK.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
@@ -84,7 +84,7 @@ async fn a_server_over_http_is_reached_with_its_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_not_the_tool_is_refused_with_those_it_has() {
+async fn a_server_without_the_tool_is_refused_with_a_list_of_its_tools() {
     let mut world = World::new();
     world.write_agent("shop", toolset("    tool_filter: [hammer]\n"));
     world.write_agent("good", practice(""));
@@ -118,6 +118,6 @@ async fn servers_that_cannot_be_reached_are_refused_in_bounded_time_while_others
     for (app, words) in expected {
         let why = world.why(app);
         assert!(why.starts_with(&format!("{app}/root_agent.yaml:5:3: ")) && why.contains(words), "{why}");
-        assert!(why.ends_with("it is tried again now and then") && !why.contains("hush"), "{why}");
+        assert!(why.ends_with("this is tried again from time to time") && !why.contains("hush"), "{why}");
     }
 }

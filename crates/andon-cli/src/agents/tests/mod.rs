@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder of agents, and a runtime of its own that serves it.
+/// A folder of agents, and a runtime that serves it.
 struct World {
     dir: TempDir,
     apps: Apps,
@@ -46,7 +46,7 @@ impl World {
         self.write(&format!("{app}/{FILE}"), text);
     }
 
-    /// Looks once, and waits for all that is being built.
+    /// Looks once, and waits for all builds.
     async fn look(&mut self) -> Report {
         let mut report = self.folder.look().await;
         while let Some((app, built)) = self.folder.builds.next().await {
@@ -84,7 +84,7 @@ fn loaded(apps: &[&str]) -> Report {
 }
 
 #[tokio::test]
-async fn an_app_is_known_by_its_folder_and_has_its_description() {
+async fn an_app_has_the_name_of_its_folder_and_its_description() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Sells things.\n"));
     world.write_agent("café", practice(""));
@@ -95,7 +95,7 @@ async fn an_app_is_known_by_its_folder_and_has_its_description() {
 }
 
 #[tokio::test]
-async fn tools_work_in_the_folder_that_is_named_beside_the_file() {
+async fn tools_work_in_the_named_folder_beside_the_file() {
     let mut world = World::new();
     world.write("shop/files/note.txt", "buy milk");
     world.write_agent("shop", practice("tools:\n- name: read_file\n  args: {folder: files}\n- name: shell\n"));
@@ -106,7 +106,7 @@ async fn tools_work_in_the_folder_that_is_named_beside_the_file() {
 }
 
 #[tokio::test]
-async fn a_tool_that_needs_an_approval_waits_for_it() {
+async fn a_tool_that_needs_approval_waits_for_it() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: shell\n  args: {needs_approval: true}\n"));
     world.look().await;
@@ -115,7 +115,7 @@ async fn a_tool_that_needs_an_approval_waits_for_it() {
     let call = loop {
         let item = feed.next().await.unwrap();
         let line = serde_json::to_value(&item).unwrap();
-        assert_ne!(line["type"], "tool_started", "before anybody said yes");
+        assert_ne!(line["type"], "tool_started", "before it was approved");
         if line["type"] == "approval_requested" {
             break line["call"].as_str().unwrap().to_owned();
         }
@@ -130,14 +130,14 @@ async fn the_examples_that_need_no_key_load() {
     let apps = Apps::new();
     let mut folder = AgentFolder::new(&examples, &Runtime::builder().build(), apps.clone()).unwrap();
     let report = folder.load().await;
-    // The other one loads as well where its key is set.
+    // The other one loads as well if its key is set.
     assert!(report.loaded.iter().any(|app| app == "practice_shop"), "{:?}", report.lines());
     assert!(report.refused.iter().all(|refused| refused.why.contains("needs a key")), "{:?}", report.lines());
     assert_eq!(apps.all().len(), 2);
 }
 
 #[test]
-fn a_folder_that_is_none_is_said_at_once() {
+fn a_missing_folder_is_an_error_at_once() {
     let error = AgentFolder::new("/nowhere/at/all", &Runtime::builder().build(), Apps::new()).err().unwrap();
-    assert!(error.to_string().contains("/nowhere/at/all is no folder"), "{error}");
+    assert!(error.to_string().contains("/nowhere/at/all is not a folder"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Changes on disk, and what goes on meanwhile.
+//! Changes on disk while runs are in progress.
 
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ async fn only_what_changed_is_loaded_again() {
     world.write_agent("three", practice(""));
     let report = world.look().await;
     assert_eq!((report.loaded, report.changed), (vec!["three".to_owned()], vec!["one".to_owned()]));
-    assert_eq!(format!("{:?}", world.agent("two").session_key()), before, "it is the same agent");
+    assert_eq!(format!("{:?}", world.agent("two").session_key()), before, "the agent is the same");
 }
 
 #[tokio::test]
-async fn after_a_broken_edit_the_last_good_version_serves_on() {
+async fn after_a_broken_edit_the_last_good_version_is_still_served() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Good.\n"));
     world.look().await;
@@ -54,11 +54,11 @@ async fn after_a_broken_edit_the_last_good_version_serves_on() {
     let [refused] = &report.refused[..] else { panic!("{report:?}") };
     assert_eq!(refused.meanwhile, Meanwhile::Earlier);
     assert!(refused.why.starts_with("shop/root_agent.yaml:4:1: there is no key"), "{refused:?}");
-    assert!(report.lines()[0].ends_with("until then the earlier version is served on"), "{:?}", report.lines());
+    assert!(report.lines()[0].ends_with("until this is fixed, the earlier version is served"), "{:?}", report.lines());
     assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(good), .. }) if good == "Good."));
-    assert_eq!(world.look().await, Report::default(), "it is said once");
+    assert_eq!(world.look().await, Report::default(), "it is reported once");
     world.write_agent("shop", practice("descripton: Still bad.\n"));
-    assert_eq!(world.look().await.refused.len(), 1, "what was saved anew is answered anew");
+    assert_eq!(world.look().await.refused.len(), 1, "a new version is reported again");
     world.write_agent("shop", practice("description: Better.\n"));
     assert_eq!(world.look().await.changed, ["shop"]);
     assert!(
@@ -67,7 +67,7 @@ async fn after_a_broken_edit_the_last_good_version_serves_on() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_mended() {
+async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_fixed() {
     let mut world = World::new();
     world.write_agent("shop", "name: shop\n");
     let report = world.look().await;
@@ -80,7 +80,7 @@ async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_mende
 }
 
 #[tokio::test]
-async fn an_app_goes_when_its_file_is_gone_at_two_looks_and_not_between() {
+async fn an_app_is_removed_when_its_file_is_missing_at_two_looks() {
     let mut world = World::new();
     world.write_agent("shop", practice(""));
     world.look().await;
@@ -99,7 +99,7 @@ async fn an_app_goes_when_its_file_is_gone_at_two_looks_and_not_between() {
 }
 
 #[tokio::test]
-async fn an_agent_that_was_there_before_is_served_whenever_the_folder_has_nothing_better_of_its_name() {
+async fn the_built_in_agent_is_served_whenever_the_folder_has_no_usable_app_of_its_name() {
     let (dir, runtime, apps) = (tempfile::tempdir().unwrap(), Runtime::builder().build(), Apps::new());
     let built_in =
         Agent::builder().name("shop").runtime(&runtime).model(andon_practice::Practice::instant()).build().unwrap();
@@ -113,7 +113,7 @@ async fn an_agent_that_was_there_before_is_served_whenever_the_folder_has_nothin
     world.write_agent("shop", "name: shop\n");
     let report = world.look().await;
     assert_eq!((report.refused[0].meanwhile, described(&world)), (Meanwhile::BuiltIn, "Built in.".to_owned()));
-    assert!(report.lines()[0].ends_with("until then the one that comes with the program is served"));
+    assert!(report.lines()[0].ends_with("until this is fixed, the built-in agent is served"));
     world.write_agent("shop", practice("description: Mine.\n"));
     assert_eq!(world.look().await.loaded, ["shop"]);
     assert_eq!(described(&world), "Mine.");
@@ -125,14 +125,14 @@ async fn an_agent_that_was_there_before_is_served_whenever_the_folder_has_nothin
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_read_changes_nothing_and_is_said_once() {
+async fn a_folder_that_cannot_be_read_changes_nothing_and_is_reported_once() {
     let mut world = World::new();
     world.write_agent("shop", practice(""));
     world.look().await;
     let (here, away) = (world.dir.path().to_owned(), world.dir.path().with_extension("away"));
     std::fs::rename(&here, &away).unwrap();
     let report = world.look().await;
-    assert!(report.notes[0].contains("cannot be read") && report.notes.len() == 1, "{report:?}");
+    assert!(report.notes[0].contains("cannot read") && report.notes.len() == 1, "{report:?}");
     assert_eq!(world.look().await, Report::default());
     assert_eq!(world.look().await, Report::default());
     world.agent("shop");
@@ -141,12 +141,12 @@ async fn a_folder_that_cannot_be_read_changes_nothing_and_is_said_once() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_less_and_less_often_and_told_once() {
+async fn a_problem_that_may_go_away_is_tried_again_less_and_less_often_and_reported_once() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: read_file\n  args:\n    folder: later\n"));
     let report = world.look().await;
     assert!(report.refused[0].why.starts_with("shop/root_agent.yaml:7:13: there is no folder `later`"), "{report:?}");
-    // It is tried at the fifth look, and said no more.
+    // It is tried again at the fifth look, and not reported again.
     for _ in 0..5 {
         assert_eq!(world.look().await, Report::default());
     }
@@ -158,7 +158,7 @@ async fn what_may_pass_is_tried_again_less_and_less_often_and_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
+async fn a_watch_reports_changes_and_ends_when_it_is_closed() {
     let world = World::new();
     world.write_agent("shop", practice(""));
     let closing = CancellationToken::new();
@@ -167,7 +167,7 @@ async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
         told.lock().unwrap().push(report.clone());
         closing.cancel();
     });
-    // A server lets it run as a task of its own.
+    // A server spawns it, so it must be `Send`.
     let watch = std::pin::pin!(watch) as std::pin::Pin<&mut (dyn Future<Output = ()> + Send)>;
     tokio::time::timeout(Duration::from_secs(600), watch).await.unwrap();
     assert_eq!(*told.lock().unwrap(), [loaded(&["shop"])]);
@@ -175,7 +175,7 @@ async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_dead_server_left_waiting_is_taken_up_when_its_app_is_mended() {
+async fn a_run_that_a_dead_server_left_waiting_is_recovered_when_its_app_is_fixed() {
     let good = practice("tools:\n- name: shell\n  args: {needs_approval: true}\n");
     let journal = TestJournal::new(andon_runtime::MemoryJournal::new(), None);
     let first = Runtime::builder().journal(Arc::new(journal.clone())).build();

@@ -1,8 +1,8 @@
-//! Agents whose servers do not answer, and what goes on meanwhile.
+//! Agents whose MCP servers do not answer.
 
 use super::*;
 
-/// An agent whose server starts and says nothing, for longer than any test takes.
+/// An agent whose server starts and never answers while a test runs.
 fn mute(more: &str) -> String {
     let tools = "tools:\n- name: McpToolset\n  args:\n    stdio_connection_params:\n      server_params: {command: sleep, \
                  args: ['1000']}\n      timeout: 120\n";
@@ -10,21 +10,21 @@ fn mute(more: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_does_not_wait_for_a_server_that_says_nothing() {
+async fn a_start_does_not_wait_for_a_server_that_never_answers() {
     let mut world = World::new();
     world.write_agent("mute", mute(""));
     world.write_agent("good", practice(""));
     let report = world.folder.load().await;
     assert_eq!(report.loaded, ["good"]);
     world.agent("good");
-    let why = "mute/root_agent.yaml: it is being prepared: its MCP server has not answered yet";
+    let why = "mute/root_agent.yaml: the agent is not ready: its MCP server has not answered yet";
     assert_eq!((report.notes, world.why("mute")), (vec![why.to_owned()], why.to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_picked_up_while_an_agent_waits_for_its_server() {
     let mut world = World::new();
-    // More of them than may wait at one time.
+    // More than may wait at the same time.
     for number in 0..20 {
         world.write_agent(&format!("mute{number}"), mute(""));
     }
@@ -34,7 +34,7 @@ async fn changes_are_picked_up_while_an_agent_waits_for_its_server() {
     world.write_agent("good", practice("description: New.\n"));
     assert_eq!(world.folder.look().await.changed, ["good"]);
     world.write_agent("mute0", practice(""));
-    assert_eq!(world.folder.look().await, loaded(&["mute0"]), "the newest version takes the place of what waited");
+    assert_eq!(world.folder.look().await, loaded(&["mute0"]), "the newest version replaces the one that waited");
     std::fs::remove_dir_all(world.path("mute1")).unwrap();
     world.folder.look().await;
     assert_eq!(world.folder.look().await.removed, ["mute1"]);
@@ -42,7 +42,7 @@ async fn changes_are_picked_up_while_an_agent_waits_for_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_new_server_says_nothing_is_served_on_as_it_was() {
+async fn an_agent_whose_new_server_never_answers_keeps_its_earlier_version() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Earlier.\n"));
     world.folder.look().await;
@@ -52,7 +52,7 @@ async fn an_agent_whose_new_server_says_nothing_is_served_on_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_takes_up_what_took_long() {
+async fn a_watch_reports_a_slow_build() {
     let mut world = World::new();
     let later = mute("").replace("command: sleep, args: ['1000']", "command: sh, args: ['-c', 'read x; read y']");
     world.write_agent("slow", later.replace("timeout: 120", "timeout: 0.3"));

@@ -5,7 +5,7 @@ use andon_runtime::{Ending, State};
 use crate::client::forms::Cancelled;
 use crate::show::{Style, plain_line, time};
 
-/// How many runs have a sentence of their own.
+/// How many runs get a sentence each.
 const TOLD: usize = 20;
 
 /// One run.
@@ -14,8 +14,8 @@ pub(super) fn one(run: &Cancelled) -> String {
     if let Some(call) = &run.call {
         return match run.reply.as_str() {
             "accepted" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping; the run goes on."),
-            "hardened" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping, harder than before."),
-            "already_cancelling" => format!("Call {call} of run {id} was stopping already."),
+            "hardened" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping, now with more force."),
+            "already_cancelling" => format!("Call {call} of run {id} was already stopping."),
             "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
             _ => format!("Call {call} of run {id} is not running: nothing was stopped."),
         };
@@ -23,25 +23,25 @@ pub(super) fn one(run: &Cancelled) -> String {
     let is_over = run.state == State::Settled;
     match run.reply.as_str() {
         "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
-        "already_cancelling" if !is_over => format!("Run {id} was stopping already."),
-        "hardened" if !is_over => format!("{stop}■{stop:#} Run {id} is stopping, harder than before."),
+        "already_cancelling" if !is_over => format!("Run {id} was already stopping."),
+        "hardened" if !is_over => format!("{stop}■{stop:#} Run {id} is stopping, now with more force."),
         "not_running" => format!("Run {id} is not running: nothing was stopped."),
-        _ if is_over => format!("{stop}■{stop:#} Run {id} is stopped."),
+        _ if is_over => format!("{stop}■{stop:#} Run {id} has stopped."),
         _ => format!("{stop}■{stop:#} Run {id} is stopping."),
     }
 }
 
 fn ended(outcome: Option<&Ending>) -> &'static str {
     match outcome {
-        Some(Ending::Completed { .. }) => "had completed",
-        Some(Ending::Cancelled { .. }) => "had been stopped",
-        Some(Ending::Failed(_)) => "had failed",
-        Some(Ending::Lost) => "was lost: the program that ran it ended",
-        None => "had ended",
+        Some(Ending::Completed { .. }) => "had already completed",
+        Some(Ending::Cancelled { .. }) => "had already been stopped",
+        Some(Ending::Failed(_)) => "had already failed",
+        Some(Ending::Lost) => "was lost when the program that ran it ended",
+        None => "had already ended",
     }
 }
 
-/// Many: a sentence each for the first, and then all of them together. `took` is how long they were waited for.
+/// Many runs: a sentence for each of the first ones, then a summary. `took` is how long they took to settle, if that was awaited.
 pub(super) fn many(runs: &[Cancelled], took: Option<u64>) -> String {
     let mut text: String = runs.iter().take(TOLD).map(|run| format!("{}\n", one(run))).collect();
     if runs.len() > TOLD {
@@ -53,7 +53,7 @@ pub(super) fn many(runs: &[Cancelled], took: Option<u64>) -> String {
     text
 }
 
-/// How many were stopped: one whose end had been decided, or that nobody drives, is told of, and was not.
+/// How many were stopped. A run that had already ended, or that nobody drives, is reported but was not stopped.
 pub(super) fn stopped(runs: &[Cancelled]) -> usize {
     runs.iter().filter(|run| !matches!(run.reply.as_str(), "too_late" | "not_running")).count()
 }
@@ -90,12 +90,12 @@ mod tests {
         let cancelled = Some(Ending::Cancelled { reason: Reason::Requested });
         let told = |reply: &str, state, outcome| plain(&one(&run(reply, state, outcome)));
         assert_eq!(told("accepted", State::Cancelling, None), "■ Run r1 is stopping.");
-        assert_eq!(told("accepted", State::Settled, cancelled.clone()), "■ Run r1 is stopped.");
-        assert_eq!(told("already_cancelling", State::Cancelling, None), "Run r1 was stopping already.");
-        assert_eq!(told("too_late", State::Settled, cancelled), "Too late: run r1 had been stopped.");
+        assert_eq!(told("accepted", State::Settled, cancelled.clone()), "■ Run r1 has stopped.");
+        assert_eq!(told("already_cancelling", State::Cancelling, None), "Run r1 was already stopping.");
+        assert_eq!(told("too_late", State::Settled, cancelled), "Too late: run r1 had already been stopped.");
         assert_eq!(
             told("too_late", State::Settled, Some(Ending::Lost)),
-            "Too late: run r1 was lost: the program that ran it ended."
+            "Too late: run r1 was lost when the program that ran it ended."
         );
     }
 

@@ -3,35 +3,35 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-/// Where the values of a command's flags come from. It has to stand before the flags that it is asked about: they are taken
-/// away as they are read.
+/// Where the values of a command's flags come from. This field must come before the flags that it is asked about: clap removes
+/// each flag as it reads it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Typed(Vec<(String, Source)>);
+pub(crate) struct FlagSources(Vec<(String, Source)>);
 
-/// Where a value comes from; the later ones win.
+/// Where a value comes from. The later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The configuration file, or nobody said anything.
+    /// The configuration file, or the flag's default.
     File,
-    /// A variable.
+    /// An environment variable.
     Variable,
     /// The command line.
     Line,
 }
 
-impl Typed {
-    /// Where the value of a flag comes from, by the name of its field.
+impl FlagSources {
+    /// Where a flag's value comes from, by the name of its field.
     pub(crate) fn source(&self, field: &str) -> Source {
         self.0.iter().find(|(id, _)| id == field).map_or(Source::File, |(_, source)| *source)
     }
 
-    /// Whether it is on the command line.
+    /// Whether the flag is on the command line.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.source(field) == Source::Line
     }
 }
 
-impl clap::FromArgMatches for Typed {
+impl clap::FromArgMatches for FlagSources {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let sources = matches.ids().map(|id| {
             let source = match matches.value_source(id.as_str()) {
@@ -50,7 +50,7 @@ impl clap::FromArgMatches for Typed {
     }
 }
 
-impl clap::Args for Typed {
+impl clap::Args for FlagSources {
     fn augment_args(command: Command) -> Command {
         command
     }

@@ -1,6 +1,6 @@
 //! `andon cancel` on a database that no server holds.
 //!
-//! Where no server is, nothing runs: what a dead program left open is settled, and what waits is cancelled.
+//! Without a server nothing runs: runs that a dead program left open are settled, and waiting ones are cancelled.
 
 use std::collections::BTreeSet;
 
@@ -10,56 +10,59 @@ use anyhow::{anyhow, bail};
 
 use super::aim;
 use crate::args::CancelArgs;
-use crate::client::Place;
+use crate::client::Target;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Cancelled, CancelledMany};
-use crate::db::{Db, For};
+use crate::db::{Db, OpenFor};
 use crate::how::How;
 use crate::records::{find, no_run};
 use crate::show::{aside, plain, recovered};
 
 /// Stops one run.
 pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
-    let unknown = || anyhow!("{}", no_run(&Place::Here(db.clone()), run));
+    let unknown = || anyhow!("{}", no_run(&Target::Database(db.clone()), run));
     let runtime = open(db).await?.ok_or_else(unknown)?;
     if args.call.is_some() {
-        bail!("no server is here, so no call runs: `{}` stops the whole run", db.command(&format!("cancel {run}")));
+        bail!(
+            "no server is running, so no call is: stop the whole run with `{}`",
+            db.command(&format!("cancel {run}"))
+        );
     }
     let found = find(&runtime, run).await?.ok_or_else(unknown)?;
-    stop_here(&runtime, found.id(), how).await
+    stop_run(&runtime, found.id(), how).await
 }
 
-/// Stops all that a selector names.
+/// Stops all the runs that a selector names.
 pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<CancelledMany> {
     let looked_for = format!("{} in {}, which no server holds", aim::words(&which), db.shown());
     let names_something = which.app.is_some() || which.user.is_some() || which.session.is_some();
     let is_all = !names_something && which.tenant.is_none();
     let Some(runtime) = open(db).await? else {
-        // What runs elsewhere is not known here, so nothing is said of it.
+        // Runs elsewhere are not known here, so the text says nothing about them.
         bail!(
-            "there is no database at {}, so nothing was stopped: name the one that your server has with --db, or the server \
-             itself with --server",
+            "there is no database at {}, so nothing was stopped: name your server's database with --db, or the server with \
+             --server",
             db.shown()
         );
     };
     must_be_there(which.app.as_deref(), &apps(&runtime, which.app.is_some()).await?, db)?;
     let Selector { tenant, app, user, session } = which;
-    // As a server takes it: what is named is of the own tenant, and all are all.
+    // As on a server: names are of your own tenant, and all means every tenant.
     let tenant = tenant.or_else(|| names_something.then(|| LOCAL.to_owned()));
     let meant = RunFilter { tenant, app, user, session, ..RunFilter::default() };
     let all = runtime.list_runs(RunFilter { settled: Some(false), ..RunFilter::default() }).await?.len();
     let mut runs = Vec::new();
     for run in runtime.list_runs(RunFilter { settled: Some(false), ..meant.clone() }).await? {
-        runs.push(stop_here(&runtime, &run.run, how).await?);
+        runs.push(stop_run(&runtime, &run.run, how).await?);
     }
     let one = RunFilter { limit: Some(1), ..meant };
     let known = is_all || !runtime.list_runs(one).await?.is_empty();
     let settled = known && runs.iter().all(|run| run.state == State::Settled);
     let aim = Aim { looked_for, known, others: all.saturating_sub(runs.len()), ..Aim::default() };
-    Ok(CancelledMany { cancelled: super::told::stopped(&runs), settled, aim, runs })
+    Ok(CancelledMany { cancelled: super::replies::stopped(&runs), settled, aim, runs })
 }
 
-/// The apps that are on record, if it matters.
+/// The apps on record; empty if it does not matter.
 async fn apps(runtime: &Runtime, matters: bool) -> anyhow::Result<BTreeSet<String>> {
     if !matters {
         return Ok(BTreeSet::new());
@@ -68,33 +71,33 @@ async fn apps(runtime: &Runtime, matters: bool) -> anyhow::Result<BTreeSet<Strin
     Ok(sessions.into_iter().map(|session| session.key.app.to_string()).collect())
 }
 
-/// An error that names the apps that are on record, if the one that is meant is none of them.
+/// Fails if the named app is not on record, and names those that are.
 fn must_be_there(app: Option<&str>, apps: &BTreeSet<String>, db: &Db) -> anyhow::Result<()> {
     let Some(app) = app.filter(|app| !apps.contains(*app)) else { return Ok(()) };
     let apps: Vec<String> = apps.iter().map(|app| plain(app)).collect();
     let those = match apps.as_slice() {
-        [] => "nothing is recorded there".to_owned(),
+        [] => "nothing has been recorded in it".to_owned(),
         [only] => format!("there is {only}"),
         apps => format!("there are {}", apps.join(", ")),
     };
     bail!("there is no app {app} in {}, which no server holds: {those}", db.shown())
 }
 
-/// Opens a database that no process holds, and settles what a dead program left open in it; `None` if there is no database.
+/// Opens a database that no process holds, and settles the runs that a dead program left open; `None` if there is no database.
 async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     if db.is_kept() && db.open_to_read()?.is_none() {
         return Ok(None);
     }
-    let runtime = db.open("andon cancel", For::Changing)?;
+    let runtime = db.open("andon cancel", OpenFor::Changing)?;
     let found: Vec<Recovered> = runtime.recover().await?;
     let nowhere = SessionKey::new("andon", "andon", "cancel")?;
-    for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
+    for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
         aside(&format!("{line}\n"));
     }
     Ok(Some(runtime))
 }
 
-async fn stop_here(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
+async fn stop_run(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
     let reply = runtime.cancel(id, how.cancel()).await?;
     reply.recorded().await?;
     let run = runtime.find(id).await?;

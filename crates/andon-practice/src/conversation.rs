@@ -1,4 +1,4 @@
-//! What the conversation tells: the last prompt, what has come since, and whether the answer before was stopped.
+//! What the model reads from the conversation: the last prompt, the results since, and whether the answer before was stopped.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use andon_core::cancel::Reason;
 use andon_core::history::History;
 use andon_core::message::{Cut, Message, ResultStatus, Role, ToolResult};
 
-/// The last prompt's words.
+/// The text of the last prompt.
 pub(super) fn last_prompt(history: &History) -> Option<String> {
     history.iter().rev().find(|message| message.role == Role::User).map(|message| message.text())
 }
@@ -22,7 +22,7 @@ pub(super) fn results_since_prompt(history: &History) -> Vec<(String, &ToolResul
     since.iter().flat_map(|message| message.results()).map(|result| (name_of(result), result)).collect()
 }
 
-/// What to say about the answer before the last prompt, if it did not come to its end.
+/// What to say about the answer before the last prompt, if it was stopped.
 pub(super) fn stopped_before(history: &History) -> Option<String> {
     let mut from_prompt = history.iter().rev().skip_while(|message| message.role != Role::User);
     let last = from_prompt.nth(1)?;
@@ -55,12 +55,12 @@ fn since_prompt(history: &History) -> impl Iterator<Item = &Arc<Message>> {
 fn why(cut: Cut) -> &'static str {
     match cut {
         Cut::Cancelled(Reason::Requested) => "somebody pulled the cord",
-        Cut::Cancelled(Reason::ClientDisconnected) => "nobody was listening any more",
-        Cut::Cancelled(Reason::Superseded) => "a newer prompt took its place",
+        Cut::Cancelled(Reason::ClientDisconnected) => "nobody was reading it any more",
+        Cut::Cancelled(Reason::Superseded) => "a newer prompt replaced it",
         Cut::Cancelled(Reason::Parent) => "the run that asked for it was stopped",
         Cut::Cancelled(Reason::Deadline) => "its time was up",
         Cut::Cancelled(Reason::Budget) => "its budget was used up",
-        Cut::Cancelled(Reason::Policy) => "a rule of the program said no",
+        Cut::Cancelled(Reason::Policy) => "a rule did not allow it",
         Cut::Cancelled(Reason::ApprovalDenied) => "somebody did not approve",
         Cut::Cancelled(Reason::Operator) => "an operator stopped it",
         Cut::Cancelled(Reason::Shutdown) => "the program was shutting down",

@@ -1,4 +1,4 @@
-//! Where a command works, as the command line says it.
+//! Which server or database a command works on, as the command line says it.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,21 @@ use anyhow::Context as _;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use super::typed::{Source, Typed};
+use super::flag_sources::{FlagSources, Source};
 use super::{Args, DbArgs};
 use crate::client::without_secret;
 use crate::db::quoted;
 
-/// A server, or a database.
+/// A server or a database.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct TargetArgs {
     #[command(flatten)]
-    typed: Typed,
-    /// Ask the server at this address. Unless told otherwise it is the one that holds the database, if there is one.
-    // An empty text is as good as none.
+    flag_sources: FlagSources,
+    /// The server to use. Default: the one that holds the database, if there is one.
+    // An empty text counts as none.
     #[arg(long, value_name = "URL", env = "ANDON_SERVER", hide_env_values = true)]
     pub(crate) server: Option<String>,
-    /// A file with the key or token for that server; it may also be in the variable ANDON_KEY.
+    /// A file with the key or token for the server. Or put the key into the variable ANDON_KEY.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -32,35 +32,35 @@ const KEY: &str = "ANDON_KEY";
 /// The flag that names a file with the key.
 const KEY_FILE: &str = "--key-file";
 
-/// A key that somebody gave this command. It has no debug form: it is not shown by accident.
+/// A key given to this command. It does not implement `Debug`, so it is not shown by accident.
 pub(crate) struct GivenKey {
     pub(crate) key: String,
     /// Where it was found: the variable, or the flag.
-    pub(crate) place: &'static str,
+    pub(crate) source: &'static str,
 }
 
-impl PlaceArgs {
-    /// The key to show: never on the command line, which everybody on a machine can read.
+impl TargetArgs {
+    /// The key to send. It is never on the command line, which everybody on a machine can read.
     pub(crate) fn key(&self) -> anyhow::Result<Option<GivenKey>> {
         let Some(file) = &self.key_file else {
             let key = std::env::var(KEY).unwrap_or_default().trim().to_owned();
-            return Ok(Some(GivenKey { key, place: KEY }).filter(|given| !given.key.is_empty()));
+            return Ok(Some(GivenKey { key, source: KEY }).filter(|given| !given.key.is_empty()));
         };
         let shown = file.display();
         let key = std::fs::read_to_string(file).with_context(|| format!("the key in {shown} cannot be read"))?;
         let key = key.trim().to_owned();
         anyhow::ensure!(!key.is_empty(), "{shown} is empty: put the key into it");
-        Ok(Some(GivenKey { key, place: KEY_FILE }))
+        Ok(Some(GivenKey { key, source: KEY_FILE }))
     }
 
-    /// The server that is named, and what a command needs on its line to find it again. What is on the line comes before what
-    /// is in a variable, and that before what is in a file.
+    /// The server that was named, and the flag that other commands need to reach it. The command line wins over a variable,
+    /// and a variable over the file.
     pub(crate) fn server(&self) -> Option<(&str, String)> {
         let server = self.server.as_deref().filter(|server| !server.is_empty())?;
-        let db = self.db.db.as_ref().filter(|db| !db.is_empty()).map(|_| self.typed.source("db"));
-        match (self.typed.source("server"), db) {
+        let db = self.db.db.as_ref().filter(|db| !db.is_empty()).map(|_| self.flag_sources.source("db"));
+        match (self.flag_sources.source("server"), db) {
             (Source::Line, Some(Source::Line)) => {
-                let why = "--server and --db name two places: a server has its own database";
+                let why = "use either --server or --db: a server has its own database";
                 Args::command().error(ErrorKind::ArgumentConflict, why).exit()
             }
             (source, Some(db)) if db > source => None,
@@ -77,10 +77,10 @@ mod tests {
     use clap::builder::Resettable;
     use clap::{FromArgMatches, Parser};
 
-    /// What a command line means where a file names a server or a database.
+    /// The server that a command line means when the configuration file names a server or a database.
     fn server(file: Option<(&str, &'static str)>, words: &[&str]) -> Option<String> {
         let command = Args::command().mut_subcommand("runs", |runs| {
-            // Whoever runs the tests may have these variables: they would come before the file.
+            // Whoever runs the tests may have set these variables, which win over the file.
             let runs = runs.mut_args(|arg| arg.env(Resettable::Reset));
             match file {
                 Some((flag, value)) => runs.mut_arg(flag, |arg| arg.default_value(value)),
@@ -89,7 +89,7 @@ mod tests {
         });
         let matches = command.try_get_matches_from([&["andon", "runs"], words].concat()).unwrap();
         let Some(Command::Runs(args)) = Args::from_arg_matches(&matches).unwrap().command else { panic!("runs") };
-        args.place.server().map(|(server, _)| server.to_owned())
+        args.target.server().map(|(server, _)| server.to_owned())
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
         let Some(Command::Runs(args)) = Args::try_parse_from(["andon", "runs", "--server", ""]).unwrap().command else {
             panic!("runs");
         };
-        assert_eq!(args.place.server(), None);
+        assert_eq!(args.target.server(), None);
     }
 }
