@@ -21,7 +21,7 @@ const WAITING = 45_000;
 /** What the server refused, or that it did not answer. */
 export class Problem extends Error {
   constructor(status, body) {
-    super(readably(body?.detail ?? body?.title ?? `The server answered ${status}.`));
+    super(sentence(readably(body?.detail ?? body?.title ?? `The server responded with status ${status}.`)));
     this.name = "Problem";
     this.status = status;
     /** The last word of its type, such as `no-such-run`. */
@@ -30,6 +30,9 @@ export class Problem extends Error {
   }
   get isGone() { return this.status === 0; }
 }
+
+/** What the server says begins in lower case: it may follow other words. */
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Instants in what the server says, as people write them. */
 const readably = (text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
@@ -116,7 +119,7 @@ async function answered(url, question, signal, patience) {
     clearTimeout(timer);
   }
   heard(false);
-  throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
+  throw new Problem(0, { detail: "The server is not responding. Your last action may not have reached it." });
 }
 
 /** The server says in JSON what is wrong; who stands between says it in another way. */
@@ -164,6 +167,10 @@ export async function me() {
   known ??= await get("/v1/me");
   return known;
 }
+/** A user as people say it: one's own is "you". */
+export const userWord = (user, tenant) => (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);
+/** The name of who did something, as people say it: one's own is "you". */
+export const nameWord = (name) => (known !== null && name === known.name ? "you" : name);
 /** Another key is another person. */
 export const forgetMe = () => { known = null; };
 /** Whether we may do something. Nobody may before it is known who they are; without keys everybody may do everything. */

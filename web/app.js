@@ -35,7 +35,7 @@ const PARTS = {
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
 /** What each view is called in the window's title, and to who listens. A view may find a better one. */
-const TITLES = { "": "Board", chat: "Chat", runs: "What ran", run: "A run" };
+const TITLES = { "": "Board", chat: "Chat", runs: "History", run: "Run" };
 /** How often a server that is gone is asked whether it is back. */
 const LOOK = 1500;
 /** When the page was last loaded anew by itself, and how often it may be. */
@@ -84,9 +84,9 @@ async function show() {
   }
   const isView = Object.hasOwn(VIEWS, name);
   document.title = isView && name ? `${TITLES[name]} · Andon` : "Andon";
-  place.setAttribute("aria-label", isView ? TITLES[name] : "No such page");
+  place.setAttribute("aria-label", isView ? TITLES[name] : "Page not found");
   if (!isView) {
-    fill(place, h("p", { class: "empty" }, "There is no such page here. ", h("a", { href: "#/" }, "Go to the board.")));
+    fill(place, h("p", { class: "empty" }, "Page not found. ", h("a", { href: "#/" }, "Go to the board")));
     return;
   }
   try {
@@ -108,14 +108,14 @@ function notLoaded(error) {
   if (!(error instanceof TypeError) || Date.now() - Number(sessionStorage.getItem(RELOADED)) < OFTEN) throw error;
   isBroken = true;
   heard(false);
-  throw new Error("This part of the page did not come. It is loaded when the server is back.");
+  throw new Error("This part of the page could not be loaded. It will load when the server is back.");
 }
 
 /** What went wrong, with a way on. */
 function trouble(error) {
   if (error?.status === 401) return "";
-  const again = h("button", { type: "button", onclick: begin }, "Try again");
-  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "This did not work."), again);
+  const again = h("button", { type: "button", onclick: begin }, "Retry");
+  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "Something went wrong."), again);
 }
 
 /** The view moves the focus to itself when somebody goes there, so that a screen reader begins there. */
@@ -133,7 +133,7 @@ let looking = 0;
 new ResizeObserver(() => document.documentElement.style.setProperty("--banner", `${banner.offsetHeight}px`)).observe(banner);
 
 function gone() {
-  fill(banner, "The server does not answer. What is shown may be out of date. Stops that you press now are sent when it is back.");
+  fill(banner, "The server is not responding. What you see may be out of date. If you press Stop now, it is sent when the server is back.");
   banner.hidden = false;
   document.documentElement.dataset.link = "gone";
   showLamp();
@@ -201,7 +201,7 @@ async function begin() {
 /** Where all is well the lamp is enough. Otherwise a word stands beside it: a colour alone is no sign. */
 function showLamp() {
   const { link: reached, line } = document.documentElement.dataset;
-  const word = reached === "gone" ? "No answer" : line === "held" ? "Line held" : "";
+  const word = reached === "gone" ? "Offline" : line === "held" ? "Line held" : "";
   write(document.getElementById("lamp-word"), word);
 }
 

@@ -10,7 +10,7 @@ export function copyButton(label, text) {
   const button = h("button", { type: "button", class: "noprint" }, label);
   button.addEventListener("click", async () => {
     const done = await copy(text());
-    button.textContent = done ? "Copied" : "Could not copy";
+    button.textContent = done ? "Copied" : "Copy failed";
     announce(button.textContent);
     setTimeout(() => { button.textContent = label; }, 1500);
   });

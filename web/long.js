@@ -41,7 +41,7 @@ function all(place, button, text, from) {
       at = end;
     }
     if (at < text.length) {
-      button.textContent = `${Math.floor((at / text.length) * 100)} % of ${size(text.length)}…`;
+      button.textContent = `${Math.floor((at / text.length) * 100)}% of ${size(text.length)}…`;
       more();
     } else button.remove();
   });

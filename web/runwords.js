@@ -5,39 +5,39 @@ import { wallUs } from "./instants.js";
 
 /** How hard a run was stopped. */
 export const FORCE = {
-  after_turn: "after the turn: what was in progress could finish",
-  graceful: "gracefully: the model was cut at once, tools had their grace",
-  now: "now: everything was cut at once",
+  after_turn: "after the turn: work in progress was allowed to finish",
+  graceful: "gracefully: the model was cut off at once, tools got their grace period",
+  now: "now: everything was cut off at once",
 };
 export const FORCE_WORD = { after_turn: "after the turn", graceful: "gracefully", now: "now" };
 
 /** Where a stop met a run. */
 export const CUT_IN = {
-  queued: "while it waited for its session", hook: "in a hook", model: "in the model’s answer",
-  backoff: "while it waited to retry", tools: "while tools ran", waiting: "while it waited for approval", between: "between two steps",
+  queued: "while waiting for its session", hook: "in a hook", model: "in the model’s answer",
+  backoff: "while waiting to retry", tools: "while tools were running", waiting: "while waiting for approval", between: "between two steps",
 };
 
 /** Why a call was not run. */
 export const REFUSED = {
-  unknown_tool: "there is no tool of that name", bad_arguments: "its arguments were wrong", duplicate_id: "its id was used twice",
-  denied_by_hook: "a hook denied it", denied_by_person: "a person denied it", call_cancelled: "it was cancelled first",
+  unknown_tool: "there is no tool with that name", bad_arguments: "invalid arguments", duplicate_id: "duplicate call ID",
+  denied_by_hook: "denied by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
   run_cancelled: "the run was stopped first", lost: "the process died first",
 };
 
 /** What is done to learn a better figure. */
 export const PENDING = {
-  draining: "the rest of the answer is read, to learn what it cost", looking_up: "the provider is asked what it charges",
-  counting: "the provider is asked to count",
+  draining: "reading the rest of the answer to learn what it cost", looking_up: "asking the provider what it charges",
+  counting: "asking the provider to count",
 };
 
 export const COMPENSATION = {
-  started: "undoing was begun", done: "undone", failed: "undoing failed", unknown: "whether it was undone is unknown",
+  started: "undo started", done: "undone", failed: "undo failed", unknown: "unknown whether it was undone",
 };
 
 /** How a bar of the timeline ended. */
 export const HOW = {
-  ...VERDICT, open: "still open", over: "over", answered: "answered", failed: "failed", lost: "lost: its process died",
-  panicked: "panicked", continued: "went on", denied: "denied", cancelled: "cancelled the run", approved: "approved",
+  ...VERDICT, open: "in progress", over: "ended", answered: "answered", failed: "failed", lost: "lost: its process died",
+  panicked: "crashed", continued: "continued", denied: "denied", cancelled: "stopped the run", approved: "approved",
   closed: "closed: the run was stopped first",
 };
 
@@ -50,7 +50,7 @@ export function ending(outcome) {
   return outcome.kind === "lost" ? "lost: the process that ran it died" : outcome.kind;
 }
 const STOP = {
-  end_turn: "completed", max_tokens: "completed: the limit of tokens for one answer was reached",
+  end_turn: "completed", max_tokens: "completed: the answer reached its token limit",
   stop_sequence: "completed at a stop sequence", refused: "completed: the model refused", tool_use: "completed",
 };
 
@@ -77,21 +77,21 @@ export function addendum(it, toolOf) {
   const { type } = it;
   const text = (result) => result.content.map((part) => part.text ?? part.reference ?? "").join("\n");
   if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
-  if (type === "compensation_started") return [`Undoing ${toolOf(it.call)} was asked for${it.by ? ` by ${it.by}` : ""}.`, ""];
+  if (type === "compensation_started") return [`Undo of ${toolOf(it.call)} requested${it.by ? ` by ${it.by}` : ""}.`, ""];
   if (type === "compensation_finished") {
-    const how = it.end === "unknown" ? "its time was over first" : it.result.status === "ok" ? "done" : "failed";
-    return [`Undoing ${toolOf(it.call)}: ${how}.`, text(it.result)];
+    const how = it.end === "unknown" ? "timed out" : it.result.status === "ok" ? "done" : "failed";
+    return [`Undo of ${toolOf(it.call)}: ${how}.`, text(it.result)];
   }
   if (type === "undelivered") {
     const words = it.parts.map((part) => part.text ?? part.arguments ?? "").join("\n");
-    return [`Model call ${it.call} went on behind the cut; nobody was shown this:`, words];
+    return [`Model call ${it.call} continued after the cut. This was never shown:`, words];
   }
-  if (type === "usage_corrected") return [`The last word on what model call ${it.call} used.`, ""];
+  if (type === "usage_corrected") return [`Corrected usage of model call ${it.call}.`, ""];
   return [type, JSON.stringify(it)];
 }
 
 /** A cost with how sure it is, for a title. */
-export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only limits are known" : ""}` : "");
+export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
 
 /** A time since the run began, to the millisecond where the run is not hours long: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
 export function since(ms) {

@@ -27,18 +27,18 @@ export function nextForce({ state, force, pressed }) {
   return cuts(asked) ? "now" : "graceful";
 }
 
-export const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
+export const NOT_YET = "The stop has not reached the server. It will be sent again when the server is back.";
 
 /** What the button says, by what its next press does; `unsent` if the last one did not reach the server. */
 export const WORDS = {
   /** On a run's page. */
-  run: { graceful: "Stop", now: "Stopping… press again: now", none: "Stopping now…", unsent: "Stop not sent" },
+  run: { graceful: "Stop", now: "Stopping… press again to stop now", none: "Stopping now…", unsent: "Stop not sent" },
   /** On the card of a call. */
   call: { graceful: "Stop", now: "Stopping… press again to stop now", none: "Stopping now…" },
   /** Beside the input: what it says, and a hint. */
   chat: {
     graceful: ["Stop", "Escape"], now: ["Stopping…", "press again to stop now"], none: ["Stopping now…", ""],
-    unsent: ["Stop not sent", "the server does not answer"],
+    unsent: ["Stop not sent", "server not responding"],
   },
   /** In a row of the board. */
   row: {

@@ -17,7 +17,7 @@ export function askForKey() {
   const said = h("p", { class: "problem", role: "alert" });
   const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
     h("h1", null, "Sign in"),
-    h("p", { id: "key-help" }, "This server needs a key. The key stays in this tab and is forgotten when the tab is closed. " +
+    h("p", { id: "key-help" }, "This server needs a key. The key is kept for this tab only and is forgotten when you close it. " +
       "To create one, run ", h("code", null, "andon keys create NAME"), " on the server's machine."),
     h("label", { for: "key" }, "Key"), input, said,
     h("button", { class: "strong" }, "Sign in"));
@@ -33,7 +33,7 @@ const isKey = (text) => /^[!-~]+$/.test(text);
 async function tryKey(input, said) {
   const text = input.value.trim();
   if (!isKey(text)) {
-    fill(said, "That is not a key: a key has letters, digits and signs, and no spaces.");
+    fill(said, "This is not a key. Keys contain letters, digits and punctuation, and no spaces.");
     input.select();
     return;
   }
@@ -43,7 +43,7 @@ async function tryKey(input, said) {
     await me();
   } catch (error) {
     key.forget();
-    fill(said, error.status === 401 ? "That key is not valid: it is mistyped, expired or revoked." : error.message);
+    fill(said, error.status === 401 ? "This key is not valid. It may be mistyped, expired or revoked." : error.message);
     input.select();
     return;
   }
@@ -62,7 +62,7 @@ function signOut() {
 /** Shows who is there, and what can be done about it. */
 export async function showWho() {
   const who = document.getElementById("who");
-  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Light or dark" }, "◐");
+  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Toggle dark mode", title: "Toggle dark mode" }, "◐");
   let name = null;
   if (key.get()) {
     const { name: known } = await me().catch(() => ({ name: "" }));

@@ -35,10 +35,10 @@ export const dayAndTime = (wall) => `${day.format(new Date(wall))}, ${clock.form
 export const PROVENANCE = {
   reported: "reported by the provider",
   reported_running: "reported by the provider before the call was cut",
-  looked_up: "asked of the provider afterwards",
+  looked_up: "looked up with the provider afterwards",
   counted: "counted",
   estimated: "estimated",
-  bounded: "only limits are known",
+  bounded: "only bounds are known",
   unknown: "unknown",
 };
 
@@ -100,23 +100,23 @@ export const STATE = {
 export function stalledWords(why, isStopping) {
   const how = isStopping ? " as stopped" : "";
   return "The run has stopped working, but its end cannot be written to the journal. " +
-    `It settles by itself${how} when the journal takes writes again. The server says: ${why}.`;
+    `It will settle by itself${how} once the journal accepts writes again. The server says: ${why}.`;
 }
 export const PHASE = {
-  queued: "queued", hook: "in a hook", model: "model", backoff: "waits to retry", tools: "tools",
+  queued: "queued", hook: "in a hook", model: "model", backoff: "waiting to retry", tools: "tools",
   waiting: "needs approval", between: "running",
 };
 export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "failed", lost: "lost" };
 
 /** What became of a tool call. */
 export const VERDICT = {
-  finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, its effect is unknown",
-  late: "went on after the run, and then ended", leaked: "leaked: it was not seen to end", detached: "goes on, as declared",
+  finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, effect unknown",
+  late: "ended after the run", leaked: "leaked: not seen to end", detached: "still running, as declared",
 };
 
 /** Why a run was stopped. */
 export const REASON = {
-  requested: "somebody asked", client_disconnected: "its client went away", superseded: "another prompt took its place",
-  parent: "its parent was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "a policy forbade it",
-  approval_denied: "approval was denied", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
+  requested: "on request", client_disconnected: "the client disconnected", superseded: "a newer prompt replaced it",
+  parent: "its parent run was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "not allowed by policy",
+  approval_denied: "approval was denied", operator: "by an operator", shutdown: "the server shut down", owner_lost: "its process died",
 };

@@ -45,7 +45,7 @@ export default function view(place, { query }, signal) {
   board.controls.element.append(these);
   const folds = h("div", { class: "folds" }, board.controls.fold, chart.fold);
   board.upper = h("div", { class: "upper" }, journalBar(roster, signal), line.holds, chart.element, folds, board.controls.element);
-  const name = h("h1", { class: "unseen" }, "The board");
+  const name = h("h1", { class: "unseen" }, "Board");
   fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
   measured(board);
   roster.watch((changes) => heard(board, changes), signal);
@@ -160,7 +160,7 @@ function showEmpty(board) {
   if (empty.dataset.kind === kind) return;
   empty.dataset.kind = kind;
   if (kind === "waits") fill(empty, "Loading…");
-  if (kind === "narrow") fill(empty, "No run matches this filter now.");
+  if (kind === "narrow") fill(empty, "No runs match this filter.");
   if (kind === "empty") fill(empty, nothingRuns());
 }
 
@@ -169,14 +169,14 @@ function nothingRuns() {
   const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
   const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
   const to = (href, text) => h("a", { href }, text);
-  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or start a run from a terminal:"];
+  const ways = [to("#/chat", "Chat with an agent"), ", see the ", to("#/runs", "history"), ", or start a run from a terminal:"];
   return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
 }
 
 /** The feed was refused for good. */
 function refused(board, problem) {
   const isBlind = problem.status === 403;
-  const listed = ["What is on record is in ", h("a", { href: "#/runs" }, "what ran"), "."];
+  const listed = ["Past runs are in the ", h("a", { href: "#/runs" }, "history"), "."];
   const way = isBlind ? "Use a key with the scope run:read." : listed;
   board.rows.element.hidden = true;
   board.upper.hidden = true;

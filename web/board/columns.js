@@ -3,10 +3,10 @@
 // 1. A figure that is not known is not 0: it is left out, or marked as a limit.
 // 2. What others wrote stands apart from what is around it, whichever way it is written.
 
-import { part } from "../api.js";
+import { part, userWord } from "../api.js";
 import { h } from "../dom.js";
 import { press } from "./presses.js";
-import { doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
+import { dayAndTime, doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
 
 const RANKS = { stalled: 0, waiting: 1, cancelling: 2, running: 3, queued: 4, settled: 5 };
 
@@ -24,10 +24,10 @@ const others = (cell) => {
   return { cell, text };
 };
 /** A text of others, by its name in the row. */
-const named = (key, name) => ({
+const named = (key, name, shown = (row) => row[key] ?? "") => ({
   key, name, make: others,
   draw: ({ cell, text }, { row }) => {
-    put(text, row[key] ?? "");
+    put(text, shown(row));
     title(cell, row[key] ?? "");
   },
   rank: ({ row }) => row[key] ?? "",
@@ -45,7 +45,7 @@ const tokens = (key, name, of) => ({
   rank: ({ row }) => row.tokens?.[of]?.value ?? row.tokens?.[of]?.low ?? -1,
 });
 
-const NOT_YET = "not known yet: the model call is open";
+const NOT_YET = "not known yet: the model call is in progress";
 
 /** @type {Column[]} */
 export const COLUMNS = [
@@ -53,19 +53,19 @@ export const COLUMNS = [
     key: "state", name: "State", make: stateParts, draw: drawState,
     rank: ({ row }) => `${RANKS[shownState(row)]} ${row.outcome?.kind ?? row.phase}`,
   },
-  { key: "title", name: "What was asked", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
+  { key: "title", name: "Prompt", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
   named("app", "Agent"),
-  named("user", "User"),
+  named("user", "User", ({ user, tenant }) => userWord(user, tenant)),
   named("session", "Session"),
-  { key: "began", name: "Time", isNumber: true, isDown: true, make: plain, draw: drawTime, rank: ({ began }) => began },
+  { key: "began", name: "Duration", isNumber: true, isDown: true, make: plain, draw: drawTime, rank: ({ began }) => began },
   {
-    key: "rate", name: "Pieces/s", isNumber: true, isDown: true, make: plain,
+    key: "rate", name: "Tokens/s", isNumber: true, isDown: true, make: plain,
     draw: ({ cell, text }, entry, roster) => {
       const rate = roster.rate(entry);
       put(text, entry.row.state === "settled" ? "" : pace(rate));
       // What an earlier process of the server took nobody knows.
       const { pieces } = entry.row;
-      title(cell, pieces === undefined ? "how many pieces is not known" : `${number(pieces)} pieces in all`);
+      title(cell, pieces === undefined ? "total not known" : `${number(pieces)} streamed pieces in total, about one token each`);
     },
     rank: (entry, roster) => roster.rate(entry),
   },
@@ -165,13 +165,13 @@ function titleParts(cell) {
 function drawTitle({ to, text }, { row, id }) {
   const href = `#/run/${part(id)}`;
   if (to.getAttribute("href") !== href) to.setAttribute("href", href);
-  put(text, row.title || "(nothing)");
+  put(text, row.title || "(no prompt)");
   title(to, row.title);
 }
 
 function drawTime({ cell, text }, { row, began, ended }, roster) {
   put(text, ended === null ? ticking(roster.now() - began) : span(ended - began));
-  title(cell, `accepted ${row.accepted_at}${row.settled_at ? `, settled ${row.settled_at}` : ""}`);
+  title(cell, `accepted ${dayAndTime(row.accepted_at)}${row.settled_at ? `, settled ${dayAndTime(row.settled_at)}` : ""}`);
 }
 
 /** A time that goes on, in whole seconds: nothing flickers. */

@@ -21,7 +21,7 @@ export function cord(roster, signal) {
   const how = { type: "button", class: "cord the-cord", "data-cord": true, "aria-haspopup": "dialog", onclick: press };
   const button = h("button", how, name);
   // It can be tried all the same: that the server is gone is only what was last known.
-  const draw = () => { button.title = serverIsGone() || roster.isOld ? "The server does not answer" : ""; };
+  const draw = () => { button.title = serverIsGone() || roster.isOld ? "The server is not responding" : ""; };
   roster.watch((changes) => { if (changes.has("old")) draw(); }, signal);
   for (const kind of ["gone", "back"]) link.addEventListener(kind, draw, { signal });
   return button;

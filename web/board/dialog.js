@@ -44,6 +44,6 @@ export const button = (text, onclick, more) => h("button", { type: "button", onc
 /** The choice to wait for nothing. */
 export function nowChoice(id) {
   const input = h("input", { type: "checkbox", id });
-  const element = h("label", { class: "check" }, input, " Stop now: do not wait for tools to finish");
+  const element = h("label", { class: "check" }, input, " Stop now, without waiting for tools to finish");
   return { element, force: () => (input.checked ? "now" : "graceful") };
 }

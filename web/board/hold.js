@@ -14,7 +14,7 @@ const MOST = 300;
 export function askToHold(roster, signal) {
   const { box, close } = dialog("Hold the line", signal);
   const on = h("select", { id: "hold-on" }, h("option", { value: "" }, "Everything"),
-    group("An agent", "app", roster), group("A user", "user", roster));
+    group("Agents", "app", roster), group("Users", "user", roster));
   const why = h("input", { id: "hold-why", autocomplete: "off", maxlength: 500 });
   const said = h("p", { class: "problem", role: "alert" });
   const go = async () => {
@@ -29,9 +29,9 @@ export function askToHold(roster, signal) {
     }
     link.dispatchEvent(new Event("line"));
   };
-  fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until it is opened. What runs goes on."),
-    h("label", { for: "hold-on" }, "For"), on,
-    h("label", { for: "hold-why" }, "Reason, shown to those who are turned away (optional)"), why, said,
+  fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until the line is opened. Current runs continue."),
+    h("label", { for: "hold-on" }, "Apply to"), on,
+    h("label", { for: "hold-why" }, "Reason (optional, shown to anyone who is turned away)"), why, said,
     h("div", { class: "buttons" },
       button("Hold the line", go, { class: "strong", "data-hold-confirm": true }), button("Cancel", close)));
 }

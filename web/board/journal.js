@@ -21,7 +21,7 @@ export function journalBar(roster, signal) {
 
 function inWords(stalled) {
   const [{ row }] = stalled;
-  const [have, they] = stalled.length === 1 ? ["has", "It settles by itself"] : ["have", "They settle by themselves"];
-  return `The journal takes no writes: ${several(stalled.length, "run")} ${have} stalled. ${they} when it takes writes again. ` +
+  const [have, they] = stalled.length === 1 ? ["has", "It will settle by itself"] : ["have", "They will settle by themselves"];
+  return `The journal does not accept writes: ${several(stalled.length, "run")} ${have} stalled. ${they} once it accepts writes again. ` +
     `The server says: ${row.stalled}.`;
 }

@@ -4,7 +4,7 @@
 // 2. Every hold is shown with a way to open it, for who may.
 // 3. Who is at one of its buttons when it changes stays in the line.
 
-import { call, link, may, me, serverIsGone } from "../api.js";
+import { call, link, may, me, nameWord, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { dayAndTime, timeOfDay } from "../words.js";
 
@@ -16,7 +16,7 @@ import { dayAndTime, timeOfDay } from "../words.js";
  */
 export function lineBar(roster, signal) {
   const state = h("div", { class: "line-state", "data-line-state": "unknown", tabindex: "-1" });
-  const holds = h("ul", { class: "holds", "aria-label": "What is held" });
+  const holds = h("ul", { class: "holds", "aria-label": "Held agents and users" });
   const isMine = may("admin");
   let own = null;
   const isHere = () => state.contains(document.activeElement) || holds.contains(document.activeElement);
@@ -31,7 +31,7 @@ export function lineBar(roster, signal) {
     const wasHere = isHere();
     if (serverIsGone() || roster.isOld) {
       state.dataset.lineState = "unknown";
-      fill(state, h("span", { class: "state", "data-state": "unknown" }, "Line: no answer"));
+      fill(state, h("span", { class: "state", "data-state": "unknown" }, "Line: unknown"));
       fill(holds);
       return;
     }
@@ -42,7 +42,7 @@ export function lineBar(roster, signal) {
     const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
     const onAll = said.filter(isOnAll).map((one) => held(roster, one, isMine));
-    fill(state, lamp, isHeld && h("span", { class: "small" }, "No new run starts."), onAll, isMine && !isHeld && hold);
+    fill(state, lamp, isHeld && h("span", { class: "small" }, "No new runs start."), onAll, isMine && !isHeld && hold);
     fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
     if (wasHere) (state.querySelector("button") ?? state).focus({ preventScroll: true });
   };
@@ -60,7 +60,7 @@ function held(roster, hold, isMine) {
   const open = h("button", how, isOnAll ? "Open the line" : "Open");
   const isToday = new Date(hold.since).toDateString() === new Date().toDateString();
   const since = isToday ? timeOfDay(hold.since) : dayAndTime(hold.since);
-  return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, hold.by), ` since ${since}`,
+  return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, nameWord(hold.by)), ` since ${since}`,
     hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
 }
 

@@ -55,7 +55,7 @@ export async function pressStop(run, force, name, changed) {
     // A harder press has taken its place.
     isOver: () => pressed.get(run)?.force !== force,
     onHeard: ({ reply }) => {
-      if (reply === "too_late") announce(`${name} was already over.`);
+      if (reply === "too_late") announce(`${name} had already ended.`);
       if (pressed.get(run)?.said) note(run, force);
       changed();
     },

@@ -15,10 +15,10 @@ import { note, refused } from "./presses.js";
 import { allSettled, settling } from "./settling.js";
 import { number, several, shownState, STATE } from "../words.js";
 
-const OLD = "The board is not up to date: there may be others than these, and they are stopped as well.";
-const GONE = "The server does not answer, so these figures may be out of date. You can try: you will be told whether it got through.";
-const ALL = "No new run starts until somebody opens the line. What was said and done so far is kept, and each run gets a receipt.";
-const OWN = "Only these: the line stays open, and runs that start later are not stopped. What was said and done so far is kept.";
+const OLD = "The board is out of date. There may be other runs, which will be stopped too.";
+const GONE = "The server is not responding, so these numbers may be out of date. You can try anyway: you will see whether it worked.";
+const ALL = "No new runs start until someone opens the line. Everything said and done so far is kept, and each run gets a receipt.";
+const OWN = "The line stays open, and runs that start later are not affected. Everything said and done so far is kept.";
 
 /** Says what it will do (invariant 1), and does it if that is wanted. */
 export function askToPull(roster, signal, isAll) {
@@ -37,7 +37,7 @@ export function askToPull(roster, signal, isAll) {
     write(old, serverIsGone() ? GONE : roster.isReady && !roster.isOld ? "" : OLD);
   };
   fill(box, h("h1", null, isAll ? "Pull the cord?" : "Stop all your runs?"), what, old, h("p", null, isAll ? ALL : OWN),
-    isAll && [h("label", { for: "cord-why" }, "Reason, shown to those who are turned away (optional)"), why], now.element,
+    isAll && [h("label", { for: "cord-why" }, "Reason (optional, shown to anyone who is turned away)"), why], now.element,
     h("div", { class: "buttons" }, go, button("Cancel", close)));
   const watching = new AbortController();
   const meanwhile = AbortSignal.any([until, watching.signal]);
@@ -50,14 +50,14 @@ export function askToPull(roster, signal, isAll) {
 
 /** How many runs of whom. */
 function inWords(live, isAll) {
-  if (!live.length) return isAll ? "No run is live: there is nothing to stop." : "None of your runs is live.";
+  if (!live.length) return isAll ? "There are no live runs to stop." : "You have no live runs.";
   const count = (field) => new Set(live.map(({ row }) => row[field])).size;
   const states = {};
   for (const { row } of live) states[shownState(row)] = (states[shownState(row)] ?? 0) + 1;
   const are = (state, many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
   const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
-  const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;
-  return `It stops ${several(live.length, "run")} ${isAll ? whose : `that ${live.length === 1 ? "is" : "are"} yours to stop`}: ${parts.join(", ")}.`;
+  const whose = `${several(live.length, "run")} (${several(count("user"), "user")}, ${several(count("app"), "agent")})`;
+  return `This stops ${isAll ? whose : `your ${several(live.length, "run")}`}: ${parts.join(", ")}.`;
 }
 
 /** Pulls it, and shows them settling. */
@@ -69,7 +69,7 @@ async function pull(roster, how) {
   let isAnswered = false;
   const name = h("h1", null, isAll ? "Pulling the cord…" : "Stopping…");
   const said = h("p", { role: "status", class: "small" });
-  const pulled = () => write(name, isAll ? "The cord is pulled" : "Your runs are stopping");
+  const pulled = () => write(name, isAll ? "Cord pulled" : "Your runs are stopping");
   roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
   const view = settling(roster, ids, {
     isAll: () => isAnswered, signal: until, onEnd: () => hide(rest, name),
@@ -89,8 +89,8 @@ async function pull(roster, how) {
     return;
   }
   // Asking again is safe, whatever came of this.
-  write(name, isAll ? "The cord did not get through" : "The stop did not get through");
-  const again = button(isAll ? "Pull again" : "Stop again", () => pull(roster, how), { class: "cord" });
+  write(name, isAll ? "The cord may not have been pulled" : "Your runs may not have been stopped");
+  const again = button("Retry", () => pull(roster, how), { class: "cord" });
   turn(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
 }
 
@@ -127,7 +127,7 @@ const stopOwn = async (force) => (await post("/v1/cancel", { all: true, force, w
 
 /** What was done although not all went well (invariant 3). */
 function done({ held, cancelled }) {
-  if (!held && !cancelled) return "It is not known whether anything was done.";
+  if (!held && !cancelled) return "It is unknown whether anything was stopped.";
   return [held && "The line is held.", cancelled > 0 && `${several(cancelled, "run")} told to stop.`].filter(Boolean).join(" ");
 }
 
@@ -139,7 +139,7 @@ async function harden({ view, said, rest, name }) {
   if (!not.length) return;
   rest.hidden = false;
   said.className = "problem";
-  write(said, `${several(not.length, "run")} could not be stopped harder: ${not[0].text}`);
+  write(said, `${several(not.length, "run")} could not be stopped now: ${not[0].text}`);
 }
 
 /** Takes a button away, and not the focus. */

@@ -114,7 +114,7 @@ export class Rows {
     });
     const label = document.createTextNode("");
     const stop = h("button", { type: "button", class: "stop", tabindex: "-1" }, label);
-    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Answer");
+    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Review");
     element.append(h("div", { role: "gridcell", class: "cell act" }, yes, stop));
     this.body.append(element);
     const one = { element, parts, stop, label, yes, entry: null, at: -1 };
@@ -280,7 +280,7 @@ export class Rows {
       }, { signal });
       this.head.append(h("div", { role: "columnheader", class: `cell ${isNumber ? "number" : ""}`, "data-column": key }, button));
     }
-    this.head.append(h("div", { role: "columnheader", class: "cell act" }, h("span", { class: "unseen" }, "Stop")));
+    this.head.append(h("div", { role: "columnheader", class: "cell act" }, h("span", { class: "unseen" }, "Actions")));
     this.sorted();
   }
 

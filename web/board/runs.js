@@ -3,7 +3,7 @@
 // 1. What is asked for stands in the address, and is asked of the server: nothing is left out that is only further back.
 // 2. An answer to an older question is never shown.
 
-import { get, part } from "../api.js";
+import { get, part, userWord } from "../api.js";
 import { announce, fill, h } from "../dom.js";
 import { folded } from "./folded.js";
 import { spending } from "./spent.js";
@@ -14,22 +14,22 @@ const PAGE = 50;
 const TYPING = 250;
 const NAMES = ["text", "state", "app", "user", "session", "from", "to"];
 const STATES = {
-  "": "Every state", queued: "Queued", running: "Running", waiting: "Needs approval", cancelling: "Stopping", settled: "Settled",
+  "": "All states", queued: "Queued", running: "Running", waiting: "Needs approval", cancelling: "Stopping", settled: "Settled",
 };
-const HEADS = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Tokens in / out", "Cost", "Receipt"];
+const HEADS = ["State", "Prompt", "Agent", "User", "Session", "Accepted", "Duration", "Tokens in / out", "Cost", "Receipt"];
 
 export default async function view(place, { query }, signal) {
   const asked = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
   const list = { asked, signal, turn: 0, count: 0, next: null };
   list.body = h("tbody");
   list.said = h("p", { class: "empty", role: "status" });
-  list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Older");
+  list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Show more");
   const apps = await names(signal);
   if (signal.aborted) return;
   const heads = HEADS.map((name) => h("th", { scope: "col", "data-column": name.toLowerCase() }, name));
   list.table = h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads)), list.body);
   list.spent = spending(() => { list.table.dataset.cost = "yes"; }, signal);
-  fill(place, h("h1", null, "What ran"), fields(list, apps), list.table, list.said, list.older);
+  fill(place, h("h1", null, "History"), fields(list, apps), list.table, list.said, list.older);
   await begin(list);
 }
 
@@ -70,15 +70,16 @@ function fields(list, apps) {
     return element;
   };
   const agents = [...new Set([...apps, asked.app].filter(Boolean))].map((app) => [app, app]);
-  const search = text("text", "Title, session, user or run id");
+  const where = "Search by prompt, session, user or run ID";
+  const search = field("text", where, { type: "search", placeholder: "Search runs", title: where });
   search.addEventListener("input", later(() => ask("text", search.value), list.signal));
   const rest = h("div", { class: "fields foldable" },
-    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "Every agent"], ...agents]),
+    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "All agents"], ...agents]),
     text("user", "User"), text("session", "Session"), day("from", "From"), day("to", "To"));
   const more = folded("Filter", rest);
   more.count(narrowed(asked));
   const refresh = h("button", { type: "button", class: "plain", onclick: () => begin(list) }, "Refresh");
-  return h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
+  return h("div", { class: "filter", role: "search", "aria-label": "Filter runs" },
     h("div", { class: "fields" }, search, more.button, refresh), rest);
 }
 
@@ -135,16 +136,16 @@ async function page(list) {
   list.older.hidden = !answer.next;
   list.older.disabled = false;
   const isNarrow = Object.values(list.asked).some(Boolean);
-  const none = isNarrow ? "No run matches." : "Nothing has run yet.";
-  fill(list.said, list.count === 0 ? none : answer.next ? "" : `${several(list.count, "run")} in all.`);
+  const none = isNarrow ? "No runs match." : "No runs yet.";
+  fill(list.said, list.count === 0 ? none : answer.next ? "" : `${several(list.count, "run")} in total.`);
   announce(`${several(list.count, "run")} shown.`);
 }
 
 function line(list, run) {
   const to = `#/run/${part(run.run_id)}`;
-  const others = (name, text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, text));
+  const others = (name, text, shown = text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, shown));
   const end = run.settled_at ?? run.ended_at;
-  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "not settled";
+  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "in progress";
   const state = shownState(run);
   const title = state === "stalled" ? stalledWords(run.stalled, run.state === "cancelling") : run.outcome?.message;
   const how = { class: "state", "data-state": state, "data-outcome": run.outcome?.kind, title };
@@ -152,11 +153,11 @@ function line(list, run) {
   const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };
   const row = h("tr", { "data-run": run.run_id, "data-state": state },
     h("td", null, h("span", how, doing(run))),
-    h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(nothing)")),
-    others("agent", run.app), others("user", run.user), others("session", run.session),
+    h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(no prompt)")),
+    others("agent", run.app), others("user", run.user, userWord(run.user, run.tenant)), others("session", run.session),
     h("td", { class: "number", title: run.accepted_at, "data-column": "accepted" }, dayAndTime(run.accepted_at)),
-    h("td", { class: "number", "data-column": "time" }, ended), cells.tokens, cells.cost,
-    h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt of ${run.title}` }, "Receipt")));
+    h("td", { class: "number", "data-column": "duration" }, ended), cells.tokens, cells.cost,
+    h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt for ${run.title}` }, "Receipt")));
   list.spent(row, run, cells);
   return row;
 }

@@ -4,7 +4,7 @@
 // 2. What is shown is the server's account: how long each took, what it left, how it ended.
 // 3. One that is no more on the board (the feed was gone meanwhile) is asked for by its id.
 
-import { get, part } from "../api.js";
+import { get, part, userWord } from "../api.js";
 import { announce, fill, h, write } from "../dom.js";
 import { doing, number, OUTCOME, several, span, spanUs } from "../words.js";
 
@@ -92,7 +92,7 @@ function tell(runs, answers) {
 /** All of them have settled, in words. */
 export function allSettled(count, time) {
   if (count === 0) return "There was nothing to stop.";
-  return count === 1 ? `The run has settled in ${time}.` : `All ${number(count)} runs have settled in ${time}.`;
+  return count === 1 ? `The run settled in ${time}.` : `All ${number(count)} runs settled in ${time}.`;
 }
 
 /** What is over stays over; the board's own account of the end is the fullest. */
@@ -128,10 +128,10 @@ function took(over) {
   // Of those that have left the board it is in their receipts.
   const times = over.map(({ took_us }) => took_us).filter((us) => us !== undefined && us !== null).sort((a, b) => a - b);
   if (!times.length) return "";
-  if (times.length === 1) return `It took ${spanUs(times[0])} from the request.`;
+  if (times.length === 1) return `From request to settled: ${spanUs(times[0])}.`;
   const median = times[Math.floor((times.length - 1) / 2)];
-  const which = times.length < over.length ? ` (of the ${number(times.length)} that the board was told of)` : "";
-  return `From the request${which}: first ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
+  const which = times.length < over.length ? ` (${number(times.length)} of ${several(over.length, "run")})` : "";
+  return `From request to settled${which}: fastest ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
 }
 
 function stillOpen(open, roster) {
@@ -139,7 +139,7 @@ function stillOpen(open, roster) {
   const longest = open.sort((a, b) => since(a) - since(b));
   const items = longest.slice(0, NAMED).map((row) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id), " ",
-    h("span", { class: "soft small" }, at(row), row.cancel ? `, asked ${seconds(roster.now() - since(row))} ago` : "")));
+    h("span", { class: "soft small" }, at(row), row.cancel ? `, requested ${seconds(roster.now() - since(row))} ago` : "")));
   if (longest.length > NAMED) items.push(h("li", { class: "soft small" }, `and ${several(longest.length - NAMED, "other")}`));
   return items;
 }
@@ -156,7 +156,7 @@ function at(row) {
 function leaked(over) {
   const leaky = over.filter((row) => row.leaked);
   return leaky.map((row) => h("p", { class: "problem" }, `Leaked: ${several(row.leaked, "call")} of `,
-    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), ", not seen to end."));
+    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " was not seen to end."));
 }
 
 /** How they ended: not all that was told to stop was stopped. */
@@ -174,7 +174,7 @@ function listed(over) {
   const time = ({ took_us }) => (took_us === undefined ? "" : spanUs(took_us));
   const items = slowest.slice(0, LISTED).map((row) => h("li", null,
     h("a", { href: receipt(row) }, h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id)), " ",
-    h("span", { class: "soft small number" }, time(row), " ", row.user)));
-  if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "all the others")));
-  return [h("summary", null, `${several(over.length, "receipt")}, the slowest first`), h("ul", null, items)];
+    h("span", { class: "soft small number" }, time(row), " ", userWord(row.user, row.tenant))));
+  if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "All others")));
+  return [h("summary", null, `${several(over.length, "receipt")}, slowest first`), h("ul", null, items)];
 }

@@ -42,7 +42,7 @@ export function spending(onCost, signal) {
   return (row, run, cells) => {
     rows.set(row, { row, run, cells });
     if (run.outcome) sight.observe(row);
-    else for (const cell of Object.values(cells)) cell.title = "not known before the run has settled";
+    else for (const cell of Object.values(cells)) cell.title = "not known until the run settles";
   };
 }
 
@@ -53,7 +53,7 @@ async function tell({ run, cells }, signal) {
   if (!billed) return false;
   const input = [billed.input, billed.cache_read, billed.cache_write].reduce(plus);
   write(cells.tokens, `${figure(input)} / ${figure(billed.output)}`);
-  cells.tokens.title = `read ${figureInFull(input)}; written ${figureInFull(billed.output)}`;
+  cells.tokens.title = `input ${figureInFull(input)}; output ${figureInFull(billed.output)}`;
   write(cells.cost, money(receipt.cost));
   cells.cost.title = moneyInFull(receipt.cost);
   return Boolean(receipt.cost);

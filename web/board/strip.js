@@ -20,8 +20,8 @@ const EDGE = 2;
  *   say: (past: any[], now: number, live: number, isOld: boolean) => void}} `say` says it in words; `fold` shows it where it is folded away
  */
 export function strip() {
-  const live = panel("Runs live", ["area", "line"]);
-  const stops = panel("How long stops took, each second", ["reach", "slowest", "median"]);
+  const live = panel("Live runs", ["area", "line"]);
+  const stops = panel("Time to stop, per second", ["reach", "slowest", "median"]);
   const said = h("p", { class: "said number", "data-summary": true });
   const dot = (kind) => h("i", { class: `dot ${kind}` });
   stops.name.append(h("span", { class: "key soft" }, dot("median"), "median ", dot("slowest"), "slowest"));
@@ -107,12 +107,12 @@ function summary(past, now, live) {
   const minute = past.filter(({ at }) => now - Date.parse(at) < 60_000);
   const sum = (field) => minute.reduce((all, second) => all + (second[field] ?? 0), 0);
   const stops = minute.filter(({ cancelled, median_us }) => cancelled > 0 && median_us !== null);
-  const begun = `${number(live)} live. In the last minute ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
+  const begun = `${number(live)} live. In the last minute: ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
   if (!stops.length) return `${begun}, none stopped.`;
   const stopped = sum("cancelled");
   const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));
   const about = stops.length > 1 ? "about " : "";
-  if (stopped === 1) return `${begun}, 1 stopped: it took ${spanUs(slowest)}.`;
+  if (stopped === 1) return `${begun}, 1 stopped in ${spanUs(slowest)}.`;
   return `${begun}, ${number(stopped)} stopped: median ${about}${spanUs(middle(stops))}, slowest ${spanUs(slowest)}.`;
 }
 

@@ -5,7 +5,7 @@
 //    others that nobody saw.
 // 3. What became of each is said: stopped, already over, or refused and why.
 
-import { post } from "../api.js";
+import { post, userWord } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 import { stopEach, wasOver } from "./each.js";
@@ -55,7 +55,7 @@ export function stopThese(look, roster, signal, changed) {
 function named(entries) {
   const items = entries.slice(0, LISTED).map(({ row }) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id),
-    h("span", { class: "soft small" }, row.app, ", ", row.user)));
+    h("span", { class: "soft small" }, row.app, ", ", userWord(row.user, row.tenant))));
   if (entries.length > LISTED) items.push(h("li", { class: "soft" }, `and ${number(entries.length - LISTED)} more`));
   return items;
 }
@@ -79,12 +79,12 @@ function selected(look, entries) {
  * @param {object | null} selector
  */
 function inWords({ app, user, state, text }, count, first, selector) {
-  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
+  const which = [app && `of agent ${app}`, user && `of user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
   const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
-  if (selector) return `It stops all runs ${named}: ${number(count)} now. Those that begin later are not touched.`;
+  if (selector) return `This stops all runs ${named}: ${number(count)} right now. Runs that start later are not affected.`;
   const over = first - count;
-  const less = over ? ` ${number(over)} of them ${over === 1 ? "is" : "are"} over by now.` : "";
-  return `It stops exactly these ${several(count, "run")} ${named}, and no others.${less}`;
+  const less = over ? ` ${number(over)} of them ${over === 1 ? "has" : "have"} ended since.` : "";
+  return `This stops exactly these ${several(count, "run")} ${named} and no others.${less}`;
 }
 
 /** Stops them, and shows them settling. */
@@ -96,10 +96,10 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
     isAll: () => isAnswered, signal: until,
     said: allSettled,
   });
-  turn(box, h("h1", null, "Stopping"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
+  turn(box, h("h1", null, "Stopping…"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
   for (const id of ids) note(id, force);
   changed();
-  const progress = (many) => write(said, `${number(many)} of ${several(ids.length, "run")} asked`);
+  const progress = (many) => write(said, `Stop sent to ${number(many)} of ${several(ids.length, "run")}`);
   const done = selector ? await atOnce(selector, force, ids) : await stopEach(ids, { force, note: NOTE }, progress);
   changed();
   isAnswered = true;
@@ -114,7 +114,7 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
 /** @param {{runs: any[] | null, stopped: number, refused: unknown[], problem?: string}} done */
 function told({ runs, stopped, refused: not, problem }) {
   const over = (runs?.length ?? 0) - stopped;
-  const besides = [over && `${number(over)} already over`, not.length && `${number(not.length)} refused`];
+  const besides = [over && `${number(over)} already ended`, not.length && `${number(not.length)} refused`];
   return `${[`${several(stopped, "run")} told to stop`, ...besides].filter(Boolean).join(", ")}.${problem ? ` ${problem}` : ""}`;
 }
 

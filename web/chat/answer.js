@@ -4,7 +4,7 @@
 // 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
 // 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
 
-import { may, serverIsGone } from "../api.js";
+import { may, nameWord, serverIsGone } from "../api.js";
 import { Card } from "./card.js";
 import { copyButton } from "../copy.js";
 import { everyFrame, fill, h, write } from "../dom.js";
@@ -175,10 +175,10 @@ export class Answer {
     if (this.footFor === wanted) return;
     this.footFor = wanted;
     const tokens = usage && [
-      h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens read`), " · ",
-      h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} written`), " · "];
+      h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens in`), " · ",
+      h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} out`), " · "];
     const time = run.settledAt ? [h("span", { title: dayAndTime(run.settledAt) }, timeOfDay(run.settledAt)), " · "] : null;
-    const link = run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run");
+    const link = run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run details");
     fill(foot, time, tokens, link, hasText && [" · ", this.copy]);
   }
 
@@ -191,12 +191,12 @@ export class Answer {
 function doingWords({ said, run, state, stalled, isStopping, isUnsent }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
-  if (isUnsent) return "The stop is not sent yet: the server does not answer.";
-  if (serverIsGone()) return "The server does not answer: how far this has come is not known.";
+  if (isUnsent) return "Stop not sent yet: the server is not responding.";
+  if (serverIsGone()) return "The server is not responding: current progress is unknown.";
   if (state === "stalled") return stalledWords(stalled, isStopping);
   if (isStopping) return "Stopping…";
-  if (run.force) return "Stops after this turn.";
-  if (run.state === "queued") return "Waiting for its turn…";
+  if (run.force) return "Stopping after this turn.";
+  if (run.state === "queued") return "Queued…";
   return isSeen(run.parts.at(-1)) ? "" : stepWords(run);
 }
 
@@ -212,24 +212,24 @@ function stepWords({ openCalls, answerFrom }) {
 }
 
 function endWords({ outcome, requests, quietTook, settledTook, startedAt, parts, isTextLost }) {
-  if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
-  const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
-  if (outcome.kind === "lost") return `Lost: the server went down in the middle of this. ${kept}`;
+  if (outcome.kind === "failed") return `Failed: ${outcome.message}`;
+  const kept = isTextLost ? "The last words that were shown are lost; the rest is kept." : "What was shown is kept.";
+  if (outcome.kind === "lost") return `Lost: the server went down during this run. ${kept}`;
   if (outcome.kind === "completed") return COMPLETED[outcome.stop] ?? "";
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
-  const who = isAsked && by ? ` by ${by}` : "";
+  const who = isAsked && by ? ` by ${nameWord(by)}` : "";
   const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
-  const where = parts.length ? `Stopped here${who}` : `Stopped${who} before it ${startedAt ? "had said anything" : "began"}`;
+  const where = parts.length ? `Stopped${who}` : `Stopped${who} before it ${startedAt ? "said anything" : "started"}`;
   // The receipt alone knows when it was on disk: the last event was written before that.
   const disk = settledTook === null ? "" : `, settled on disk after ${span(settledTook)}`;
-  const took = quietTook === null ? "" : `, quiet ${span(quietTook)} after it was asked${disk}`;
+  const took = quietTook === null ? "" : `, quiet after ${span(quietTook)}${disk}`;
   return `${where}${why}${took}${isTextLost ? `. ${kept}` : ""}`;
 }
 
 const COMPLETED = {
-  max_tokens: "It ends here because one answer may have no more tokens.",
-  refused: "The model refused to go on.",
+  max_tokens: "The answer reached its token limit.",
+  refused: "The model refused to continue.",
 };
 
 /* Copying: what was written, and not how it is shown. */
@@ -266,7 +266,7 @@ const DRAW = {
   again(part) {
     const element = h("p", { class: "again small" });
     const why = part.failure?.message ?? "The model could not be reached.";
-    const words = () => `${why} It ${part.isOver ? "was" : "is"} tried again after ${span(part.delay)}.`;
+    const words = () => `${why} ${part.isOver ? "Retried after" : "Retrying in"} ${span(part.delay)}.`;
     return { element, update: () => write(element, words()) };
   },
   image: (part) => ({ element: imageLink(part), update() {} }),
@@ -290,7 +290,7 @@ function growing(part, drawn) {
 
 function thoughtWords({ isOpen, began, took, cut }) {
   if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
-  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? ", and was cut" : ""}`;
+  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? " (cut)" : ""}`;
 }
 
 /** Nothing foreign is loaded: an image is an address. */

@@ -12,14 +12,10 @@ import { textOf } from "./fold.js";
 import { revealed } from "./inline.js";
 import { longText } from "../long.js";
 import { pretty } from "./pretty.js";
+import { REFUSED } from "../runwords.js";
 import { hardest, nextForce, sendStop, WORDS } from "../stop.js";
 import { number, span, VERDICT } from "../words.js";
 
-const REFUSED = {
-  unknown_tool: "there is no such tool", bad_arguments: "its arguments are not what it takes", duplicate_id: "two calls had one id",
-  denied_by_hook: "a rule denied it", denied_by_person: "a person denied it", call_cancelled: "it was stopped first",
-  run_cancelled: "the run was stopped first", lost: "the server went down first",
-};
 const FOLD_ABOVE = 240;
 
 /** One call's card. */
@@ -92,7 +88,7 @@ export class Card {
     // What is to be approved is seen in full.
     const body = exactly(text, { name: "Copy arguments", short: part.digest ? Infinity : undefined });
     if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
-    else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
+    else fill(this.arguments, h("details", null, h("summary", null, `Arguments (${number(text.length)} characters)`), body));
   }
 
   /** Takes the focus from what goes away (invariant 3). */
@@ -115,10 +111,10 @@ export class Card {
     this.shown.edition = -1;
     this.updateArguments();
     if (!may("run:create")) {
-      fill(ask, h("p", null, "This call needs a person's approval. Your key may not give it: that needs the scope run:create."));
+      fill(ask, h("p", null, "This call needs approval. Your key cannot give it: that needs the scope run:create."));
       return;
     }
-    const why = h("input", { type: "text", placeholder: "Reason (the model is told)", "aria-label": "Reason for denying", maxlength: "500",
+    const why = h("input", { type: "text", placeholder: "Reason (shown to the model)", "aria-label": "Reason for denying", maxlength: "500",
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
@@ -168,7 +164,7 @@ export class Card {
     const isSaid = part.stage === "over" && isWithin(part);
     output.hidden = total === 0 || isSaid;
     gone.hidden = output.hidden || part.dropped === 0;
-    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are cut from view; the run page has all.`);
+    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are not shown here; the run’s page has all of them.`);
     if (output.hidden || total === shown.output) return;
     const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 24;
     const fresh = total - shown.output;
@@ -246,12 +242,12 @@ function standing(part, stage, isStopping) {
   const { verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
-    if (verdict === "panicked") return ["failed", "broke down"];
-    if (verdict === "finished" && result?.status === "error") return ["failed", "finished with an error"];
+    if (verdict === "panicked") return ["failed", "crashed"];
+    if (verdict === "finished" && result?.status === "error") return ["failed", "failed"];
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "needs approval"];
-  if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to end" : "not started"];
+  if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to stop" : "not started"];
   if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
   return ["queued", stage === "written" ? "being written" : "not started yet"];

@@ -27,14 +27,14 @@ export default async function view(place, { parts: [app, session], query }, sign
   if (signal.aborted) return;
   if (!may("run:read")) {
     fill(place, h("div", { class: "empty", role: "alert" },
-      h("p", null, "Your key may not read runs. Ask who runs the server for one with the scope run:read.")));
+      h("p", null, "Your key cannot read runs. Ask the server’s administrator for a key with the scope run:read.")));
     return;
   }
   const user = query.get("user") || own;
   const agent = apps.find((known) => known.app === app);
   if (!agent && !session) {
-    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app.slice(0, 100)} here.`),
-      h("a", { href: "#/chat" }, "Choose another")));
+    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app.slice(0, 100)}.`),
+      h("a", { href: "#/chat" }, "Choose another agent")));
     return;
   }
   await new Chat(place, { app, agent, user, own, session: session ?? null, signal }).open();
@@ -44,22 +44,22 @@ export default async function view(place, { parts: [app, session], query }, sign
 
 function choose(place, apps) {
   if (!apps.length) {
-    fill(place, h("div", { class: "empty" }, h("p", null, "No agent is served here."),
-      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ", and put a ",
-        h("code", null, "root_agent.yaml"), " in a folder in it.")));
+    fill(place, h("div", { class: "empty" }, h("p", null, "There are no agents yet."),
+      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ". Each folder in it that contains a ",
+        h("code", null, "root_agent.yaml"), " becomes an agent.")));
     return;
   }
   if (apps.length === 1 && !apps[0].refused) {
     location.replace(`#/chat/${part(apps[0].app)}`);
     return;
   }
-  fill(place, h("h1", null, "Talk to an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
+  fill(place, h("h1", null, "Chat with an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
 }
 
 function agentCard({ app, model, description, refused }) {
   const name = refused ? h("b", null, app) : h("a", { href: `#/chat/${part(app)}` }, app);
   return h("li", { class: "card" }, h("h2", null, name), h("p", null, description ?? ""),
-    refused ? h("p", { class: "problem small" }, `It cannot be run now: ${refused}`) : h("p", { class: "soft small" }, model));
+    refused ? h("p", { class: "problem small" }, `Unavailable: ${refused}`) : h("p", { class: "soft small" }, model));
 }
 
 /* A conversation. */
@@ -127,7 +127,7 @@ class Chat {
   build() {
     const { app, agent, user, own } = this;
     this.name = h("bdi", { class: "soft small session-name", title: this.session }, this.session ?? "");
-    const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "of ", h("bdi", null, user));
+    const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "user ", h("bdi", null, user));
     fill(this.place, h("div", { class: "chat" }, this.sessions,
       h("section", { class: "talk", "aria-label": `Chat with ${app}` },
         h("header", { class: "talk-head" }, this.drawer, h("h1", { title: agent?.description }, app), this.name, whose,
@@ -154,7 +154,7 @@ class Chat {
 
   /** Nothing can be said here. */
   close() {
-    this.composer.close(this.agent ? "Your key may not start runs." : `The agent ${this.app} is not served any more.`);
+    this.composer.close(this.agent ? "Your key cannot start runs." : `The agent ${this.app} is no longer available.`);
   }
 
   send(text, isNext) {
@@ -208,8 +208,8 @@ class Chat {
     this.empty.hidden = !isEmpty;
     if (!isEmpty || this.empty.childNodes.length || !this.agent) return;
     const about = this.session
-      ? h("p", null, `There is no session named ${this.session} yet. Your first message starts it.`)
-      : h("p", null, this.agent.description ?? `Say something to ${this.app}.`);
+      ? h("p", null, `There is no session named ${this.session} yet. Your first prompt starts it.`)
+      : h("p", null, this.agent.description ?? `Send a prompt to ${this.app}.`);
     const tries = (may("run:create") ? examples(this.agent) : []).map((text) => h("button", { type: "button", onclick: () => this.send(text) }, text));
     fill(this.empty, about, tries.length > 0 && h("div", { class: "examples" }, tries));
   }
@@ -232,8 +232,8 @@ class Chat {
       const close = h("button", { type: "button", class: "plain close", onclick: () => this.openDrawer() }, "Close");
       const all = sessions.map((known) => this.sessionItem(known));
       fill(this.sessions, h("header", null, h("h2", null, "Sessions"), close),
-        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "None yet."),
-        h("p", { class: "small" }, h("a", { href: "#/chat" }, "Other agents")));
+        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "No sessions yet."),
+        h("p", { class: "small" }, h("a", { href: "#/chat" }, "All agents")));
     } catch { /* The list is beside the point: the conversation says what is wrong. */ }
   }
 

@@ -24,10 +24,10 @@ const MODES = {
   now: WORDS.chat.none,
   unsent: WORDS.chat.unsent,
 };
-const IN_PROGRESS = "An answer is in progress. Stop it with Escape, or send this after it.";
-const NOT_YOURS = "An answer is in progress, and your key may not stop it. You can send this after it.";
-const STALLED = "The run before this has stalled. Your text is kept here; send it when that run has settled.";
-const GONE = "The server does not answer. Your text is kept here; “Send after this” sends it when the server is back.";
+const IN_PROGRESS = "An answer is in progress. Press Escape to stop it, or queue your prompt.";
+const NOT_YOURS = "An answer is in progress, and your key cannot stop it. You can queue your prompt.";
+const STALLED = "The previous run has stalled. Your text is kept here; send it when that run has settled.";
+const GONE = "The server is not responding. Your text is kept here; press Queue to send it when the server is back.";
 
 export class Composer {
   /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void, isStalled: () => boolean}} how */
@@ -39,12 +39,12 @@ export class Composer {
     this.isReady = false;
     /** Whether nothing can be sent. What runs can be stopped all the same. */
     this.isClosed = false;
-    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
+    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Type a prompt", "aria-label": "Prompt", dir: "auto",
       enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
     this.label = h("b");
     this.hint = h("small");
     this.button = h("button", { type: "button", class: "act", onclick: () => this.press() }, this.label, this.hint);
-    this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
+    this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Queue");
     this.problem = h("p", { class: "problem small", role: "alert" });
     this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
       this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
@@ -72,7 +72,7 @@ export class Composer {
     if (mode !== "send" && mode !== "stop") button.dataset.pressed = "";
     else delete button.dataset.pressed;
     this.next.hidden = mode === "send" || this.isClosed || !this.input.value.trim();
-    write(this.next, mode === "stop" || serverIsGone() ? "Send after this" : "Send");
+    write(this.next, mode === "stop" || serverIsGone() ? "Queue" : "Send");
   }
 
   press() {
@@ -106,7 +106,7 @@ export class Composer {
     const { length } = event.clipboardData.getData("text/plain");
     if (length + this.input.value.length <= MOST) return;
     event.preventDefault();
-    this.complain(`That is too long to be sent: ${number(length)} characters, where ${number(MOST)} are the most.`);
+    this.complain(`Too long to send: ${number(length)} characters. The limit is ${number(MOST)}.`);
   }
 
   send(next = false) {

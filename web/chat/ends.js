@@ -20,7 +20,7 @@ const page = () => document.scrollingElement;
 export function keepEnd(content, key, signal) {
   const place = recall(key());
   const state = { isAtEnd: !place, place, isReady: false, top: page().scrollTop };
-  const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to the newest ↓");
+  const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to latest ↓");
   const toEnd = () => {
     state.isAtEnd = true;
     state.place = null;

@@ -187,7 +187,7 @@ export class Talk {
           drawn();
         },
         onEnd: (problem) => {
-          if (problem) answer.say(problem.status === 404 ? "This run is not there any more." : problem.message);
+          if (problem) answer.say(problem.status === 404 ? "This run no longer exists." : problem.message);
           drawn();
         },
       });
@@ -208,7 +208,7 @@ export class Talk {
   /** Says what begins and what ends to those who listen. */
   tell(answer, items) {
     for (const { type, call, outcome } of items) {
-      if (type === "run_started") announce(`${this.app} answers.`);
+      if (type === "run_started") announce(`${this.app} is answering.`);
       if (type === "approval_requested") {
         const tool = callsOf(answer.run).find(({ id }) => id === call)?.tool ?? "A tool";
         announce(`${tool} needs your approval.`);
@@ -269,7 +269,7 @@ export class Talk {
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
-      this.onProblem(error.kind === "session-busy" ? BUSY : sentence(error.message));
+      this.onProblem(error.kind === "session-busy" ? BUSY : error.message);
     }
     this.kept.arrived(body);
     if (answer.isAhead || answer.isRefused) this.kept.stop(body.run_id, null);
@@ -287,7 +287,7 @@ export class Talk {
         return await post("/v1/runs", body);
       } catch (error) {
         if (!(error instanceof Problem) || !error.isGone) throw error;
-        answer.say("The server does not answer. This is sent again when it is back.");
+        answer.say("The server is not responding. This will be sent again when it is back.");
         await isBack();
       }
     }
@@ -354,7 +354,7 @@ export class Talk {
       return true;
     };
     const onProblem = (words, { isGone, isRefused }) => {
-      this.onProblem(sentence(words));
+      this.onProblem(words);
       if (isRefused) answer.pressed = null;
       this.sent(answer, !isGone);
     };
@@ -372,11 +372,8 @@ export class Talk {
 }
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
-const NEXT = "That answer had already ended, and nothing else was stopped. Press again to stop the next one.";
-const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
-
-/** What the server says, as a sentence of its own. */
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const NEXT = "That answer had already ended, so nothing else was stopped. Press again to stop the next one.";
+const BUSY = "Another answer is in progress in this session. Stop it, or queue your prompt.";
 
 /** An id that nobody else chooses. */
 function newId() {

@@ -70,10 +70,10 @@ const GROUP = { waits: "wait", model: "model call", tools: "tool call" };
 /** A bar in words: what, when, how long, how it ended. */
 export function barWords(bar) {
   if (bar.count > 1) {
-    return `${bar.count} ${GROUP[bar.group]}s, from ${since(bar.from)} to ${since(bar.to)}: zoom in to see them one by one`;
+    return `${bar.count} ${GROUP[bar.group]}s, from ${since(bar.from)} to ${since(bar.to)}: zoom in to see each`;
   }
   const length = bar.isOpen ? `for ${span(bar.to - bar.from)} so far` : `took ${span(bar.to - bar.from)}`;
-  const first = bar.first === undefined ? "" : `, first piece after ${span(bar.first)}`;
+  const first = bar.first === undefined ? "" : `, first token after ${span(bar.first)}`;
   const detail = bar.detail && bar.detail !== bar.name ? ` (${bar.detail})` : "";
-  return `${GROUP[bar.group]} ${bar.name}${detail}: began at ${since(bar.from)}, ${length}${first}; ${HOW[bar.how] ?? bar.how}`;
+  return `${GROUP[bar.group]} ${bar.name}${detail}: started at ${since(bar.from)}, ${length}${first}; ${HOW[bar.how] ?? bar.how}`;
 }

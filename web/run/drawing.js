@@ -15,7 +15,7 @@ const RIGHT = 14;
 const GROUPS = { waits: "waits", model: "model", tools: "tools" };
 /** How a bar ended, if that is worth a word on it. */
 const BADLY = {
-  cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", panicked",
+  cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", crashed",
 };
 /** About how wide a character is. */
 const LETTER = 6.6;

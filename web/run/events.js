@@ -28,7 +28,7 @@ const MOST = 300;
 export function events(log, { toolOf, onChoose, signal }) {
   const inner = h("div", { class: "inner", role: "presentation" });
   const box = h("div", {
-    class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Arrow keys choose one, Enter reads its JSON.",
+    class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Use the arrow keys to select one and Enter to read its JSON.",
   }, inner);
   const pane = factPane();
   const state = { log, toolOf, box, inner, pane, onChoose, rows: [], lines: log.lines, chosen: -1, follows: true, drawn: 0, row: ROW };

@@ -20,7 +20,7 @@ export function instantsOf(receipt) {
   ];
   const rows = all.filter(([name, wall]) => wall || (name === "settled" && receipt.outcome));
   const hasStop = Boolean(receipt.requested_at);
-  const head = ["Instant", "At", hasStop && "Since requested", hasStop && "Since the one before"].filter(Boolean);
+  const head = ["Instant", "Time", hasStop && "Since request", hasStop && "Since previous"].filter(Boolean);
   return [
     h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "The instants of the run"),
       h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
@@ -31,14 +31,14 @@ export function instantsOf(receipt) {
 
 /** What each is. */
 const WHAT = {
-  requested: "the stop was asked for", delivered: "the run heard of it", quiet: "nothing is accepted or started any more",
-  settled: "all is at rest, and the outcome is on disk",
+  requested: "the stop was requested", delivered: "the run received it", quiet: "nothing more is accepted or started",
+  settled: "everything has ended, and the outcome is on disk",
 };
 
 function line([name, wall, us], before, hasStop, isOnDisk) {
   const head = h("th", { scope: "row", title: WHAT[name] }, name);
   if (!wall) {
-    const words = isOnDisk ? "on disk; the instant is not on record" : "not on disk";
+    const words = isOnDisk ? "on disk; the time was not recorded" : "not on disk";
     return h("tr", { "data-instant": name }, head, h("td", { colspan: hasStop ? 3 : 1 }, words));
   }
   return h("tr", { "data-instant": name }, head,

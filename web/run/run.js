@@ -27,7 +27,7 @@ const LOOK = 2000;
 export default async function view(place, { parts, query }, signal) {
   const [id, what] = parts;
   if (!id) {
-    fill(place, nothing("Which run? ", "#/runs", "See what ran."));
+    fill(place, nothing("No run selected. ", "#/runs", "Go to the history"));
     return;
   }
   fill(place, skeleton(what));
@@ -49,9 +49,9 @@ async function found(place, signal, work) {
   } catch (error) {
     if (signal.aborted) return;
     if (error.status === 404) {
-      fill(place, nothing("There is no such run here, or it is not yours to see. ", "#/runs", "See what ran."));
+      fill(place, nothing("Run not found, or you do not have access to it. ", "#/runs", "Go to the history"));
     } else if (error.status === 403) {
-      fill(place, nothing("Your key may not read runs. Ask who runs the server for one with the scope run:read. ", "#/", "Go to the board."));
+      fill(place, nothing("Your key cannot read runs. Ask the server’s administrator for a key with the scope run:read. ", "#/", "Go to the board"));
     } else throw error;
   }
 }
@@ -61,11 +61,11 @@ const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }
 /** As much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
   return h("div", { class: "runpage skeleton", "aria-busy": "true" },
-    h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
+    h("h1", null, what === "receipt" ? "Loading the receipt…" : "Loading the run…"),
     what === "receipt" ? null : ghost());
 }
 
-const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Reading the events…"));
+const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Loading events…"));
 
 function page(place, run, wanted, signal) {
   const trace = new Trace();
@@ -79,13 +79,13 @@ function page(place, run, wanted, signal) {
   };
   const head = runHead(run, { now, signal });
   const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
-  const used = h("div", null, h("p", { class: "soft" }, "Reading what was used…"));
+  const used = h("div", null, h("p", { class: "soft" }, "Loading…"));
   const talk = conversation(run.run_id, signal);
   const panels = tabs([
     { name: "Events", element: list.element },
     { name: "Conversation", element: talk.element, onShow: talk.load },
     { name: "Usage", element: used },
-  ], "The run in detail");
+  ], "Run details");
   const pick = (seq) => {
     panels.show(0);
     list.jump(seq);

@@ -6,7 +6,7 @@
 // 4. A run that has stalled can be stopped like any other, and is stalled until it is settled.
 // 5. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
-import { may, part, serverIsGone, stopRun } from "../api.js";
+import { may, part, serverIsGone, stopRun, userWord } from "../api.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
@@ -33,13 +33,13 @@ export function runHead(run, { now, signal }) {
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
-    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
+    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "Run without a prompt")),
       h("div", { class: "acts" }, state, stop.element, receipt)),
     stop.said, stalled, outcome,
     h("dl", { class: "facts" },
-      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),
+      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", { title: run.user }, h("bdi", null, userWord(run.user, run.tenant)))),
       fact("Session", h("dd", null, h("a", { href: chat }, h("bdi", null, run.session)))),
-      fact("Began", times), fact("Time", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
+      fact("When", times), fact("Duration", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
   const show = () => {
     const isSettled = view.run.state === "settled";
     set(state, "data-state", shownState(view.run));
@@ -63,7 +63,7 @@ export function runHead(run, { now, signal }) {
       const wasSettled = view.run.state === "settled";
       view.run = { ...view.run, ...more };
       show();
-      if (!wasSettled && view.run.state === "settled") announce(`The run is settled: ${ending(view.run.outcome)}.`);
+      if (!wasSettled && view.run.state === "settled") announce(`The run has settled: ${ending(view.run.outcome)}.`);
     },
   };
 }
@@ -105,7 +105,7 @@ function stopButton(run, after, onShow) {
     await sendStop(() => stopRun(run, { force }), {
       isOver: () => pressed !== force || told.state === "settled",
       onHeard: (answer) => {
-        write(said, answer?.reply === "too_late" ? "It was too late: the run had already ended." : "");
+        write(said, answer?.reply === "too_late" ? "Too late: the run had already ended." : "");
         isUnsent = false;
         show();
       },

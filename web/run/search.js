@@ -16,8 +16,8 @@ const SLICE = 6;
  * @param {AbortSignal} signal
  */
 export function searcher(log, textOf, onFound, signal) {
-  const type = h("select", { "aria-label": "Type" }, h("option", { value: "" }, "All types"));
-  const words = h("input", { type: "search", placeholder: "Find…", "aria-label": "Find in events" });
+  const type = h("select", { "aria-label": "Event type" }, h("option", { value: "" }, "All types"));
+  const words = h("input", { type: "search", placeholder: "Search…", "aria-label": "Search events" });
   const said = h("span", { class: "small soft", role: "status" });
   const state = { log, textOf, wanted: null, lines: [], next: 0 };
   const tell = () => {
@@ -80,11 +80,11 @@ function offerTypes(select, log) {
 }
 
 function numberForm(jump) {
-  const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "seq", "aria-label": "Event number" });
+  const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "No.", "aria-label": "Event number" });
   const submit = (event) => {
     event.preventDefault();
     const found = input.value && jump(Number(input.value));
-    input.setCustomValidity(found || !input.value ? "" : "There is no event of this number.");
+    input.setCustomValidity(found || !input.value ? "" : "There is no event with this number.");
     input.reportValidity();
   };
   return fill(h("form", { class: "goto", onsubmit: submit }), input, h("button", null, "Go"));

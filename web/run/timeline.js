@@ -24,7 +24,7 @@ const ZOOM = 2;
 export function timeline(trace, { onPick, now, signal }) {
   const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
   const chart = drawing({
-    label: "Timeline of the run. Arrow keys go from bar to bar, Enter shows the event, plus and minus zoom.",
+    label: "Timeline of the run. Use the arrow keys to move from bar to bar, Enter to show the event, plus and minus to zoom.",
     onPick,
     onDetail: (text) => {
       view.pointed = text;
@@ -39,7 +39,7 @@ export function timeline(trace, { onPick, now, signal }) {
   const redraw = paced(() => draw(view, chart, inset, said, table), signal);
   const setWindow = (window) => {
     view.window = window;
-    announce(window ? `Shown: ${since(window.from)} to ${since(window.to)}` : "All of the run is shown");
+    announce(window ? `Showing ${since(window.from)} to ${since(window.to)}` : "Showing the whole run");
     redraw();
   };
   const zoom = (factor, at) => setWindow(zoomed(view, factor, at));
@@ -55,14 +55,14 @@ export function timeline(trace, { onPick, now, signal }) {
   return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
 }
 
-const hint = ({ trace }) => (trace.bars ? "Point at a bar, or go to one with the keyboard. Drag to look closer." : "Nothing yet.");
+const hint = ({ trace }) => (trace.bars ? "Point at a bar, or move to one with the keyboard, for details. Drag to zoom in." : "Nothing yet.");
 
 function buttons(zoom, move, setWindow) {
   const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
-  return h("div", { class: "tools", role: "group", "aria-label": "Scale" },
+  return h("div", { class: "tools", role: "group", "aria-label": "Zoom" },
     button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
     button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)),
-    button("All", "Show all of the run", () => setWindow(null)));
+    button("All", "Show the whole run", () => setWindow(null)));
 }
 
 /** All that there is to see. */
@@ -97,9 +97,9 @@ function draw(view, chart, inset, said, table) {
   const now = trace.isSettled ? trace.latest : Math.max(view.now(), trace.latest);
   const { merged } = chart.draw(trace, window, now);
   const notes = [
-    merged ? `${several(merged, "bar")} too narrow to be seen alone ${merged === 1 ? "is" : "are"} drawn together` : "",
-    trace.crowded ? `${number(trace.crowded)} more went on at once than there are lanes` : "",
-    trace.clock.isMixed ? "the run had more than one owner: between them, times are by wall clock" : "",
+    merged ? `${several(merged, "bar")} too narrow to show separately ${merged === 1 ? "is" : "are"} combined` : "",
+    trace.crowded ? `${number(trace.crowded)} more ran at once than there are lanes` : "",
+    trace.clock.isMixed ? "the run had more than one owner: times between them are by wall clock" : "",
   ].filter(Boolean);
   write(said, notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join(" "));
   said.hidden = notes.length === 0;

@@ -93,7 +93,7 @@ export class Trace {
   #markEnd() {
     if (!this.#end || !this.#settled || this.marks.some(({ name }) => name === "settled" || name === "ended")) return;
     const { record, at } = this.#end;
-    if (this.#settled.at === null) this.mark("ended", at, record, true, "settled on disk; the instant is not on record");
+    if (this.#settled.at === null) this.mark("ended", at, record, true, "settled on disk; the time was not recorded");
     else this.mark("settled", this.#settled.at, record, true, "the outcome is on disk");
   }
 
@@ -133,10 +133,10 @@ const FOLD = {
     const first = record.first_piece_us === null ? undefined : record.first_piece_us / 1000;
     trace.end(`model ${record.call}`, at, record.end.how, { first });
   },
-  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waits to try again", record, at),
+  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waiting to retry", record, at),
   backoff_finished: (trace, record, at) => trace.end("backoff", at, "over"),
   approval_requested: (trace, record, at) => {
-    trace.begin("waits", `yes ${record.call}`, `waits for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
+    trace.begin("waits", `yes ${record.call}`, `waiting for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
   },
   approval_resolved: (trace, record, at) => trace.end(`yes ${record.call}`, at, record.verdict.verdict),
   tool_started: (trace, record, at) => {
@@ -155,7 +155,7 @@ const FOLD = {
   cancel_requested: (trace, record) => {
     const asked = trace.clock.at(record.epoch, record.request.requested_at);
     if (trace.marks.some(({ name }) => name === "requested")) {
-      trace.mark(`asked again: ${record.request.force}`, asked, record, false, "the stop was made harder");
+      trace.mark(`requested again: ${record.request.force}`, asked, record, false, "a harder stop was requested");
       return;
     }
     trace.mark("requested", asked, record, true);

@@ -16,12 +16,12 @@ const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write
 export function usageTable(receipt) {
   const { model_calls: calls, usage, cost } = receipt;
   const hasCost = Boolean(cost) || calls.some((call) => call.cost);
-  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), ...(hasCost ? ["Cost"] : []), "How it is known"];
+  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), ...(hasCost ? ["Cost"] : []), "Source"];
   const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
-  const none = receipt.outcome === null ? "no model call has ended" : "no model was called";
-  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [none]);
+  const none = receipt.outcome === null ? "no model call has ended yet" : "no model was called";
+  const total = usage && group("Total", "", usage, cost, hasCost, calls.length ? [] : [none]);
   total?.classList.add("total");
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens per model call" },
     h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
       h("thead", null, h("tr", null, head.map((name, at) => headCell(name, at > 1 && at < head.length - 1)))),
       bodies, total));
@@ -36,9 +36,9 @@ function timesOf({ first_piece_us: first, took_us: took, pending }) {
   // A correction has only figures.
   if (first === undefined) return [];
   return [
-    `first piece ${first === null ? "never came" : `after ${spanUs(first)}`}`,
-    `took ${took === null ? "an unknown time" : spanUs(took)}`,
-    pending ? `better figures are on their way until ${timeOfDay(pending.until)}: ${PENDING[pending.what] ?? pending.what}` : "",
+    first === null ? "no token arrived" : `first token after ${spanUs(first)}`,
+    took === null ? "duration unknown" : `took ${spanUs(took)}`,
+    pending ? `better figures expected by ${timeOfDay(pending.until)}: ${PENDING[pending.what] ?? pending.what}` : "",
   ].filter(Boolean);
 }
 

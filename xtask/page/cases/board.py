@@ -89,7 +89,7 @@ def pieces_and_tokens_are_counted_on_the_board(world):
     person.open()
     says(person, run, "model")
     cells = lambda: [text.strip() for text in person.text(row(person, run)).split("\n")]
-    rates = until("a rate is shown", lambda: [float(rate) for rate in column(person, "Pieces/s") if rate not in ("", "–")])
+    rates = until("a rate is shown", lambda: [float(rate) for rate in column(person, "Tokens/s") if rate not in ("", "–")])
     # A hundred pieces a second are sent at most; a machine that was away for a moment has those of that moment, too.
     assert len(rates) == 1 and 0 < rates[0] <= 1000, rates
     house.ask("POST", f"/v1/runs/{run}/cancel", {"wait": True})
@@ -117,7 +117,7 @@ def a_stop_that_did_not_reach_the_server_is_sent_again(world):
     world.expect("^ERR_INTERNET_DISCONNECTED")
     stay = staying(world)
     runs = [house.start("teller", stay, user="ada"), house.start("teller", stay, user="bob")]
-    for run, route, said in ((runs[0], "#/", "stop not sent"), (runs[1], f"#/run/{runs[1]}", "It is sent again")):
+    for run, route, said in ((runs[0], "#/", "stop not sent"), (runs[1], f"#/run/{runs[1]}", "It will be sent again")):
         place = person.visit(route, f"[data-run='{run}']")
         button = person.wait_for("button", "^Stop", place)
         offline(world, True)
@@ -149,7 +149,7 @@ def a_run_that_others_are_stopping_is_stopped_now_as_its_button_says(world):
     assert forces(house, run) == ["graceful", "now"]
     run = stopped_by_others(world, "Be stubborn on the page.")
     person.open(f"#/run/{run}")
-    button = person.wait_for("button", "^Stopping… press again: now")
+    button = person.wait_for("button", "^Stopping… press again to stop now")
     person.ask("arguments[0].focus()", button)
     person.keys(ENTER)
     assert forces(house, run) == ["graceful", "now"]
@@ -175,7 +175,7 @@ def the_board_is_filtered_by_agent_user_and_state(world):
     choose(person, "user", "")
     until("all are there again", lambda: set(runs.values()) <= set(rows(person)))
     house.ask("POST", f"/v1/runs/{runs['worker', 'bob']}/cancel", {"wait": True})
-    person.press("button", "^Settled")
+    person.press("button", "^Recently settled")
     look_away(person)
     until("the settled one is there", lambda: runs["worker", "bob"] in rows(person) and runs["teller", "ada"] not in rows(person))
 
@@ -284,7 +284,7 @@ def a_count_is_that_of_the_rows_it_stands_over(world):
     until("the next one is there", lambda: len(rows(person)) == 4)
     until("it is counted, and the others still are", lambda: count_of(person, "All") == 4)
     person.shows("1 live.")
-    for name, many in (("Running", 1), ("Settled recently", 3)):
+    for name, many in (("Running", 1), ("Recently settled", 3)):
         assert count_of(person, name) == many, (name, person.text())
         person.press("button", f"^{name}")
         look_away(person)

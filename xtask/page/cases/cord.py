@@ -90,7 +90,7 @@ def the_rest_is_stopped_now_and_what_began_since_is_not(world):
     house.settled(run)
     forces = [request["force"] for request in house.receipt(run)["requests"]]
     assert forces == ["graceful", "now"], forces
-    until("it is told that it has settled", lambda: "has settled" in person.text(dialog))
+    until("it is told that it has settled", lambda: "The run settled in" in person.text(dialog))
     assert house.run(later)["state"] == "running", "a run that nobody saw was stopped"
     # The button is gone, and who pressed it is still in the dialog.
     assert person.ask("return arguments[0].contains(document.activeElement)", dialog), person.focused()
@@ -106,7 +106,7 @@ def the_cord_says_how_many_do_what(world):
     person.open()
     person.press("button", "cord")
     dialog = person.wait_for("dialog")
-    until("they are counted", lambda: "It stops 3 runs of 2 users in 2 agents:" in person.text(dialog))
+    until("they are counted", lambda: "This stops 3 runs (2 users, 2 agents):" in person.text(dialog))
     until("how many wait is said", lambda: "2 need approval" in person.text(dialog) and "1 running" in person.text(dialog))
     person.press("button", "^Cancel$", dialog)
 

@@ -16,7 +16,7 @@ def the_page_loads_from_its_server_alone(world):
     until("the address leads to the page", lambda: world.browser.address().startswith(world.house().url + "/ui/"))
     person.wait_for("link", "^Board$")
     assert person.ask("return document.title"), "the page has no title"
-    for name in ("Board", "Chat", "What ran"):
+    for name in ("Board", "Chat", "History"):
         assert person.find("link", f"^{name}$"), name
     until("nothing is loaded any more", lambda: person.ask("return document.readyState === 'complete'"))
     sent = world.addresses()
@@ -63,7 +63,7 @@ def a_script_that_is_put_in_does_not_run(world):
 def an_address_that_is_no_view_says_so(world):
     person = world.person()
     person.open("#/nonsense/%E0%A4%A")
-    person.shows("no such page")
+    person.shows("Page not found")
     person.press("link", "Go to the board")
     until("the board is there", lambda: person.ask("return location.hash") == "#/")
 

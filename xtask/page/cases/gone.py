@@ -31,7 +31,7 @@ def left_alone(world, prompt="Stay."):
 
 def killed(person):
     person.house.kill()
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
 
 
 @case
@@ -44,16 +44,16 @@ def neither_the_line_nor_the_cord_looks_alive_without_a_server(world):
     for name, element in alive.items():
         assert person.ask(SIGNALS, person.find(element)), f"the {name} has no colour while it works"
     killed(person)
-    person.wait_for(".line-state .state", "no answer")
+    person.wait_for(".line-state .state", "unknown")
     assert not person.find("main", "The line is open"), person.text()
     for name, element in alive.items():
         assert not person.ask(SIGNALS, person.find(element)), f"the {name} looks alive"
     # Who pulls it all the same is told what that is worth.
     person.press("button", "^Pull the cord")
     dialog = person.wait_for("dialog")
-    person.shows("The server does not answer", dialog)
+    person.shows("The server is not responding", dialog)
     person.press("button", "^Hold the line and stop", dialog)
-    person.shows("The cord did not get through", dialog)
+    person.shows("The cord may not have been pulled", dialog)
     person.press("button", "^Close", dialog)
     person.house.begin()
     person.wait_for(".line-state .state", "The line is open")
@@ -67,7 +67,7 @@ def a_stop_that_is_not_sent_says_so_where_it_can_be_read(world):
         world.browser.size(width, height)
         person.visit("#/", f"[data-run='{run}']")
         person.house.kill()
-        person.wait_for("#banner", "does not answer")
+        person.wait_for("#banner", "not responding")
         person.press("button", "^Stop", row(person, run))
         until("it says so", lambda: "stop not sent" in person.text(row(person, run)))
         assert "stopping" not in person.text(row(person, run)).lower(), person.text(row(person, run))
@@ -89,7 +89,7 @@ def the_chat_does_not_take_a_server_that_is_gone_for_an_answer_in_progress(world
     person.open("#/chat/teller/alone?user=local")
     at_least(person, 20)
     killed(person)
-    person.shows("how far this has come is not known")
+    person.shows("current progress is unknown")
     field = person.wait_for("textarea")
     person.type(field, "Are you there?")
     person.keys(ENTER)
@@ -120,7 +120,7 @@ def the_page_of_a_run_stands_still_without_a_server(world):
     assert person.ask(SIGNALS, state()), "it is not green while it runs"
     killed(person)
     assert not person.ask(SIGNALS, state()), "it looks alive"
-    time = lambda: person.ask("return [...document.querySelectorAll('.runhead dt')].find((e) => e.innerText === 'Time').nextSibling.innerText")
+    time = lambda: person.ask("return [...document.querySelectorAll('.runhead dt')].find((e) => e.innerText === 'Duration').nextSibling.innerText")
     before = time()
     # As many turns of the page's own clock as would have moved it.
     world.browser.later("let left = 5; const done = arguments[0]; const tick = setInterval(() => { if (!--left) { clearInterval(tick); done(); } }, 100)")

@@ -183,6 +183,6 @@ def one_sees_ones_own_runs_alone(world):
     # The cord is for who may pull it for all.
     assert not person.find("button", "pull the cord|hold the line"), person.text()
     person.open(f"#/run/{other}")
-    until("it is said that it is not there", lambda: "no run" in person.text() or "no such run" in person.text())
+    until("it is said that it is not there", lambda: "Run not found" in person.text())
     world.expect("^404")
     gate.set()

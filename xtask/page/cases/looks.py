@@ -155,11 +155,11 @@ def light_and_dark_can_be_chosen_and_stay(world):
     person.open()
     scheme = lambda: person.ask("return getComputedStyle(document.documentElement).colorScheme")
     until("it is light", lambda: scheme() == "light")
-    person.press("button", "Light or dark")
+    person.press("button", "Toggle dark mode")
     until("it is dark", lambda: scheme() == "dark")
     world.browser.reload()
     until("it is still dark", lambda: scheme() == "dark")
-    person.press("button", "Light or dark")
+    person.press("button", "Toggle dark mode")
     until("it is light again", lambda: scheme() == "light")
 
 

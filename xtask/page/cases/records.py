@@ -117,7 +117,7 @@ def a_receipt_tells_who_why_when_and_what_became_of_each_call(world):
     person.open(f"#/run/{run}/receipt")
     person.wait_for("[data-verdict]")
     text = person.text()
-    for words in ("local", "for the record", "somebody asked", run, "stand-in"):
+    for words in ("local", "for the record", "on request", run, "stand-in"):
         assert words in text, (words, text)
     shown = person.ask("return [...document.querySelectorAll('[data-call][data-verdict]')].map((e) => [e.dataset.call, e.dataset.verdict])")
     assert sorted(map(tuple, shown)) == sorted((call["call"], call["verdict"]) for call in receipt["calls"]), shown
@@ -175,7 +175,7 @@ def what_ran_is_searched_by_words_and_days(world):
     person.open("#/runs")
     until("both are there", lambda: {run, other} <= set(listed(person)))
     for words in ("zwetsch", "ORCHARD", "plums", run):
-        field = person.wait_for("field", "^Title, session, user or run id")
+        field = person.wait_for("field", "^Search by prompt, session, user or run ID")
         person.ask("arguments[0].value = ''", field)
         person.type(field, words)
         until(f"{words} finds it", lambda: listed(person) == [run])
@@ -186,7 +186,7 @@ def what_ran_is_searched_by_words_and_days(world):
         today, tomorrow, yesterday = (datetime.date.today() + datetime.timedelta(days) for days in (0, 1, -1))
         person.open("#/")
         person.open(f"#/runs?text={run}&{query.format(today, tomorrow, yesterday)}")
-        person.shows("1 run in all." if expected else "No run matches.")
+        person.shows("1 run in total." if expected else "No runs match.")
         assert listed(person) == [run] * expected, query
     assert person.find("field", "^From") and person.find("field", "^To")
 
@@ -211,7 +211,7 @@ def what_ran_says_what_it_used_and_what_that_cost(world):
     person.press("button", "^Refresh$")
     row = person.wait_for(f"tr[data-run='{live}']")
     person.shows("…", row)
-    assert "0" not in person.text(row).partition("not settled")[2], person.text(row)
+    assert "0" not in person.text(row).partition("in progress")[2], person.text(row)
 
 
 @case

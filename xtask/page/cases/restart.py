@@ -24,7 +24,7 @@ def gone_and_back(world, go):
     until("it is stored", lambda: person.house.run(run)["state"] == "running")
     shown = on_screen(person)
     go(person.house)
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     gate.set()
     assert on_screen(person)[: len(shown)] == shown, "what was shown is gone with the server"
     person.house.begin()
@@ -73,7 +73,7 @@ def what_is_written_while_the_server_is_gone_is_not_lost(world):
     person.house.kill()
     person.type(person.wait_for("textarea"), "Hear me later.")
     person.keys(ENTER)
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     person.gone("#banner")
     person.shows("I hear you.")
@@ -93,7 +93,7 @@ def a_server_that_says_nothing_is_missed_too(world):
     person.house.freeze()
     try:
         # Every connection is open, and none says anything.
-        until("the page says so", lambda: person.find("#banner", "does not answer"))
+        until("the page says so", lambda: person.find("#banner", "not responding"))
     finally:
         person.house.thaw()
     until("it is back", lambda: not person.find("#banner"))
@@ -112,7 +112,7 @@ def a_view_that_was_not_loaded_comes_with_the_server(world):
     person.wait_for("[data-summary]")
     person.house.kill()
     person.open("#/chat/teller")
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     until("there is a place to write", lambda: person.find("textarea"))
     assert not person.find("#banner")
@@ -154,7 +154,7 @@ def prompts_that_did_not_arrive_arrive_in_their_order_after_a_reload(world):
     person.keys(ENTER)
     person.shows("sent again when it is back")
     person.type(person.wait_for("textarea"), "Two then.")
-    person.press("button", "Send after this")
+    person.press("button", "^Queue$")
     come_back_to_it(world, person)
     person.shows("It was two.")
     runs = sorted(person.house.runs(), key=lambda run: run["accepted_at"])
@@ -180,7 +180,7 @@ def the_board_comes_back_by_itself(world):
     person.open()
     person.wait_for(f"[data-run='{before}']")
     person.house.kill()
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     person.gone("#banner")
     after = person.house.start("teller", "Stay.", user="bob")

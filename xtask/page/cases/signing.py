@@ -26,7 +26,7 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     person.wait_for("field", "key", dialog)
     assert not person.ask("return document.querySelector('main').textContent.trim()"), "something is drawn behind it"
     assert not person.ask("return document.querySelector('[data-cord], [data-board], [data-line-state]')")
-    assert not person.find("link", "^(Board|Chat|What ran)$"), "one can go where nothing is shown"
+    assert not person.find("link", "^(Board|Chat|History)$"), "one can go where nothing is shown"
     # Whoever waits a little longer is refused no more often, wherever the address leads.
     person.ask("location.hash = '#/runs'")
     person.ask("document.dispatchEvent(new Event('visibilitychange'))")
@@ -35,7 +35,7 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     person.type(person.find("field", "key", dialog), key_for(house, "hugo"))
     person.press("button", "^Sign in$")
     person.gone("dialog")
-    person.wait_for("h1", "What ran")
+    person.wait_for("h1", "History")
     # Who signs out is where they began.
     person.press("button", "^Sign out$")
     person.wait_for("dialog")
@@ -72,7 +72,7 @@ def a_key_that_may_only_read_is_offered_nothing_else(world):
         "practice": ("#/chat/practice", "textarea"),
         "runs": ("#/runs", "tr[data-run]"),
     }
-    changes = "^(Stop|Pull|Hold|Open the|Approve|Deny|Send|New session|Answer|Tell me|Count|Write|Think)"
+    changes = "^(Stop|Pull|Hold|Open the|Approve|Deny|Send|New session|Review|Queue|Tell me|Count|Write|Think)"
     for name, (route, wanted) in views.items():
         person.open(route)
         person.wait_for(wanted)
@@ -83,7 +83,7 @@ def a_key_that_may_only_read_is_offered_nothing_else(world):
         # Nor is there a key that would do it.
         person.keys(ESCAPE)
     person.open(chat(asks, "careful"))
-    person.shows("Your key may not give it")
+    person.shows("Your key cannot give it")
     assert [line for line in refusals(world) if line.startswith("403")] == [], refusals(world)
     assert {house.run(run["run_id"])["state"] for run in (asks, works, stays, queued)} == {"waiting", "running", "queued"}
     gate.set()

@@ -10,7 +10,7 @@ from telling import at_least, counted, same_as_stored
 from world import case
 
 # What the page says of a run that has stalled, wherever it is read in full.
-TOLD = ("has stopped working", "cannot be written to the journal", "settles by itself", "The server says: the journal could not be written")
+TOLD = ("has stopped working", "cannot be written to the journal", "settle by itself", "The server says: the journal could not be written")
 
 
 def at_work(world, prompt="Count on a small disk."):
@@ -80,7 +80,7 @@ def a_run_that_stalls_says_why_on_its_page_and_is_stopped_there(world):
     assert person.find("button", "^Stop$", head), "it cannot be stopped"
     person.press("button", "^Stop$", head)
     # It is pulled and not on record: it says so, and the run is no nearer to being settled.
-    person.shows("settles by itself as stopped", head)
+    person.shows("settle by itself as stopped", head)
     person.wait_for(".runhead .state", "^stalled$")
     person.picture("stalled-run")
     person.house.make_room()
@@ -121,7 +121,7 @@ def a_tool_of_a_run_that_stalls_is_not_shown_as_running(world):
     person.wait_for(".call[data-stage=runs] .state", "^running$")
     person.house.fill_disk()
     until("the run has stalled", lambda: person.house.run(run).get("stalled"))
-    person.wait_for(".call .state", "^told to end$")
+    person.wait_for(".call .state", "^told to stop$")
     assert not person.find("button", "^Stop", person.find(".call")), "its tool can be stopped, although it was"
     person.house.make_room()
     person.wait_for("[data-end=failed]")

@@ -133,7 +133,7 @@ def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
     first = person.say("Stay first.")
     person.shows("Here I am.")
     person.type(person.wait_for("textarea"), "Stay second.")
-    person.press("button", "Send after this")
+    person.press("button", "^Queue$")
     second = until("the second waits", lambda: [run for run in person.house.runs(settled="false") if run["run_id"] != first])[0]["run_id"]
     person.ask(TOO_LATE, f"[data-run='{first}'][data-cut]")
     person.keys(ESCAPE)
