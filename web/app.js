@@ -11,27 +11,9 @@ import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 /** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
 const VIEWS = {
   "": () => import("./board/board.js"),
-  chat: () => dressed("chat", "chat/chat.css", () => import("./chat/chat.js")),
-  runs: () => dressed("runs", "board/runs.css", () => import("./board/runs.js")),
-  run: () => dressed("run", "run/run.css", () => import("./run/run.js")),
-};
-/** The modules of each view, so that all are asked for at once: over a slow link every one that is found only in another
-    takes a journey of its own. Those of the board are in index.html. */
-const PARTS = {
-  chat: [
-    "back.js", "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js",
-    "chat/fold.js", "chat/inline.js", "chat/kept.js", "chat/markdown.js", "chat/pretty.js", "chat/store.js", "chat/talk.js",
-    "copy.js", "feed.js", "instants.js", "long.js", "runwords.js", "stop.js",
-  ],
-  runs: [
-    "board/folded.js", "board/runs.js", "board/spent.js", "chat/fold.js", "instants.js", "runwords.js",
-  ],
-  run: [
-    "back.js", "copy.js", "feed.js", "instants.js", "long.js", "run/account.js", "run/axis.js", "run/bars.js",
-    "run/conversation.js", "run/drawing.js", "run/eventlog.js", "run/events.js", "run/factpane.js", "run/facts.js",
-    "run/inset.js", "run/intake.js", "run/marks.js", "run/phases.js", "run/run.js", "run/runhead.js", "run/search.js",
-    "run/tabs.js", "run/timeline.js", "run/trace.js", "run/tracetable.js", "run/usage.js", "runwords.js", "stop.js",
-  ],
+  chat: () => dressed("chat/chat.js", "chat/chat.css", () => import("./chat/chat.js")),
+  runs: () => dressed("board/runs.js", "board/runs.css", () => import("./board/runs.js")),
+  run: () => dressed("run/run.js", "run/run.css", () => import("./run/run.js")),
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
 /** What each view is called in the window's title, and to who listens. A view may find a better one. */
@@ -54,11 +36,22 @@ function route() {
   return { parts, query: new URLSearchParams(query ?? "") };
 }
 
-/** A view, once its style is there: nothing is shown half dressed. */
-async function dressed(name, style, load) {
-  for (const href of PARTS[name].splice(0)) document.head.append(h("link", { rel: "modulepreload", href }));
+/** A view, once its style is loaded: nothing is shown half styled. */
+async function dressed(module, style, load) {
+  preload(module);
   const [view] = await Promise.all([load(), styled(style)]);
   return view;
+}
+
+/**
+ * Asks for all modules of a view at once: over a slow link every module that is found only in another costs a round trip. The
+ * server lists them in the page's head. A page that is served from a folder has no such list, and loads without it.
+ */
+function preload(module) {
+  /** @type {HTMLMetaElement | null} */
+  const list = document.querySelector(`meta[name="modules"][data-of="${module}"]`);
+  list?.remove();
+  for (const href of list?.content.split(" ") ?? []) document.head.append(h("link", { rel: "modulepreload", href }));
 }
 
 function decoded(text) {

@@ -46,6 +46,7 @@ mod oidc;
 mod options;
 mod page;
 mod path;
+mod preloads;
 mod presence;
 mod prices;
 mod principal;
