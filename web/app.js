@@ -5,7 +5,7 @@
 // 3. Where a key is needed, the question for it is all there is: nothing is shown and nothing is asked before it is answered.
 
 import { call, forgetMe, get, heard, key, link, me, serverIsGone } from "./api.js";
-import { announce, fill, h, styled, write } from "./dom.js";
+import { announce, byId, fill, h, styled, write } from "./dom.js";
 import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
 /** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
@@ -26,7 +26,7 @@ const OFTEN = 30_000;
 /** How often the line is looked at. */
 const LINE = 10_000;
 
-const place = document.getElementById("view");
+const place = byId("view");
 let shown = new AbortController();
 
 /** What the address names: `#/run/r1/receipt?x=y` is `{parts: ["run", "r1", "receipt"], query}`. */
@@ -120,7 +120,7 @@ function go() {
 
 /* The server goes and comes back (invariant 2). */
 
-const banner = document.getElementById("banner");
+const banner = byId("banner");
 let looking = 0;
 // What stays at the top of a view stays below it.
 new ResizeObserver(() => document.documentElement.style.setProperty("--banner", `${banner.offsetHeight}px`)).observe(banner);
@@ -195,7 +195,7 @@ async function begin() {
 function showLamp() {
   const { link: reached, line } = document.documentElement.dataset;
   const word = reached === "gone" ? "Offline" : line === "held" ? "Line held" : "";
-  write(document.getElementById("lamp-word"), word);
+  write(byId("lamp-word"), word);
 }
 
 async function look() {
@@ -217,7 +217,7 @@ link.addEventListener("known", signedIn);
 link.addEventListener("line", look);
 addEventListener("hashchange", go);
 // Where the address names the view, a link within the page would lead away from it.
-document.querySelector(".skip").addEventListener("click", (event) => {
+document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
   place.focus();
 });

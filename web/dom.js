@@ -20,6 +20,16 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
+/**
+ * An element that index.html has.
+ * @param {string} id
+ */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`index.html has no element with the id ${id}`);
+  return found;
+}
+
 /** Sets one property of an element, as `h` does. */
 export function set(element, name, value) {
   if (name.startsWith("on") && typeof value === "function") {
@@ -88,8 +98,9 @@ export function styled(file) {
   const known = document.querySelector(`link[href="${file}"]`);
   if (known) return Promise.resolve();
   const sheet = h("link", { rel: "stylesheet", href: file });
+  /** @type {Promise<void>} */
   const loaded = new Promise((done) => {
-    sheet.onload = done;
+    sheet.onload = () => done();
     // One that did not come is asked for again the next time.
     sheet.onerror = () => { sheet.remove(); done(); };
   });

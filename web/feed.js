@@ -13,17 +13,21 @@ const FIRST_WAIT = 300;
 const LONGEST_WAIT = 5000;
 
 /**
+ * @typedef {{query?: object, after?: string | number, onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void,
+ *   onEnd?: (problem?: Problem) => void, isLast?: (item: any) => boolean, signal: AbortSignal}} How
+ * @typedef {{path: string, how: How, last: string | number | undefined, wait: number, socket: WebSocket | null, items: any[],
+ *   isOver: boolean}} Feed
+ */
+
+/**
  * Follows a feed until it ends, or `signal` does.
  * @param {string} path such as "/v1/board"
- * @param {{
- *   query?: object, after?: string | number,
- *   onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void, onEnd?: (problem?: Problem) => void,
- *   isLast?: (item: any) => boolean, signal: AbortSignal,
- * }} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
+ * @param {How} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
  *   behind which there is nothing. `onEnd` is told of the end, with the problem if that is why.
  * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
  */
 export function follow(path, how) {
+  /** @type {Feed} */
   const feed = { path, how, last: how.after, wait: FIRST_WAIT, socket: null, items: [], isOver: false };
   const hand = everyFrame(() => handOut(feed), how.signal);
   how.signal.addEventListener("abort", () => { feed.isOver = true; feed.socket?.close(); }, { once: true });

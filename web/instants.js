@@ -13,6 +13,7 @@ export function wallUs(wall) {
 /** The clock of one run. */
 export class Instants {
   #owners = new Map();
+  /** @type {number | null} */
   #beginUs = null;
   /** The latest instant that was asked for. */
   latest = 0;
@@ -32,8 +33,8 @@ export class Instants {
 
   #meet(epoch, stamp) {
     const us = wallUs(stamp.wall);
-    this.#beginUs ??= us;
-    const owner = { mono: stamp.mono_us, ms: Math.max((us - this.#beginUs) / 1000, this.latest) };
+    const begin = (this.#beginUs ??= us);
+    const owner = { mono: stamp.mono_us, ms: Math.max((us - begin) / 1000, this.latest) };
     this.#owners.set(epoch, owner);
     return owner;
   }

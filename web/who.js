@@ -4,7 +4,7 @@
 // 2. While a key is needed nothing but it can be given: the question cannot be closed.
 
 import { forgetMe, key, link, me } from "./api.js";
-import { fill, h } from "./dom.js";
+import { byId, fill, h } from "./dom.js";
 
 let asking = null;
 
@@ -61,7 +61,7 @@ function signOut() {
 
 /** Shows who is there, and what can be done about it. */
 export async function showWho() {
-  const who = document.getElementById("who");
+  const who = byId("who");
   const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Toggle dark mode", title: "Toggle dark mode" }, "◐");
   let name = null;
   if (key.get()) {

@@ -7,7 +7,7 @@
 import { address, key, may } from "../api.js";
 import { controls } from "./filter.js";
 import { cord } from "./cord.js";
-import { everyFrame, fill, h, write } from "../dom.js";
+import { byId, everyFrame, fill, h, write } from "../dom.js";
 import { follow } from "../feed.js";
 import { journalBar } from "./journal.js";
 import { lineBar } from "./line.js";
@@ -57,9 +57,7 @@ export default function view(place, { query }, signal) {
 
 /** Reads sizes again whenever what stands above the rows takes another height. */
 function measured(board) {
-  /** @type {HTMLElement} */
-  const top = document.querySelector(".top");
-  const banner = document.getElementById("banner");
+  const [top, banner] = [byId("top"), byId("banner")];
   const sizes = new ResizeObserver(() => {
     const style = board.rows.element.parentElement.style;
     const above = top.offsetHeight + banner.offsetHeight;

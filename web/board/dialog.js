@@ -3,7 +3,7 @@
 // 1. A key that is held down answers nothing: it was pressed for what was there before.
 // 2. When a dialog says something else, its first words have the focus: no key hits what nobody has read.
 
-import { fill, h, styled } from "../dom.js";
+import { byId, fill, h, styled } from "../dom.js";
 
 styled("board/question.css");
 
@@ -24,7 +24,7 @@ export function dialog(name, signal) {
   const held = (event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
   const box = h("dialog", { class: "question", "aria-label": name, onclose: closed, onkeydown: held });
   const close = () => box.close();
-  document.getElementById("view").append(box);
+  byId("view").append(box);
   signal.addEventListener("abort", close, { once: true, signal: control.signal });
   box.showModal();
   root.dataset.dimmed = "";

@@ -84,7 +84,7 @@ export async function openLine(roster, { tenant, app, user }, said, button) {
   button.ariaBusy = "true";
   try {
     roster.setLine(await call("PUT", "/v1/line", { body: { state: "open", tenant, app, user } }));
-    if (button === document.activeElement) button.closest("dialog")?.querySelector("h1").focus();
+    if (button === document.activeElement) button.closest("dialog")?.querySelector("h1")?.focus();
     button.hidden = true;
     write(said, "The line is open.");
   } catch (error) {

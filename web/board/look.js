@@ -50,7 +50,7 @@ export class Look {
   /** Sorts by a column; by the same one again the other way round. */
   sortBy(key) {
     const column = COLUMNS.find((one) => one.key === key);
-    this.isDown = key === this.column ? !this.isDown : column.isDown === true;
+    this.isDown = key === this.column ? !this.isDown : column?.isDown === true;
     this.column = key;
   }
 

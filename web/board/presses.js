@@ -19,7 +19,8 @@ export const press = (run) => pressed.get(run);
 /** Takes note that a run is being stopped, by whatever means. */
 export function note(run, force) {
   // The oldest are long over.
-  if (pressed.size >= MOST) pressed.delete(pressed.keys().next().value);
+  const [oldest] = pressed.keys();
+  if (oldest !== undefined && pressed.size >= MOST) pressed.delete(oldest);
   pressed.set(run, { force });
 }
 

@@ -70,7 +70,7 @@ async function pull(roster, how) {
   const name = h("h1", null, isAll ? "Pulling the cord…" : "Stopping…");
   const said = h("p", { role: "status", class: "small" });
   const pulled = () => write(name, isAll ? "Cord pulled" : "Your runs are stopping");
-  roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
+  roster.watch((changes) => { if (changes.has("line") && roster.line?.state === "held") pulled(); }, until);
   const view = settling(roster, ids, {
     isAll: () => isAnswered, signal: until, onEnd: () => hide(rest, name),
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),

@@ -25,13 +25,13 @@ export class Roster {
   #byNumber = new Map();
   /** @type {Map<string, Entry>} */
   entries = new Map();
-  /** What is told of a connection whose beginning is not whole yet. */
+  /** @type {Map<string, Entry> | null} what is told of a connection whose beginning is not whole yet */
   #coming = null;
   /** The server's clock less ours. */
   #ahead = 0;
   #watchers = new Set();
   #settled = [];
-  /** How the line stands, as far as is known. */
+  /** @type {{state: string, holds: any[]} | null} how the line stands, as far as is known */
   line = null;
   /** The last seconds, the oldest first. */
   past = [];
@@ -40,7 +40,7 @@ export class Roster {
   /** Whether what is known may be old. */
   isOld = false;
 
-  /** When the connection went, while it is gone. */
+  /** @type {number | null} when the connection went, while it is gone */
   #goneAt = null;
 
   /** The server's time, in milliseconds, as far as it is known: while there is no connection it stands still. */
@@ -124,7 +124,7 @@ export class Roster {
   #whole(changes) {
     if (this.#coming) this.entries = this.#coming;
     this.#coming = null;
-    this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => a.ended - b.ended);
+    this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0));
     for (const entry of this.#settled) entry.isOver = true;
     this.isReady = true;
     this.isOld = false;

@@ -25,7 +25,7 @@ export class Rows {
   #scrolled = 0;
   #isPointed = false;
   #touchedUntil = 0;
-  /** The run in which the keyboard is. */
+  /** @type {string | null} the run in which the keyboard is */
   #active = null;
   #columns;
 
@@ -59,7 +59,7 @@ export class Rows {
     if (!this.look.shown.length) return false;
     const focused = document.activeElement;
     // A button that was clicked has the focus as well, and nobody is there any more.
-    const isIn = this.body.contains(focused) && focused.matches(":focus-visible");
+    const isIn = focused !== null && this.body.contains(focused) && focused.matches(":focus-visible");
     return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 

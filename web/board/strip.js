@@ -99,7 +99,7 @@ function labels(scale, all, y) {
 /** The next number that is easy to read: 1, 2 or 5 with noughts, and even. */
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return Math.max(2, [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value));
+  return Math.max(2, [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value);
 }
 
 /** The last minute in words (invariant 2). */

@@ -107,7 +107,7 @@ export class Answer {
 
   drawPrompt() {
     this.hasPrompt = true;
-    const nodes = this.run.prompt.map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
+    const nodes = (this.run.prompt ?? []).map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
     fill(this.prompt, nodes);
     if (this.run.acceptedAt) this.prompt.title = dayAndTime(this.run.acceptedAt);
   }
@@ -157,14 +157,16 @@ export class Answer {
   /* The end. */
 
   drawEnd() {
-    this.hasEnd = true;
     const { run, mark, element } = this;
-    element.dataset.outcome = run.outcome.kind;
-    if (run.outcome.kind === "cancelled") element.dataset.cut = run.outcome.reason;
+    const { outcome } = run;
+    if (!outcome) return;
+    this.hasEnd = true;
+    element.dataset.outcome = outcome.kind;
+    if (outcome.kind === "cancelled") element.dataset.cut = outcome.reason;
     const words = endWords(run);
-    const isWhole = run.outcome.kind === "completed";
+    const isWhole = outcome.kind === "completed";
     const link = isWhole ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
-    fill(mark, words && h("p", { class: "end", "data-end": run.outcome.kind }, h("span", null, words), " ", link));
+    fill(mark, words && h("p", { class: "end", "data-end": outcome.kind }, h("span", null, words), " ", link));
   }
 
   drawFoot() {

@@ -293,7 +293,8 @@ function itemsOf(lines, indent) {
       items.push([line.trimStart().replace(/^([-*+]|\d{1,9}[.)])[ \t]?/, "")]);
     } else {
       if (!items.length) items.push([]);
-      items.at(-1).push(unindented(line, indent + deep(items.at(-1), indentOf(line) - indent, line)));
+      const item = items[items.length - 1];
+      item.push(unindented(line, indent + deep(item, indentOf(line) - indent, line)));
     }
     wasBlank = line === "";
   }

@@ -194,7 +194,7 @@ class Chat {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
     // A field elsewhere has its own use for it; a button or a link has none.
-    if (!this.place.contains(activeElement) && activeElement.matches("input, textarea, select")) return;
+    if (!this.place.contains(activeElement) && activeElement?.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
     else if (!event.repeat && this.talk.active && may("run:cancel")) this.talk.press();
     else return;

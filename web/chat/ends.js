@@ -7,7 +7,7 @@ import { h } from "../dom.js";
 import { store, stored } from "./store.js";
 
 const NEAR = 48;
-const page = () => document.scrollingElement;
+const page = () => document.scrollingElement ?? document.documentElement;
 
 /**
  * Keeps the end of `content` in view.
@@ -87,7 +87,7 @@ function goTo(content, { run, top }) {
 
 function recall(key) {
   try {
-    return JSON.parse(stored(key));
+    return JSON.parse(stored(key) ?? "null");
   } catch {
     return null;
   }

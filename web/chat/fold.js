@@ -14,11 +14,21 @@
 export const OUTPUT_KEPT = 200_000;
 
 /**
+ * What is shown of a run. Instants are wall times as the server writes them, durations are milliseconds.
+ * @typedef {{id: string, state: string, phase: string | null, force: string | null, prompt: any[] | null, session: any,
+ *   acceptedAt: string | null, startedAt: string | null, settledAt: string | null, model: string | null, parts: any[], requests: any[],
+ *   usage: {call: number, used: any}[], outcome: {kind: string, reason: string, stop?: string, message?: string} | null,
+ *   failure: any, isQuiet: boolean, isTextLost: boolean, quietTook: number | null, settledTook: number | null,
+ *   answerFrom: number | null, openCalls: any[]}} Run
+ */
+
+/**
  * A run of which nothing is known yet.
  * @param {string} id
  */
 export function newRun(id) {
-  return {
+  /** @type {Run} */
+  const run = {
     id, state: "queued", phase: null, force: null, prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
     parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
     /** Where the parts of the answer in progress begin, if there is one. */
@@ -26,11 +36,12 @@ export function newRun(id) {
     /** The calls that are not over: of thousands that a run may have made, a few. */
     openCalls: [],
   };
+  return run;
 }
 
 /**
  * Takes an item of the feed into a run.
- * @param {ReturnType<typeof newRun>} run
+ * @param {Run} run
  * @param {any} item
  * @param {number} [now] milliseconds of any clock, if the item is of this moment and not of the past
  */

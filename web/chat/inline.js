@@ -34,6 +34,7 @@ export const revealed = (text) =>
  * @returns {Node[]}
  */
 export function inline(text) {
+  /** @type {{text: string, at: number, nodes: any[], opens: any[], noCode: Set<number>}} */
   const reader = { text, at: 0, nodes: [], opens: [], noCode: new Set() };
   while (reader.at < text.length && reader.nodes.length < MOST) step(reader);
   reader.nodes.push(text.slice(reader.at));
@@ -278,17 +279,18 @@ function before_(text, at) {
 
 /** A list with its runs of marks resolved. Frames stand for marks that wait to be closed; the first one is the list itself. */
 function emphasis(list) {
+  /** @type {{opener?: any, children: any[]}[]} */
   const frames = [{ children: [] }];
   // For each kind of closing run, how many frames are known to hold nothing for it (invariant 1).
   const barren = new Map();
   for (const it of list) {
     if (!it.mark) {
-      frames.at(-1).children.push(it);
+      frames[frames.length - 1].children.push(it);
       continue;
     }
     if (it.canClose) closeMarks(frames, it, barren);
     if (it.count && it.canOpen && frames.length < DEEPEST) frames.push({ opener: it, children: [] });
-    else if (it.count) frames.at(-1).children.push(it.mark.repeat(it.count));
+    else if (it.count) frames[frames.length - 1].children.push(it.mark.repeat(it.count));
   }
   flatten(frames, 0);
   return joined(frames[0].children);

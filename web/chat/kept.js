@@ -8,7 +8,7 @@ import { store, stored } from "./store.js";
 
 /** What one session has to do yet. */
 export class Kept {
-  /** @param {{app: string, user: string, session: string}} where */
+  /** @param {{app: string, user: string, session: string | null}} where */
   constructor({ app, user, session }) {
     this.key = `andon.sending.${app}.${user}.${session}`;
   }
@@ -16,7 +16,7 @@ export class Kept {
   /** @returns {{prompts: any[], stops: Record<string, string>}} the prompts in their order; how hard each run is to be stopped */
   read() {
     try {
-      const { prompts = [], stops = {} } = JSON.parse(stored(this.key)) ?? {};
+      const { prompts = [], stops = {} } = JSON.parse(stored(this.key) ?? "null") ?? {};
       return { prompts, stops };
     } catch {
       return { prompts: [], stops: {} };

@@ -172,7 +172,7 @@ export class Talk {
 
   follow(answer, isNew = false) {
     const opened = performance.now();
-    return new Promise((drawn) => {
+    return /** @type {Promise<void>} */ (new Promise((drawn) => {
       follow(`/v1/runs/${part(answer.id)}/events`, {
         query: { aside: true },
         signal: this.signal,
@@ -191,7 +191,7 @@ export class Talk {
           drawn();
         },
       });
-    });
+    }));
   }
 
   settled(answer) {

@@ -26,7 +26,7 @@ function label(at, step) {
   const size = Math.abs(at);
   if (size >= 60e3 && step < 60e3) return `${Math.floor(at / 60e3)}:${pad((at % 60e3) / 1e3, step)}`;
   if (size >= 3600e3) return `${Math.floor(at / 3600e3)} h${at % 3600e3 ? ` ${Math.round((at % 3600e3) / 60e3)}` : ""}`;
-  const [unit, name] = UNITS.find(([unit]) => size >= unit * (1 - 1e-9)) ?? UNITS.at(-1);
+  const [unit, name] = UNITS.find(([unit]) => size >= unit * (1 - 1e-9)) ?? [0.001, "µs"];
   return `${Number((at / unit).toPrecision(12))} ${name}`;
 }
 

@@ -21,13 +21,14 @@ export function stopInset() {
   return {
     element,
     draw(trace, now) {
-      const found = NEXT.map((name) => trace.marks.find((mark) => mark.name === name)).filter(Boolean);
-      element.hidden = found[0]?.name !== "requested";
+      const found = NEXT.flatMap((name) => trace.marks.find((mark) => mark.name === name) ?? []);
+      const [first] = found;
+      element.hidden = first?.name !== "requested";
       if (element.hidden) return;
-      asked = found[0].at;
-      const last = trace.isSettled ? Math.max(found.at(-1).at, trace.latest) : now;
-      const length = Math.max(last - found[0].at, 0.001);
-      chart.draw(trace, { from: found[0].at - length * 0.06, to: last + length * 0.12 }, now);
+      asked = first.at;
+      const last = trace.isSettled ? Math.max(found[found.length - 1].at, trace.latest) : now;
+      const length = Math.max(last - asked, 0.001);
+      chart.draw(trace, { from: asked - length * 0.06, to: last + length * 0.12 }, now);
       const words = found.map(({ name, at }) => `${name} ${at}`).join();
       if (words !== known) fill(list, steps(found));
       known = words;

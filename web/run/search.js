@@ -19,6 +19,7 @@ export function searcher(log, textOf, onFound, signal) {
   const type = h("select", { "aria-label": "Event type" }, h("option", { value: "" }, "All types"));
   const words = h("input", { type: "search", placeholder: "Search…", "aria-label": "Search events" });
   const said = h("span", { class: "small soft", role: "status" });
+  /** @type {{log: typeof log, textOf: typeof textOf, wanted: {text: string, type: string} | null, lines: number[], next: number}} */
   const state = { log, textOf, wanted: null, lines: [], next: 0 };
   const tell = () => {
     const found = `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}`;

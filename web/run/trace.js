@@ -26,7 +26,9 @@ export class Trace {
   bars = 0;
   crowded = 0;
   isSettled = false;
+  /** @type {{record: any, at: number} | null} */
   #end = null;
+  /** @type {{at: number | null} | null} */
   #settled = null;
   #busy = { waits: [], model: [], tools: [] };
   #open = new Map();

@@ -143,8 +143,7 @@ const seed = Number(arguments[0]) || 20_261;
       drawn.write(piece);
       drawn.flush();
     }
-    /** @type {HTMLElement & {written?: string}} */
-    const code = place.querySelector("code");
+    const code = /** @type {HTMLElement & {written?: string}} */ (place.querySelector("code"));
     says(["a\u202Eb\nc", "a⟪U+202E⟫b\nc"], [code.written, code.textContent]);
   });
   test("nothing is lost of a text, however broken", () => {
@@ -219,7 +218,7 @@ const seed = Number(arguments[0]) || 20_261;
     drawn.write("b\nc");
     drawn.flush();
     isTrue("the box was drawn anew", place.querySelector("pre") === pre);
-    says("ab\nc", pre.textContent);
+    says("ab\nc", pre?.textContent);
   });
 
   /* Markdown: it never freezes. */
