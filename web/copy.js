@@ -1,10 +1,10 @@
-// A button that copies a text, and says whether it did.
+// A button that copies a text and says whether that worked.
 
 import { announce, h } from "./dom.js";
 
 /**
  * @param {string} label
- * @param {() => string} text what to copy, when it is pressed
+ * @param {() => string} text called on each press for the text to copy
  */
 export function copyButton(label, text) {
   const button = h("button", { type: "button", class: "noprint" }, label);
@@ -22,7 +22,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // A page that came over plain HTTP has no such right in some browsers; the old way still works there.
+    // Some browsers do not allow this on pages loaded over plain HTTP. The old way still works there.
     return copyTheOldWay(text);
   }
 }

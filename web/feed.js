@@ -1,10 +1,9 @@
 // Live feeds over WebSockets: the past, then the present, with no gap and no repeat.
 //
-// 1. A feed goes on where it was: after a break it is asked for what stands behind the last item that was handed out.
-// 2. Items are handed out in order, all that came since the last frame together: however fast they come, the page draws at
-//    its own pace.
-// 3. One that is refused says why, and is not asked for for ever.
-// 4. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
+// 1. A feed resumes where it was: after a break it asks for what follows the last item that was passed on.
+// 2. Items are passed on in order, once per frame: however fast they arrive, the page draws at its own pace.
+// 3. A refused feed says why, and is not retried forever.
+// 4. Browsers limit ordinary connections per server, but not WebSockets: with many tabs open a Stop still gets through.
 
 import { call, heard, link, PATIENCE, Problem, socketAddress } from "./api.js";
 import { everyFrame } from "./dom.js";
@@ -20,18 +19,18 @@ const LONGEST_WAIT = 5000;
  */
 
 /**
- * Follows a feed until it ends, or `signal` does.
+ * Follows a feed until it ends or `signal` is aborted.
  * @param {string} path such as "/v1/board"
- * @param {How} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
- *   behind which there is nothing. `onEnd` is told of the end, with the problem if that is why.
- * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
+ * @param {How} how `onBegin` is called before the first item of each connection, `onBreak` when a connection is lost; `isLast`
+ *   recognises the last item; `onEnd` is called at the end, with the problem if that is the cause.
+ * @returns {{send: (message: object) => boolean}} `send` returns false if there is no connection right now
  */
 export function follow(path, how) {
   /** @type {Feed} */
   const feed = { path, how, last: how.after, wait: FIRST_WAIT, socket: null, items: [], isOver: false };
   const hand = everyFrame(() => handOut(feed), how.signal);
   how.signal.addEventListener("abort", () => { feed.isOver = true; feed.socket?.close(); }, { once: true });
-  // A server that does not answer may leave its connections open for ever: what it would say comes over a new one.
+  // A server that has stopped responding may leave its connections open forever, so we open a new one.
   link.addEventListener("gone", () => leave(feed, hand), { signal: how.signal });
   connect(feed, hand);
   return { send: (message) => say(feed, message) };
@@ -79,7 +78,7 @@ async function connect(feed, hand) {
   socket.onclose = ({ code }) => (isOpen ? closed(feed, hand, code) : notTaken(feed, hand));
 }
 
-/** A WebSocket does not say why it was refused. The same feed without one does (invariant 3). */
+/** A refused WebSocket does not say why. The same request over HTTP does (invariant 3). */
 async function notTaken(feed, hand) {
   const { how, path } = feed;
   feed.socket = null;
@@ -92,7 +91,7 @@ async function notTaken(feed, hand) {
   }
 }
 
-/** Leaves a connection on which nothing may ever come, and asks anew. */
+/** Gives up a connection that may be dead, and reconnects. */
 function leave(feed, hand) {
   const { socket } = feed;
   if (!socket || feed.isOver) return;
@@ -101,7 +100,7 @@ function leave(feed, hand) {
   closed(feed, hand, 1006);
 }
 
-/** Stands before the first item of each connection. */
+/** Marks the start of each connection in the queue. */
 const BEGIN = Symbol("begin");
 
 function handOut(feed) {
@@ -120,7 +119,7 @@ function handOut(feed) {
       continue;
     }
     items.push(item);
-    // An event's `at` is when it was, not where: its place is its number.
+    // For an event `at` is a time, and `seq` is its position; other items have their position in `at`.
     const place = item.seq ?? item.at;
     if (place !== undefined && item.type !== "second") feed.last = place;
     if (how.isLast?.(item)) feed.isOver = true;
@@ -136,7 +135,7 @@ function closed(feed, hand, code) {
   const { how } = feed;
   feed.socket = null;
   if (feed.isOver) return;
-  // What has come is handed out first: the next connection is asked for what stands behind it (invariant 1).
+  // Pass on what has arrived first: the next connection resumes after it (invariant 1).
   handOut(feed);
   if (feed.isOver) return;
   how.onBreak?.();
@@ -177,7 +176,7 @@ function again(feed, hand) {
     connect(feed, hand);
   };
   const timer = setTimeout(now, wait);
-  // Somebody looks, or the network is back: no need to wait.
+  // If someone looks at the page or the network is back, reconnect right away.
   const both = { signal: AbortSignal.any([control.signal, signal]) };
   window.addEventListener("online", now, both);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); }, both);

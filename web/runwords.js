@@ -11,20 +11,20 @@ export const FORCE = {
 };
 export const FORCE_WORD = { after_turn: "after the turn", graceful: "gracefully", now: "now" };
 
-/** Where a stop met a run. */
+/** What a run was doing when it was stopped. */
 export const CUT_IN = {
   queued: "while waiting for its session", hook: "in a hook", model: "in the model’s answer",
   backoff: "while waiting to retry", tools: "while tools were running", waiting: "while waiting for approval", between: "between two steps",
 };
 
-/** Why a call was not run. */
+/** Why a tool call was not run. */
 export const REFUSED = {
   unknown_tool: "there is no tool with that name", bad_arguments: "invalid arguments", duplicate_id: "duplicate call ID",
   denied_by_hook: "denied by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
   run_cancelled: "the run was stopped first", lost: "the process died first",
 };
 
-/** What is done to learn a better figure. */
+/** How a better figure is being obtained. */
 export const PENDING = {
   draining: "reading the rest of the answer to learn what it cost", looking_up: "asking the provider what it charges",
   counting: "asking the provider to count",
@@ -41,7 +41,7 @@ export const HOW = {
   closed: "closed: the run was stopped first",
 };
 
-/** How a run ended, in a sentence's end. */
+/** How a run ended, to go at the end of a sentence. */
 export function ending(outcome) {
   if (!outcome) return "not settled yet";
   if (outcome.kind === "cancelled") return `stopped: ${REASON[outcome.reason] ?? outcome.reason}`;
@@ -54,7 +54,7 @@ const STOP = {
   stop_sequence: "completed at a stop sequence", refused: "completed: the model refused", tool_use: "completed",
 };
 
-/** A wall time of day to the microsecond, in the reader's time zone. */
+/** A time of day to the microsecond, in the reader's time zone. */
 export function exactTime(wall) {
   const micros = String(wallUs(wall) % 1e6).padStart(6, "0");
   return `${new Date(wall).toLocaleTimeString("en-GB", { hour12: false })}.${micros}`;
@@ -66,7 +66,7 @@ export const dayOf = (wall) => new Date(wall).toLocaleDateString(undefined, { ye
 /** The name of the reader's time zone. */
 export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** So many bytes or characters: "640 characters", "12 kB", "5.2 MB". */
+/** A number of characters: "640 characters", "12 kB", "5.2 MB". */
 export function size(length) {
   if (length < 2000) return several(length, "character");
   return length < 1e6 ? `${number(Math.round(length / 1000))} kB` : `${(length / 1e6).toFixed(1)} MB`;
@@ -90,10 +90,10 @@ export function addendum(it, toolOf) {
   return [type, JSON.stringify(it)];
 }
 
-/** A cost with how sure it is, for a title. */
+/** A cost, and how certain it is, for a tooltip. */
 export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
 
-/** A time since the run began, to the millisecond where the run is not hours long: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
+/** A time since the run started, to the millisecond unless the run takes hours: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
 export function since(ms) {
   if (ms < 0) return `−${since(-ms)}`;
   if (ms < 10) return span(ms);

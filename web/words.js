@@ -1,16 +1,16 @@
-// Times, numbers and states, in words.
+// Times, numbers and states in words.
 
 const whole = new Intl.NumberFormat("en");
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 
-/** A number with its thousands apart. */
+/** A number with thousands separators. */
 export const number = (value) => whole.format(value);
 
-/** One thing or several: `several(2, "run")` is "2 runs". */
+/** A count with its noun: `several(2, "run")` is "2 runs". */
 export const several = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
-/** A length of time in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
+/** A duration in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
 export function span(ms) {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "unknown";
   if (ms < 1) return `${Math.max(0, Math.round(ms * 1000))} µs`;
@@ -22,16 +22,16 @@ export function span(ms) {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
 }
 
-/** As `span`, of microseconds. */
+/** As `span`, for microseconds. */
 export const spanUs = (us) => span(us === null || us === undefined ? null : us / 1000);
 
 /** A time of day. */
 export const timeOfDay = (wall) => clock.format(new Date(wall));
 
-/** A day and a time of day. */
+/** A date and a time of day. */
 export const dayAndTime = (wall) => `${day.format(new Date(wall))}, ${clock.format(new Date(wall))}`;
 
-/** How a figure came to be known. */
+/** Where a figure comes from. */
 export const PROVENANCE = {
   reported: "reported by the provider",
   reported_running: "reported by the provider before the call was cut",
@@ -50,14 +50,14 @@ export function figure(it) {
     return provenance === "estimated" ? `≈ ${number(value)}` : number(value);
   }
   if (known(low) && known(high)) return `${number(low)}–${number(high)}`;
-  // At least nothing is no knowledge.
+  // "At least 0" says nothing.
   if (known(low) && low > 0) return `≥ ${number(low)}`;
   return known(high) ? `≤ ${number(high)}` : "unknown";
 }
 
 const known = (value) => value !== null && value !== undefined;
 
-/** A figure in full, for a title: how it is known, and within which bounds. */
+/** A figure in full, for a tooltip: where it comes from, and its bounds. */
 export function figureInFull(it) {
   if (!it) return PROVENANCE.unknown;
   const { value, provenance, low, high } = it;
@@ -66,7 +66,7 @@ export function figureInFull(it) {
   return `${figure(it)}: ${PROVENANCE[provenance] ?? provenance}${bounds}${only}`;
 }
 
-/** Money, as far as it is known. */
+/** An amount of money, as far as it is known. */
 export function money(cost) {
   if (!cost) return "";
   const amount = (value) => new Intl.NumberFormat("en", {
@@ -77,10 +77,10 @@ export function money(cost) {
   return known(cost.low) && cost.low > 0 ? `≥ ${amount(cost.low)}` : "unknown";
 }
 
-/** The state of a run as it is shown: one whose end the journal does not take is stalled, whatever it was doing. */
+/** The state of a run for display: if the journal does not accept its end it is stalled, whatever it was doing. */
 export const shownState = ({ state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
 
-/** What a run is doing, for people. */
+/** What a run is doing, in words. */
 export function doing(run) {
   const state = shownState(run);
   if (state === "settled") return OUTCOME[run.outcome?.kind] ?? "settled";
@@ -93,9 +93,9 @@ export const STATE = {
 };
 
 /**
- * What it means that a run has stalled.
- * @param {string} why what the server says
- * @param {boolean} isStopping whether somebody has asked to stop it: then that is how it ends
+ * Explains that a run has stalled.
+ * @param {string} why the server's reason
+ * @param {boolean} isStopping whether a stop was requested: then it settles as stopped
  */
 export function stalledWords(why, isStopping) {
   const how = isStopping ? " as stopped" : "";

@@ -1,8 +1,8 @@
-// The board: every run that one may see, live.
+// The board: every run that you may see, live.
 //
-// 1. It draws at most once a frame, and sorts at most a few times a second, however much happens.
-// 2. What is old is marked as old: rows stay when the feed breaks, and nothing ticks on by itself.
-// 3. What is asked for stands in the address.
+// 1. It draws at most once per frame and sorts at most a few times per second, however much happens.
+// 2. Old data is marked as old: when the feed breaks, rows stay, and no clock keeps ticking.
+// 3. The filter and the order are in the address.
 
 import { address, key, may } from "../api.js";
 import { controls } from "./filter.js";
@@ -17,7 +17,7 @@ import { Rows } from "./rows.js";
 import { strip } from "./strip.js";
 import { number } from "../words.js";
 
-/** How often the rows are put in order, in milliseconds. */
+/** The least time between two sorts, in milliseconds. */
 const ORDER = 250;
 
 export default function view(place, { query }, signal) {
@@ -55,7 +55,7 @@ export default function view(place, { query }, signal) {
   });
 }
 
-/** Reads sizes again whenever what stands above the rows takes another height. */
+/** Measures again whenever what is above the rows changes its height. */
 function measured(board) {
   const [top, banner] = [byId("top"), byId("banner")];
   const sizes = new ResizeObserver(() => {
@@ -69,7 +69,7 @@ function measured(board) {
   board.signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
 }
 
-/** Something came. */
+/** Takes changes from the feed. */
 function heard(board, changes) {
   const { roster, chart } = board;
   if (changes.has("rows") || changes.has("ready") || changes.has("second")) board.needsOrder = true;
@@ -77,7 +77,7 @@ function heard(board, changes) {
     chart.draw(roster.past, roster.now());
     board.controls.update();
   }
-  // Here before it is needed: when it is, the server may be slow.
+  // Loaded in advance, because the server may be slow when it is needed.
   if (changes.has("ready")) import("./these.js").catch(() => {});
   if (changes.has("second") || changes.has("ready") || changes.has("old")) say(board);
   if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
@@ -87,7 +87,7 @@ function heard(board, changes) {
 
 const say = ({ chart, roster }) => chart.say(roster.past, roster.now(), roster.live().length, roster.isOld);
 
-/** Prices and tenants have columns where the server tells them. */
+/** There are columns for prices and tenants only if the server sends them. */
 function columnsOf(roster) {
   let [hasCost, hasTenants] = [false, false];
   for (const { row } of roster.entries.values()) {
@@ -97,7 +97,7 @@ function columnsOf(roster) {
   return { hasCost, hasTenants };
 }
 
-/** The filter or the order is another one. */
+/** The filter or the order has changed. */
 function changed(board) {
   history.replaceState(null, "", board.look.address());
   board.rows.sorted();
@@ -108,7 +108,7 @@ function changed(board) {
 function reorder(board) {
   const { look, roster, controls } = board;
   look.update(roster, false);
-  // What is counted is counted with the rows.
+  // The counts change together with the rows.
   controls.update();
   say(board);
   board.ordered = performance.now();
@@ -131,7 +131,7 @@ function drawAll(board) {
   showEmpty(board);
 }
 
-/** Puts the rows in order, unless that was just done or somebody is aiming at one (invariant 1). */
+/** Sorts the rows, unless that was just done or someone is aiming at one (invariant 1). */
 function putInOrder(board) {
   const { rows, look, roster } = board;
   if (rows.isKept()) {
@@ -145,7 +145,7 @@ function putInOrder(board) {
   board.waits = setTimeout(() => { board.waits = 0; board.draw(); }, wait);
 }
 
-/** Says what to do where there is nothing to see. */
+/** Says what to do if there is nothing to show. */
 function showEmpty(board) {
   const { empty, look, roster, rows } = board;
   const isEmpty = look.shown.length === 0;
@@ -171,7 +171,7 @@ function nothingRuns() {
   return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
 }
 
-/** The feed was refused for good. */
+/** The feed was refused permanently. */
 function refused(board, problem) {
   const isBlind = problem.status === 403;
   const listed = ["Past runs are in the ", h("a", { href: "#/runs" }, "history"), "."];

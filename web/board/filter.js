@@ -1,7 +1,7 @@
 // The controls above the rows: which runs to show.
 //
-// 1. They offer what is there, and whatever is asked for now even if it is not. A count is that of the rows that a press shows.
-// 2. A list that somebody has open is not changed under their hand.
+// 1. They offer the values that occur, and the selected one even if it does not. A count is the number of rows that a press shows.
+// 2. A list does not change while someone has it open.
 
 import { userWord } from "../api.js";
 import { h, write } from "../dom.js";
@@ -9,20 +9,20 @@ import { COLUMNS } from "./columns.js";
 import { folded } from "./folded.js";
 import { number, shownState } from "../words.js";
 
-/** In the order of a run's life. */
+/** In the order in which a run passes through them. */
 const STATES = [
   ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Needs approval"], ["cancelling", "Stopping"],
   ["stalled", "Stalled"], ["settled", "Recently settled"],
 ];
-/** Offered only while a run is in it. */
+/** Offered only while a run is in this state. */
 const RARE = "stalled";
-/** More names than this are too many to choose from: the text finds them. */
+/** With more names than this, use the search instead. */
 const MOST = 300;
 
 /**
  * @param {import("./look.js").Look} look
  * @param {import("./roster.js").Roster} roster
- * @param {() => void} changed the filter or the order is another one
+ * @param {() => void} changed called when the filter or the order has changed
  */
 export function controls(look, roster, changed) {
   const choose = (name, value) => {
@@ -72,7 +72,7 @@ export function controls(look, roster, changed) {
   return { element, update, fold: fold.button, fields };
 }
 
-/** How many rows each state has among those that are asked for, and whose runs there are. */
+/** How many rows there are for each state, and which agents and users have runs. */
 function counted(roster, look) {
   const states = {};
   const now = roster.now();
@@ -89,7 +89,7 @@ function counted(roster, look) {
   return { states, apps, users };
 }
 
-/** A user to choose: beside "you" stands the name, which is what the filter is about. */
+/** A user in the list: "you" with the name beside it, because the name is what is filtered by. */
 const ownToo = (user) => (userWord(user) === user ? user : `${userWord(user)} (${user})`);
 
 /** A list of names to choose from. */
@@ -111,7 +111,7 @@ function list(name, field, choose, words = (value) => value) {
   return { element: select, update };
 }
 
-/** The order, where there is no space for a head of the columns. */
+/** The order, on screens too narrow for the column headers. */
 function order(look, changed) {
   const select = h("select", { "aria-label": "Sort", class: "order" },
     COLUMNS.map(({ key, name }) => h("option", { value: key }, key === "began" ? "Newest first" : `By ${name.toLowerCase()}`)));

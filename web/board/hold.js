@@ -1,10 +1,10 @@
-// Holding the line without stopping anything: for all, an agent or a user.
+// Holds the line without stopping anything: for everything, an agent or a user.
 
 import { call, link } from "../api.js";
 import { button, dialog } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 
-/** More names than this are too many to choose from. */
+/** The most names in a list. */
 const MOST = 300;
 
 /**
@@ -24,7 +24,7 @@ export function askToHold(roster, signal) {
       roster.setLine(await call("PUT", "/v1/line", { body }));
       close();
     } catch (error) {
-      // Whatever is not on record, what the server says to be held is held.
+      // The hold may have taken effect even if it is not on disk.
       write(said, `${error.body?.held ? "The line is held. " : ""}${error.message}`);
     }
     link.dispatchEvent(new Event("line"));

@@ -1,4 +1,4 @@
-// That the journal takes no writes, above the rows: how many runs have stalled over it, and why.
+// The warning above the rows that the journal does not accept writes: how many runs have stalled, and why.
 
 import { h, write } from "../dom.js";
 import { several, shownState } from "../words.js";

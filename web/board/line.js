@@ -1,8 +1,8 @@
-// The line, always in sight: open or held, by whom, since when and why; and the means to hold and open it.
+// The line, always in view: open or held, by whom, since when and why, with buttons to hold and open it.
 //
-// 1. It shows what the server said last, and nothing that was only asked for. While the server does not answer it is unknown.
-// 2. Every hold is shown with a way to open it, for who may.
-// 3. Who is at one of its buttons when it changes stays in the line.
+// 1. It shows what the server last reported, never what was merely requested. While the server does not respond it is unknown.
+// 2. Every hold is shown, with a button to open it for those who may.
+// 3. When it is redrawn, it keeps the focus.
 
 import { call, link, may, me, nameWord, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
@@ -37,7 +37,7 @@ export function lineBar(roster, signal) {
     }
     state.dataset.lineState = line.state;
     const isHeld = line.state === "held";
-    // One's own tenant goes without saying.
+    // Our own tenant is not mentioned.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
     const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
@@ -72,7 +72,7 @@ function whom({ app, user, other }) {
 }
 
 /**
- * Opens the line, or one hold on it, and says what came of it.
+ * Opens the line, or removes one hold on it, and shows the result.
  * @param {import("./roster.js").Roster} roster
  * @param {{tenant?: string, app?: string, user?: string}} hold
  * @param {HTMLElement} said
@@ -80,7 +80,7 @@ function whom({ app, user, other }) {
  */
 export async function openLine(roster, { tenant, app, user }, said, button) {
   if (button.ariaBusy === "true") return;
-  // One that is disabled would lose the focus.
+  // A disabled button would lose the focus.
   button.ariaBusy = "true";
   try {
     roster.setLine(await call("PUT", "/v1/line", { body: { state: "open", tenant, app, user } }));

@@ -1,7 +1,7 @@
-// What ran: all runs that are on record, the newest first, a page at a time.
+// The history: all runs on record, newest first, a page at a time.
 //
-// 1. What is asked for stands in the address, and is asked of the server: nothing is left out that is only further back.
-// 2. An answer to an older question is never shown.
+// 1. The filter is in the address. The server does the filtering, so that older pages are searched too.
+// 2. A response to an outdated request is never shown.
 
 import { get, part, userWord } from "../api.js";
 import { announce, fill, h } from "../dom.js";
@@ -10,7 +10,7 @@ import { spending } from "./spent.js";
 import { dayAndTime, doing, several, shownState, span, stalledWords } from "../words.js";
 
 const PAGE = 50;
-/** How long after a key the words in the search are asked for, in milliseconds. */
+/** How long after the last key the search starts, in milliseconds. */
 const TYPING = 250;
 const NAMES = ["text", "state", "app", "user", "session", "from", "to"];
 const STATES = {
@@ -43,7 +43,7 @@ async function names(signal) {
   }
 }
 
-/* What is asked for. */
+/* The filter. */
 
 function fields(list, apps) {
   const { asked } = list;
@@ -83,7 +83,7 @@ function fields(list, apps) {
     h("div", { class: "fields" }, search, more.button, refresh), rest);
 }
 
-/** How many of the fields that can be folded away leave something out. */
+/** How many of the foldable fields are set. */
 const narrowed = ({ text, ...rest }) => Object.values(rest).filter(Boolean).length;
 
 /** Does it when nobody has typed for a moment. */
@@ -96,16 +96,16 @@ function later(work, signal) {
   };
 }
 
-/** The beginning of a day where the reader is, or of one some days later; nothing for what is no day. */
+/** The start of a day in the reader's time zone, or of a day some days later; undefined if it is not a date. */
 function beginOf(day, later = 0) {
   const [year, month, date] = day.split("-").map(Number);
   const time = new Date(year, month - 1, date + later);
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }
 
-/* What there is. */
+/* The list. */
 
-/** Asks from the newest on. */
+/** Loads the first page. */
 async function begin(list) {
   list.turn += 1;
   list.next = null;

@@ -1,9 +1,9 @@
-// Stop by filter: stops what the confirmation showed.
+// Stop by filter: stops exactly what the confirmation showed.
 //
-// 1. Where the filter is exactly an app, a user or both, the server is told so, and stops all of them in one go.
-// 2. Else the runs are those that were there when the question was asked, and each is stopped by its id: a selector would hit
-//    others that nobody saw.
-// 3. What became of each is said: stopped, already over, or refused and why.
+// 1. If the filter is exactly an app, a user or both, the server gets it as a selector and stops all of them at once.
+// 2. Otherwise the runs that were there when the dialog opened are stopped by their ids: a selector could hit runs that nobody
+//    saw.
+// 3. The result is shown for each: stopped, already ended, or refused and why.
 
 import { post, userWord } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
@@ -17,11 +17,11 @@ const LISTED = 100;
 const NOTE = "the page's stop by filter";
 
 /**
- * Asks, and stops.
+ * Asks for confirmation, and stops.
  * @param {import("./look.js").Look} look
  * @param {import("./roster.js").Roster} roster
  * @param {AbortSignal} signal
- * @param {() => void} changed there is something new to show in the rows
+ * @param {() => void} changed called when the rows have to be redrawn
  */
 export function stopThese(look, roster, signal, changed) {
   const { box, close, signal: until } = dialog("Stop these runs", signal);
@@ -60,11 +60,11 @@ function named(entries) {
   return items;
 }
 
-/** The server's selector for exactly these, if there is one. */
+/** The server's selector for exactly these runs, if there is one. */
 function selected(look, entries) {
   if (!look.isSelector) return null;
   const { app, user } = look.filter;
-  // A selector is of one tenant.
+  // A selector is limited to one tenant.
   const tenants = new Set(entries.map(({ row }) => row.tenant));
   if (tenants.size !== 1) return null;
   const [tenant] = tenants;
@@ -75,7 +75,7 @@ function selected(look, entries) {
  * What it will do.
  * @param {Record<string, string>} filter
  * @param {number} count how many are live now
- * @param {number} first how many were, when the question was asked
+ * @param {number} first how many were live when the dialog opened
  * @param {object | null} selector
  */
 function inWords({ app, user, state, text }, count, first, selector) {
@@ -87,7 +87,7 @@ function inWords({ app, user, state, text }, count, first, selector) {
   return `This stops exactly these ${several(count, "run")} ${named} and no others.${less}`;
 }
 
-/** Stops them, and shows them settling. */
+/** Stops them, and shows them settle. */
 async function pull({ roster, box, close, until, selector, ids, force, changed }) {
   let isAnswered = false;
   const said = h("p", { role: "status", class: "small" });
@@ -123,7 +123,7 @@ async function atOnce(selector, force, ids) {
     const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
     return { runs, stopped: runs.filter((run) => !wasOver(run)).length, refused: [] };
   } catch (error) {
-    // How many were told to stop is known even if the disk has not taken it.
+    // The number of stopped runs is known even if the stop is not on disk.
     const stopped = error.body?.cancelled ?? 0;
     if (stopped === 0) for (const id of ids) refused(id, error.message);
     return { runs: null, stopped, refused: [], problem: error.message };

@@ -1,6 +1,6 @@
 // The chat: which agent, which session, and the conversation.
 //
-// 1. The address names what is shown, so a reload, a link and a second tab show the same.
+// 1. The address identifies what is shown, so a reload, a link and a second tab show the same.
 // 2. Send and Stop are one button; Escape stops wherever the focus is.
 
 import { get, link, may, me, part, serverIsGone } from "../api.js";
@@ -13,7 +13,7 @@ import { several } from "../words.js";
 const SECOND = 1000;
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-/** When something was, in as few words as will do. */
+/** A short date or time. */
 const lately = (wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
 
 /** The view. */
@@ -40,7 +40,7 @@ export default async function view(place, { parts: [app, session], query }, sign
   await new Chat(place, { app, agent, user, own, session: session ?? null, signal }).open();
 }
 
-/* Which agent. */
+/* Choosing an agent. */
 
 function choose(place, apps) {
   if (!apps.length) {
@@ -67,11 +67,11 @@ function agentCard({ app, model, description, refused }) {
 class Chat {
   /** @type {string} */
   app;
-  /** @type {{app: string, model: string, description?: string} | undefined} what it is, if it is served */
+  /** @type {{app: string, model: string, description?: string} | undefined} undefined if it is not available */
   agent;
-  /** @type {string} whose session it is */
+  /** @type {string} the user whose session it is */
   user;
-  /** @type {string} who we are */
+  /** @type {string} our own user */
   own;
   /** @type {string | null} */
   session;
@@ -81,7 +81,7 @@ class Chat {
   constructor(place, about) {
     Object.assign(this, about);
     this.place = place;
-    // Beginnings and ends are announced; nobody wants to hear each word as it comes, over what they are reading.
+    // Starts and ends are announced; nobody wants to hear every word as it arrives.
     this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });
     this.sessions = h("aside", { class: "sessions", id: "sessions", "aria-label": "Sessions" });
@@ -112,13 +112,13 @@ class Chat {
     this.signal.addEventListener("abort", end, { once: true });
   }
 
-  /** Time goes by in what is known to go on. */
+  /** Updates the times of runs that are known to be in progress. */
   tick() {
     if (serverIsGone()) return;
     for (const answer of this.talk.answers) if (!answer.isOver && answer.state !== "stalled") answer.tick();
   }
 
-  /** The server is gone, or back: what is not over is told anew. */
+  /** The server is gone or back: redraws the runs in progress. */
   reached() {
     for (const answer of this.talk.answers) if (!answer.isOver) answer.drawDoing();
     this.composer.show();
@@ -152,7 +152,7 @@ class Chat {
     this.changed();
   }
 
-  /** Nothing can be said here. */
+  /** Disables the input. */
   close() {
     this.composer.close(this.agent ? "Your key cannot start runs." : `The agent ${this.app} is no longer available.`);
   }
@@ -162,7 +162,7 @@ class Chat {
     this.ends.toEnd();
   }
 
-  /** The first prompt of a new session: from here on the address names it (invariant 1). */
+  /** The first prompt of a new session was sent: the address names the session from here on (invariant 1). */
   began(session) {
     this.session = session;
     fill(this.name, session);
@@ -179,7 +179,7 @@ class Chat {
     this.accepted = accepted;
   }
 
-  /** The input is ready at once. Where nothing can be written, what was stopped has the focus. */
+  /** Focuses the input after a run has ended, or the run itself if the input is disabled. */
   settled(answer) {
     if (this.talk.active) return;
     const { activeElement } = document;
@@ -189,11 +189,11 @@ class Chat {
     this.composer.complain("");
   }
 
-  /** Escape stops, unless something nearer has a use for it (invariant 2). */
+  /** Escape stops, unless something closer uses it (invariant 2). */
   key(event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
-    // A field elsewhere has its own use for it; a button or a link has none.
+    // A field elsewhere may use Escape itself; a button or a link does not.
     if (!this.place.contains(activeElement) && activeElement?.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
     else if (!event.repeat && this.talk.active && may("run:cancel")) this.talk.press();
@@ -201,7 +201,7 @@ class Chat {
     event.preventDefault();
   }
 
-  /* What to say where nothing is said yet. */
+  /* The empty state. */
 
   showEmpty() {
     const isEmpty = this.talk.answers.length === 0;
@@ -234,7 +234,7 @@ class Chat {
       fill(this.sessions, h("header", null, h("h2", null, "Sessions"), close),
         all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "No sessions yet."),
         h("p", { class: "small" }, h("a", { href: "#/chat" }, "All agents")));
-    } catch { /* The list is beside the point: the conversation says what is wrong. */ }
+    } catch { /* The list is not essential: the conversation reports what is wrong. */ }
   }
 
   sessionItem({ session, title, updated_at: updated, runs }) {
@@ -244,7 +244,7 @@ class Chat {
   }
 }
 
-/** What an agent can be asked, if its model is for practice: it does these offline. */
+/** Example prompts for an agent with the practice model, which works offline. */
 function examples({ app, model }) {
   if (model !== "practice") return [];
   const others = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think first: what is an andon cord?"];

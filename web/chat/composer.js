@@ -1,10 +1,10 @@
-// The input, and the one button beside it: Send, and while a run is in progress Stop.
+// The input and the button beside it: Send, or Stop while a run is in progress.
 //
-// 1. The button is in one place and of one size, and says what its next press does.
-// 2. A press is acknowledged in the same frame, before anything is asked of the server.
-// 3. A hasty second press on Send is not a Stop, and one on Stop is not a Send: right after the button has changed what it does, it
-//    does nothing. Escape is never taken for haste.
-// 4. What was typed is never lost: it is kept for this tab until it has been taken.
+// 1. The button keeps its place and size, and says what its next press does.
+// 2. A press shows in the same frame, before anything is sent to the server.
+// 3. A double click on Send does not stop, and one on Stop does not send: right after the button has changed, presses are ignored.
+//    Escape is never ignored.
+// 4. A draft is never lost: it is kept for this tab until it has been accepted.
 
 import { may, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
@@ -12,9 +12,9 @@ import { store, stored } from "./store.js";
 import { WORDS } from "../stop.js";
 import { number } from "../words.js";
 
-/** How long after a change a press was meant for what the button was before, in milliseconds. */
+/** How long presses are ignored after the button has changed, in milliseconds. */
 const HASTE = 350;
-/** The server takes about as many bytes; a browser lays out far more only slowly. */
+/** About the most that the server accepts; browsers get slow with longer texts. */
 const MOST = 1_000_000;
 
 const MODES = {
@@ -35,9 +35,9 @@ export class Composer {
     this.how = how;
     this.mode = "send";
     this.changedAt = -Infinity;
-    /** Before it is, what the button does was not seen to change. */
+    /** Changes of the button before this do not count, since nobody saw them. */
     this.isReady = false;
-    /** Whether nothing can be sent. What runs can be stopped all the same. */
+    /** Whether sending is disabled. Runs can still be stopped. */
     this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Type a prompt", "aria-label": "Prompt", dir: "auto",
       enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
@@ -51,7 +51,7 @@ export class Composer {
     this.show();
   }
 
-  /** What the button does next. */
+  /** Changes what the button does. */
   become(mode) {
     if (mode === this.mode) return;
     if (this.isReady && (mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
@@ -90,18 +90,18 @@ export class Composer {
       return;
     }
     this.send();
-    // It was not the button that was pressed: who presses that now means it.
+    // The key was pressed, not the button, so the next press on the button is meant.
     this.changedAt = -Infinity;
   }
 
-  /** Why what was typed is not sent now. */
+  /** Why the draft is not sent now. */
   whyNot() {
     if (serverIsGone()) return GONE;
     if (this.how.isStalled()) return STALLED;
     return may("run:cancel") ? IN_PROGRESS : NOT_YOURS;
   }
 
-  /** What is too long to be sent is not even put in. */
+  /** Rejects pasted text that is too long to send. */
   paste(event) {
     const { length } = event.clipboardData.getData("text/plain");
     if (length + this.input.value.length <= MOST) return;
@@ -120,19 +120,19 @@ export class Composer {
     this.how.onSend(text, next);
   }
 
-  /** Nothing can be sent from here on, and why. */
+  /** Disables sending, and says why. */
   close(why) {
     this.isClosed = this.input.disabled = true;
     this.input.placeholder = why;
     this.show();
   }
 
-  /** Says what is wrong, beside the text that it is about. */
+  /** Shows a problem above the input. */
   complain(...words) {
     fill(this.problem, words);
   }
 
-  /** Gives a text back that was not taken; what has been typed since stays behind it. */
+  /** Puts back a text that was refused, in front of what has been typed since. */
   giveBack(text) {
     const typed = this.input.value;
     this.set(typed.trim() && typed !== text ? `${text}\n\n${typed}` : text);
@@ -151,7 +151,7 @@ export class Composer {
     this.show();
   }
 
-  /** What was typed before a reload. */
+  /** Restores the draft after a reload. */
   restore() {
     this.set(stored(this.how.draftKey()) ?? "");
   }
@@ -161,9 +161,9 @@ export class Composer {
   }
 }
 
-/** As high as what is in it, within what the style allows. */
+/** Makes the input as high as its content, within the limits of the style sheet. */
 function grow(input) {
-  // The browser counts the lines of a very long text slowly: it is as high as it may be anyway.
+  // Measuring a very long text is slow, and it needs the full height anyway.
   if (input.value.length > 20_000) {
     input.style.height = "100rem";
     return;

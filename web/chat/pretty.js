@@ -1,13 +1,13 @@
-// JSON with one value a line.
+// JSON with one value per line.
 //
-// 1. Only white space between values changes: a number is not rounded, a name that is there twice stays twice. Who says yes to
-//    arguments sees what the tool will get.
+// 1. Only white space between values changes: numbers are not rounded, and duplicate names stay. Whoever approves arguments sees
+//    exactly what the tool will get.
 
 const LONGEST = 1_000_000;
 
 /**
  * @param {string} text
- * @returns {string} the text itself if it is no JSON
+ * @returns {string} the text itself if it is not JSON
  */
 export function pretty(text) {
   if (text.length > LONGEST || !isJson(text)) return text;
@@ -28,7 +28,7 @@ export function pretty(text) {
   return made.join("");
 }
 
-/** What stands between the white space: brackets and the like, and values. */
+/** The tokens: brackets, punctuation and values. */
 function* tokens(text) {
   for (let at = 0; at < text.length;) {
     const end = tokenEnd(text, at);

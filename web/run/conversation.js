@@ -1,4 +1,4 @@
-// The conversation as the provider will see it: message by message, and the request that carries it.
+// The conversation as the provider will see it: the messages, and the request that contains them.
 
 import { get, part } from "../api.js";
 import { fill, h } from "../dom.js";
@@ -14,7 +14,7 @@ const ROLE = { user: "User", assistant: "Model", tool: "Tools", system: "Instruc
 const STATUS = {
   ok: "succeeded", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown",
 };
-/** How many messages are shown at first; the latest ones. */
+/** How many messages are shown at first: the latest ones. */
 const PAGE = 50;
 
 /**

@@ -1,4 +1,4 @@
-// One event in full: as JSON, as text.
+// One event in full, as JSON.
 
 import { fill, h } from "../dom.js";
 import { copyButton } from "../copy.js";
@@ -6,7 +6,7 @@ import { longText, pretty } from "../long.js";
 import { KIND, main } from "./facts.js";
 import { exactTime, since } from "../runwords.js";
 
-/** A place for the event that was chosen. */
+/** The pane for the selected event. */
 export function factPane() {
   const element = h("div", { class: "fact", tabindex: -1, role: "region", "aria-label": "Selected event" },
     h("p", { class: "soft" }, "Select an event to see it in full."));

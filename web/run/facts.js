@@ -1,9 +1,9 @@
-// A fact of a run in words: what kind it is, and the main thing it says.
+// A fact of a run in words: its kind, and the main thing it says.
 
 import { REASON, number, span } from "../words.js";
 import { FORCE_WORD, HOW, REFUSED, ending } from "../runwords.js";
 
-/** How much of a text stands in a line. */
+/** The most characters in a line. */
 const LINE = 240;
 
 /** The kinds of facts, in words. */
@@ -16,7 +16,7 @@ export const KIND = {
   run_settled: "settled", text_lost: "text lost", streamed: "streamed",
 };
 
-/** A text in one line, and no more of it than is seen. */
+/** A text in one line, shortened. */
 export function oneLine(text) {
   const head = String(text ?? "").slice(0, LINE * 2).replace(/\s+/g, " ").trim();
   return head.length > LINE || String(text ?? "").length > LINE * 2 ? `${head.slice(0, LINE)}…` : head;
@@ -71,7 +71,7 @@ export function main(record, toolOf) {
   try {
     return MAIN[record.type]?.(record, toolOf) ?? "";
   } catch {
-    // A fact of a newer program: its JSON says what it is.
+    // A fact from a newer server: its JSON shows what it is.
     return "";
   }
 }

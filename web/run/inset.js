@@ -1,7 +1,7 @@
-// The stop, magnified: its four instants on a scale of their own, with what still went on between them.
+// The stop, magnified: its four instants on their own scale, with what was still going on between them.
 //
-// 1. Nothing is shown before somebody asked for a stop, and no instant before it is on record.
-// 2. The durations are differences of one clock, and written out.
+// 1. Nothing is shown until a stop was requested, and no instant before it is on record.
+// 2. The durations are measured with one clock, and written out.
 
 import { fill, h, write } from "../dom.js";
 import { span } from "../words.js";

@@ -1,7 +1,7 @@
-// A run's receipt: one sheet that can be read, printed and linked.
+// A run's receipt: one sheet that can be read, printed and linked to.
 //
-// 1. It says what the server's receipt says, and nothing else; what is unknown is called unknown.
-// 2. A run that has not settled has none yet: what there is so far is shown as that, and replaced when it settles.
+// 1. It says what the server's receipt says and nothing else; what is unknown is called unknown.
+// 2. While a run has not settled, the account so far is shown, marked as such, and replaced when the run settles.
 
 import { get, key, part, address } from "../api.js";
 import { announce, fill, h } from "../dom.js";
@@ -43,7 +43,7 @@ export async function receiptView(place, id, signal) {
 
 function toolbar(id, latest) {
   const save = h("a", { class: "button", download: `receipt-${id}.json`, href: address(`/v1/runs/${part(id)}/receipt`).href }, "Download JSON");
-  // A link can carry no key: then what is shown is saved.
+  // A link cannot send a key, so with a key the receipt on the screen is saved.
   save.addEventListener("click", (event) => {
     if (!key.get()) return;
     event.preventDefault();

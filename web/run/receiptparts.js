@@ -35,13 +35,13 @@ export function callsOf({ calls, outcome }) {
   return table("What became of each tool call", ["Tool", "Verdict", "Duration", "Notes"], rows);
 }
 
-/** What may still be going on after the run. */
+/** What may still be running after the run. */
 export function leaksOf({ leaked, outcome }) {
   if (!leaked.length) return h("p", { "data-leaks": 0 }, outcome ? "None: nothing was left running." : "None so far.");
   return h("ul", { class: "leaks", "data-leaks": leaked.length }, leaked.map((name) => h("li", null, h("bdi", null, name))));
 }
 
-/** What was learnt after the end. */
+/** What became known after the end. */
 export function addendaOf({ addenda, calls, outcome }) {
   if (!addenda.length) return h("p", null, outcome ? "None." : "None yet.");
   const toolOf = (call) => calls.find((it) => it.call === call)?.tool ?? call;

@@ -1,4 +1,4 @@
-// The instants of a receipt: when each was, and how long it took to get there, drawn to scale.
+// The instants of a receipt: when each was, how long it took to get there, and a bar to scale.
 
 import { h } from "../dom.js";
 import { span, spanUs } from "../words.js";
@@ -29,7 +29,7 @@ export function instantsOf(receipt) {
   ];
 }
 
-/** What each is. */
+/** What each instant means. */
 const WHAT = {
   requested: "the stop was requested", delivered: "the run received it", quiet: "nothing more is accepted or started",
   settled: "everything has ended, and the outcome is on disk",
@@ -51,11 +51,11 @@ function step([, wall, us], before) {
   if (!before) return "";
   const [, earlier, base] = before;
   if (us !== null && base !== null) return spanUs(us - base);
-  // From the beginning to the request there is only wall time.
+  // From the start to the request there is only wall time.
   return base === null && us === 0 ? `${span((wallUs(wall) - wallUs(earlier)) / 1000)} into the run` : "unknown";
 }
 
-/** Requested to settled, to scale. */
+/** From requested to settled, to scale. */
 function bar(rows) {
   const known = rows.filter(([, , us]) => us !== null && us !== undefined);
   const total = known.at(-1)?.[2];

@@ -1,7 +1,7 @@
-// The page of one run: its head, its timeline, its events, its conversation and what it used. Its receipt is a view of its own.
+// The page of one run: its head, its timeline, its events, its conversation and its usage. The receipt is a separate view.
 //
-// 1. All that is shown comes from the run's feed, which goes on where it was after a break, and from its receipt.
-// 2. However much comes, it is taken a little each frame.
+// 1. Everything comes from the run's feed, which resumes after a break, and from its receipt.
+// 2. However much arrives, only a little is processed in each frame.
 
 import { get, part, serverIsGone, serverNow } from "../api.js";
 import { announce, fill, h, styled } from "../dom.js";
@@ -18,9 +18,9 @@ import { Trace } from "./trace.js";
 import { usageTable } from "./usage.js";
 import { standing } from "./phases.js";
 
-/** How long the first events are waited for before the page is shown without them, in milliseconds. */
+/** How long to wait for the first events before showing the page without them, in milliseconds. */
 const PATIENCE = 3000;
-/** How often it is looked whether the run has stalled, in milliseconds. */
+/** How often to check whether the run has stalled, in milliseconds. */
 const LOOK = 2000;
 
 /** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
@@ -42,7 +42,7 @@ export default async function view(place, { parts, query }, signal) {
   });
 }
 
-/** Does it, or says that there is no such run, with a way on. */
+/** Does the work, or says that there is no such run. */
 async function found(place, signal, work) {
   try {
     await work();
@@ -58,7 +58,7 @@ async function found(place, signal, work) {
 
 const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }, h("p", null, words, h("a", { href }, way)));
 
-/** As much room as will be needed, so that nothing jumps. */
+/** Takes as much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
   return h("div", { class: "runpage skeleton", "aria-busy": "true" },
     h("h1", null, what === "receipt" ? "Loading the receipt…" : "Loading the run…"),
@@ -71,7 +71,7 @@ function page(place, run, wanted, signal) {
   const trace = new Trace();
   const log = new EventLog();
   const began = Date.parse(run.accepted_at);
-  // The server's clock says how old an open run is; the latest event knows better if that is later.
+  // The age of an open run is by the server's clock, unless the latest event is later.
   const now = () => {
     if (trace.isSettled) return trace.latest;
     const ended = run.settled_at ?? run.ended_at;
@@ -93,7 +93,7 @@ function page(place, run, wanted, signal) {
   const chart = timeline(trace, { onPick: pick, now, signal });
   const rest = ghost();
   fill(place, h("div", { class: "runpage" }, head.element, rest));
-  // The head is there at once. What is below has its size when the first events are there, and is shown then: nothing jumps.
+  // The head shows at once. The rest shows with the first events, when its size is known, so that nothing jumps.
   const show = () => {
     if (signal.aborted || !rest.isConnected) return;
     rest.replaceWith(chart.element, panels.element);
@@ -113,13 +113,13 @@ function page(place, run, wanted, signal) {
   feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }
 
-/** Looks now and then whether the run has stalled, until it is settled: its feed is of what is on record, and does not tell. */
+/** Checks from time to time whether the run has stalled, until it has settled. The feed has only what is on record, so it cannot tell. */
 function lookForStall(run, { trace, head }, signal) {
   let known = run.stalled;
   const look = async () => {
     if (trace.isSettled) clearInterval(timer);
     if (trace.isSettled || document.hidden || serverIsGone()) return;
-    // A look that fails is not the last.
+    // If it fails, the next check may work.
     const { stalled } = await get(`/v1/runs/${part(run.run_id)}`, { signal }).catch(() => ({ stalled: known }));
     if (stalled !== known) head.changed({ stalled });
     known = stalled;
@@ -128,7 +128,7 @@ function lookForStall(run, { trace, head }, signal) {
   signal.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
-/** Behind these the receipt says more than before. */
+/** After these facts the receipt has more to say. */
 const NEWS = new Set(["usage", "tool_finished", "run_settled"]);
 
 /** Follows the run. */
@@ -175,7 +175,7 @@ function feed(run, all, signal) {
   });
 }
 
-/** The address names the event that was chosen, so that it can be passed on. */
+/** Puts the selected event into the address, so that it can be shared. */
 function remember(run, seq) {
   history.replaceState(null, "", `#/run/${part(run)}?seq=${seq}`);
 }

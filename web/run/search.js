@@ -1,7 +1,7 @@
-// Finding events: by type, by words, by number.
+// Searches events: by type, text or number.
 //
-// 1. However many events there are, they are looked through in slices of a few milliseconds.
-// 2. What comes while a search is on is looked through as well.
+// 1. However many events there are, they are searched in slices of a few milliseconds.
+// 2. Events that arrive during a search are searched too.
 
 import { everyFrame, fill, h, write } from "../dom.js";
 import { number, several } from "../words.js";
@@ -11,8 +11,8 @@ const SLICE = 6;
 
 /**
  * @param {import("./eventlog.js").EventLog} log
- * @param {(record: any) => string} textOf what of a fact is looked through
- * @param {(lines: number[] | null) => void} onFound the lines that were found so far; null if nothing is looked for
+ * @param {(record: any) => string} textOf the text of a fact that is searched
+ * @param {(lines: number[] | null) => void} onFound called with the lines found so far; null if there is no search
  * @param {AbortSignal} signal
  */
 export function searcher(log, textOf, onFound, signal) {
@@ -69,7 +69,7 @@ function lookOn(state) {
   }
 }
 
-/** The types that there are, with how many. */
+/** Lists the types that occur, with their counts. */
 function offerTypes(select, log) {
   const known = [...select.options].slice(1);
   for (const [name, count] of log.types) {

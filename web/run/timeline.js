@@ -1,10 +1,10 @@
 // A run drawn to scale: what it did, what it waited for, and the instants of its stop.
 //
-// 1. One scale for all lanes. A window of it can be looked at; without one, all of the run is shown.
-// 2. It is drawn at most every `PACE` milliseconds, however fast the run goes, and not at all while nobody sees it.
-// 3. What is narrower than a few pixels is drawn together with its neighbours, and says how many it stands for: the number of
-//    elements depends on the width, not on the run.
-// 4. Every bar can be reached with the keyboard and has a name; the same is there as a table.
+// 1. All lanes have the same scale. You can zoom into a window of time; otherwise the whole run is shown.
+// 2. It is drawn at most every `PACE` milliseconds, however fast the run is, and not at all while it is hidden.
+// 3. Bars narrower than a few pixels are combined with their neighbours and show a count, so the number of elements depends on the
+//    width of the chart, not on the run.
+// 4. Every bar can be reached with the keyboard and has a name; the same data is available as a table.
 
 import { announce, h, write } from "../dom.js";
 import { number, several } from "../words.js";
@@ -18,7 +18,7 @@ const ZOOM = 2;
 
 /**
  * @param {import("./trace.js").Trace} trace
- * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` is the time since the run began
+ * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` returns the time since the run started
  * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
  */
 export function timeline(trace, { onPick, now, signal }) {
@@ -46,7 +46,7 @@ export function timeline(trace, { onPick, now, signal }) {
   const move = (part) => { if (view.window) setWindow(moved(view, part)); };
   new ResizeObserver(redraw).observe(chart.element);
   signal.addEventListener("abort", () => clearInterval(growing), { once: true });
-  // An open run grows also while it says nothing.
+  // A run in progress grows even while nothing arrives.
   const growing = setInterval(() => { if (!trace.isSettled && trace.bars) redraw(); }, PACE);
   const element = h("section", { class: "card timeline", "aria-labelledby": "timeline-name" },
     h("div", { class: "titlebar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, move, setWindow)),
@@ -65,11 +65,11 @@ function buttons(zoom, move, setWindow) {
     button("All", "Show the whole run", () => setWindow(null)));
 }
 
-/** All that there is to see. */
+/** The window of the whole run. */
 function whole({ trace, now }) {
   const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
   const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
-  // A little air behind the last instant, so that its mark is seen.
+  // A little room after the last instant, so that its mark is visible.
   return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
 }
 
@@ -83,7 +83,7 @@ function zoomed(view, factor, at) {
   return { from: begin, to: begin + Math.max(half * 2, 0.001) };
 }
 
-/** A part of the window earlier or later, but not beyond the run. */
+/** Moves the window by a part of its length, within the run. */
 function moved(view, part) {
   const all = whole(view);
   const length = view.window.to - view.window.from;
@@ -108,7 +108,7 @@ function draw(view, chart, inset, said, table) {
   table.changed();
 }
 
-/** Does the work now, or as soon as `PACE` has passed since it was last done (invariant 2). */
+/** Does the work now, or once `PACE` has passed since the last time (invariant 2). */
 function paced(work, signal) {
   let last = -PACE;
   let timer = 0;

@@ -1,6 +1,6 @@
-// The timeline as a table, for those who read rather than look.
+// The timeline as a table.
 //
-// 1. It is made when it is opened, and not before.
+// 1. It is created when it is opened, not before.
 // 2. It shows a page of rows at a time.
 
 import { fill, h, write } from "../dom.js";

@@ -1,7 +1,7 @@
-// What each model call used: delivered and billed, every figure with how it is known.
+// What each model call used: delivered and billed, every figure with its source.
 //
-// 1. Unknown is never 0.
-// 2. How a figure is known is written out, not only in a title: paper has no titles.
+// 1. Unknown is never shown as 0.
+// 2. The source of a figure is written out, not only in a tooltip, because paper has no tooltips.
 
 import { h } from "../dom.js";
 import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "../words.js";
@@ -27,13 +27,13 @@ export function usageTable(receipt) {
       bodies, total));
 }
 
-/** The name of a column; the second one needs none to be seen. */
+/** A column header; that of the second column is only for screen readers. */
 function headCell(name, isFigure) {
   return h("th", { scope: "col", class: isFigure ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
 }
 
 function timesOf({ first_piece_us: first, took_us: took, pending }) {
-  // A correction has only figures.
+  // A correction has figures only.
   if (first === undefined) return [];
   return [
     first === null ? "no token arrived" : `first token after ${spanUs(first)}`,
@@ -42,7 +42,7 @@ function timesOf({ first_piece_us: first, took_us: took, pending }) {
   ].filter(Boolean);
 }
 
-/** A call in two rows: what reached us, and what is charged. */
+/** A call in two rows: what was delivered, and what was billed. */
 function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   const row = (what, used, isFirst) => h("tr", { "data-used": what },
     isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
@@ -60,7 +60,7 @@ function cell(it) {
     figure(it), hasRange ? h("span", { class: "range" }, `${number(it.low)}–${number(it.high)}`) : null);
 }
 
-/** How the figures of a row are known: once for those that are known in the same way. */
+/** The sources of the figures of a row; figures with the same source are grouped. */
 function known(used) {
   const ways = new Map();
   for (const [key, name] of COLUMNS) {
