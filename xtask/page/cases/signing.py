@@ -1,4 +1,4 @@
-"""Signing in, and what a key that may only read is offered."""
+"""Signing in, and what is offered with a key that may only read."""
 
 import threading
 
@@ -10,7 +10,7 @@ from world import case
 
 
 def refusals(world):
-    """The answers of the server that refuse something, so far."""
+    """The refusals of the server so far."""
     answers = [it["response"] for method, it in world.crossed() if method == "Network.responseReceived"]
     return [f"{answer['status']} {answer['url'].partition('/v1')[2]}" for answer in answers if answer["status"] in (401, 403)]
 
@@ -27,7 +27,7 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     assert not person.ask("return document.querySelector('main').textContent.trim()"), "something is drawn behind it"
     assert not person.ask("return document.querySelector('[data-cord], [data-board], [data-line-state]')")
     assert not person.find("link", "^(Board|Chat|History)$"), "one can go where nothing is shown"
-    # Whoever waits a little longer is refused no more often, wherever the address leads.
+    # Waiting and changing the address cause no further requests.
     person.ask("location.hash = '#/runs'")
     person.ask("document.dispatchEvent(new Event('visibilitychange'))")
     world.browser.later("const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 300))")
@@ -36,7 +36,7 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     person.press("button", "^Sign in$")
     person.gone("dialog")
     person.wait_for("h1", "History")
-    # Who signs out is where they began.
+    # Signing out leads back to the start.
     person.press("button", "^Sign out$")
     person.wait_for("dialog")
     assert not person.ask("return document.querySelector('main').textContent.trim()"), "something is left behind it"
@@ -80,7 +80,7 @@ def a_key_that_may_only_read_is_offered_nothing_else(world):
             "return [...all('button', arguments[0]), ...all('link', arguments[0])].filter((e) => !e.disabled && !e.matches('.chip')).map(nameOf)", changes
         )
         assert not live, f"{name} offers {live}"
-        # Nor is there a key that would do it.
+        # The Escape key does nothing either.
         person.keys(ESCAPE)
     person.open(chat(asks, "careful"))
     person.shows("Your key cannot give it")
