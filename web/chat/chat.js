@@ -65,22 +65,21 @@ function agentCard({ app, model, description, refused }) {
 /* A conversation. */
 
 class Chat {
-  /** @type {string} */
-  app;
-  /** @type {{app: string, model: string, description?: string} | undefined} undefined if it is not available */
-  agent;
-  /** @type {string} the user whose session it is */
-  user;
-  /** @type {string} our own user */
-  own;
-  /** @type {string | null} */
-  session;
-  /** @type {AbortSignal} */
-  signal;
-
+  /**
+   * @param {HTMLElement} place
+   * @param {{app: string, agent?: {app: string, model: string, description?: string}, user: string, own: string,
+   *   session: string | null, signal: AbortSignal}} about `agent` is missing if it is not available, `user` is the one whose session
+   *   it is, `own` our own
+   */
   constructor(place, about) {
-    Object.assign(this, about);
+    const { app, agent, user, own, session, signal } = about;
     this.place = place;
+    this.app = app;
+    this.agent = agent;
+    this.user = user;
+    this.own = own;
+    this.session = session;
+    this.signal = signal;
     // Starts and ends are announced; nobody wants to hear every word as it arrives.
     this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });

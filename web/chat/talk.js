@@ -34,34 +34,22 @@ const MEANT = { stopped: 1000, other: 350 };
  */
 
 export class Talk {
-  /** @type {How["app"]} */
-  app;
-  /** @type {How["user"]} */
-  user;
-  /** @type {How["session"]} */
-  session;
-  /** @type {How["log"]} */
-  log;
-  /** @type {How["signal"]} */
-  signal;
-  /** @type {How["onSession"]} */
-  onSession;
-  /** @type {How["onChange"]} */
-  onChange;
-  /** @type {How["onProblem"]} */
-  onProblem;
-  /** @type {How["onEarlier"]} */
-  onEarlier;
-  /** @type {How["onGiveBack"]} */
-  onGiveBack;
-  /** @type {How["onSettled"]} */
-  onSettled;
   /** @type {Answer[]} */
   answers = [];
 
   /** @param {How} how */
   constructor(how) {
-    Object.assign(this, how);
+    this.app = how.app;
+    this.user = how.user;
+    this.session = how.session;
+    this.log = how.log;
+    this.signal = how.signal;
+    this.onSession = how.onSession;
+    this.onChange = how.onChange;
+    this.onProblem = how.onProblem;
+    this.onEarlier = how.onEarlier;
+    this.onGiveBack = how.onGiveBack;
+    this.onSettled = how.onSettled;
     this.sending = new Set();
     /** Until when a press on Stop is too late for the run that it was meant for. */
     this.lateUntil = 0;
