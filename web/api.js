@@ -20,6 +20,10 @@ const WAITING = 45_000;
 
 /** A refusal by the server, or no response at all. */
 export class Problem extends Error {
+  /**
+   * @param {number} status
+   * @param {any} [body] as the server sent it
+   */
   constructor(status, body) {
     super(sentence(readably(body?.detail ?? body?.title ?? `The server responded with status ${status}.`)));
     this.name = "Problem";
@@ -32,16 +36,19 @@ export class Problem extends Error {
 }
 
 /** Details from the server start in lower case, so that they can follow other words. */
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Rewrites the instants in a text from the server as people write them. */
-const readably = (text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
+const readably = (/** @type {string} */ text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
 
 /** Events: "gone", "back", "key" (a key is needed) and "known" (a valid key was given). */
 export const link = new EventTarget();
 let isGone = false;
 
-/** Records whether the server responded. */
+/**
+ * Records whether the server responded.
+ * @param {boolean} answered
+ */
 export function heard(answered) {
   if (answered === !isGone) return;
   isGone = !answered;
@@ -53,11 +60,15 @@ export const serverIsGone = () => isGone;
 
 export const key = {
   get: () => sessionStorage.getItem(KEY),
-  set: (text) => sessionStorage.setItem(KEY, text),
+  set: (/** @type {string} */ text) => sessionStorage.setItem(KEY, text),
   forget: () => sessionStorage.removeItem(KEY),
 };
 
-/** The address of a path of the server. */
+/**
+ * The address of a path of the server.
+ * @param {string} path
+ * @param {object} [query]
+ */
 export function address(path, query) {
   const url = new URL(path.replace(/^\//, ""), BASE);
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -71,21 +82,25 @@ export const part = encodeURIComponent;
 
 let ahead = Infinity;
 /** Learns how far this clock is ahead of the server's. The server gives whole seconds, so the smallest gap is the closest. */
-function compareClocks(date) {
-  const gap = Date.now() - Date.parse(date);
+function compareClocks(/** @type {string | null} */ date) {
+  const gap = Date.now() - Date.parse(date ?? "");
   if (Number.isFinite(gap)) ahead = Math.min(ahead, gap);
 }
 /** The server's time in milliseconds since 1970, accurate to about a second. */
 export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0);
 
+/** @typedef {{query?: object, body?: {[name: string]: unknown, wait?: boolean}, signal?: AbortSignal, unread?: boolean}} More */
+
 /**
  * Makes a call and returns the response.
  * @param {string} method
  * @param {string} path such as "/v1/runs"
- * @param {{query?: object, body?: {[name: string]: unknown, wait?: boolean}, signal?: AbortSignal, unread?: boolean}} [more]
+ * @param {More} [more]
+ * @returns {Promise<any>}
  *   `unread` is for a response that never ends: all that matters is whether the call is refused.
  */
 export async function call(method, path, { query, body, signal, unread } = {}) {
+  /** @type {Record<string, string>} */
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
@@ -105,7 +120,13 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   throw new Problem(answer.status, json);
 }
 
-/** The response, once it starts. An error from a proxy that cannot reach the server does not count as one. */
+/**
+ * The response, once it starts. An error from a proxy that cannot reach the server does not count as one.
+ * @param {URL} url
+ * @param {RequestInit} question
+ * @param {AbortSignal | undefined} signal
+ * @param {number} patience in milliseconds
+ */
 async function answered(url, question, signal, patience) {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), patience);
@@ -123,9 +144,9 @@ async function answered(url, question, signal, patience) {
 }
 
 /** The server reports errors as JSON; proxies in between do not. */
-const isOurs = (answer) => (answer.headers.get("content-type") ?? "").includes("json");
+const isOurs = (/** @type {Response} */ answer) => (answer.headers.get("content-type") ?? "").includes("json");
 
-function readable(text) {
+function readable(/** @type {string} */ text) {
   if (!text) return null;
   try {
     return JSON.parse(text);
@@ -134,10 +155,17 @@ function readable(text) {
   }
 }
 
+/** @type {(path: string, more?: More) => Promise<any>} */
 export const get = (path, more) => call("GET", path, more);
+/** @type {(path: string, body?: More["body"], more?: More) => Promise<any>} */
 export const post = (path, body, more) => call("POST", path, { ...more, body });
 
-/** The address of a WebSocket, with a ticket if there is a key: browsers cannot send headers with a WebSocket. */
+/**
+ * The address of a WebSocket, with a ticket if there is a key: browsers cannot send headers with a WebSocket.
+ * @param {string} path
+ * @param {object} query
+ * @param {AbortSignal} signal
+ */
 export async function socketAddress(path, query, signal) {
   const ticket = key.get() ? (await post("/v1/tickets", undefined, { signal })).ticket : undefined;
   const url = address(path, { ...query, ticket });
@@ -153,25 +181,43 @@ export async function socketAddress(path, query, signal) {
 export const stopRun = (run, { force = "graceful", note } = {}) =>
   post(`/v1/runs/${part(run)}/cancel`, { force, note: note ?? "the page's Stop button" });
 
-/** Stops one call of a run. */
+/**
+ * Stops one call of a run.
+ * @param {string} run
+ * @param {string} tool the id of the call
+ * @param {{force?: string}} [how]
+ */
 export const stopCall = (run, tool, { force = "graceful" } = {}) =>
   post(`/v1/runs/${part(run)}/calls/${part(tool)}/cancel`, { force, note: "the page's Stop button" });
 
-/** Approves or denies a waiting call, with exactly the arguments that were shown. */
+/**
+ * Approves or denies a waiting call, with exactly the arguments that were shown.
+ * @param {string} run
+ * @param {string} tool the id of the call
+ * @param {string} decision "approve" or "deny"
+ * @param {string} [digest] of the arguments
+ * @param {string} [why]
+ */
 export const decide = (run, tool, decision, digest, why) =>
   post(`/v1/runs/${part(run)}/approvals/${part(tool)}`, { decision, digest: decision === "approve" ? digest : undefined, why });
 
+/** @typedef {{name: string, tenant: string, user: string, scopes: string[]}} Me */
+
+/** @type {Me | null} */
 let known = null;
-/** Who we are to the server: `{name, tenant, user, scopes}`. */
+/**
+ * Who we are to the server.
+ * @returns {Promise<Me>}
+ */
 export async function me() {
-  known ??= await get("/v1/me");
-  return known;
+  return (known ??= await get("/v1/me"));
 }
 /** A user's name for display: "you" for our own. */
-export const userWord = (user, tenant) => (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);
+export const userWord = (/** @type {string} */ user, /** @type {string | undefined} */ tenant = undefined) =>
+  (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);
 /** The name of whoever did something, for display: "you" if it was us. */
-export const nameWord = (name) => (known !== null && name === known.name ? "you" : name);
+export const nameWord = (/** @type {string} */ name) => (known !== null && name === known.name ? "you" : name);
 /** Call this when the key changes. */
 export const forgetMe = () => { known = null; };
 /** Whether we have a scope. Until it is known who we are we have none; without keys everyone has all of them. */
-export const may = (scope) => known !== null && (known.scopes.includes(scope) || known.scopes.includes("admin"));
+export const may = (/** @type {string} */ scope) => known !== null && (known.scopes.includes(scope) || known.scopes.includes("admin"));

@@ -17,7 +17,7 @@ export function copyButton(label, text) {
   return button;
 }
 
-async function copy(text) {
+async function copy(/** @type {string} */ text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -27,7 +27,7 @@ async function copy(text) {
   }
 }
 
-function copyTheOldWay(text) {
+function copyTheOldWay(/** @type {string} */ text) {
   const area = h("textarea", { class: "unseen", "aria-hidden": "true" });
   area.value = text;
   document.body.append(area);

@@ -30,10 +30,15 @@ export function byId(id) {
   return found;
 }
 
-/** Sets one property of an element, as `h` does. */
+/**
+ * Sets one property of an element, as `h` does.
+ * @param {Element} element
+ * @param {string} name
+ * @param {unknown} value
+ */
 export function set(element, name, value) {
   if (name.startsWith("on") && typeof value === "function") {
-    element.addEventListener(name.slice(2), value);
+    element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
   } else if (name.startsWith("on")) {
     throw new TypeError(`${name} is not a function: text never becomes a listener`);
   } else if (value === null || value === undefined || value === false) {
@@ -43,18 +48,28 @@ export function set(element, name, value) {
   }
 }
 
+/** @param {unknown[]} children */
 function nodes(children) {
   const flat = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
   return flat.map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
 }
 
-/** Replaces all children of an element. */
+/**
+ * Replaces all children of an element.
+ * @template {Element} E
+ * @param {E} element
+ * @param {...unknown} children
+ */
 export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
   return element;
 }
 
-/** Sets an element's text if it has changed, so that nothing is redrawn needlessly. */
+/**
+ * Sets an element's text if it has changed, so that nothing is redrawn needlessly.
+ * @param {Element} element
+ * @param {string | number} text
+ */
 export function write(element, text) {
   const wanted = String(text);
   if (element.textContent !== wanted) element.textContent = wanted;
@@ -85,7 +100,7 @@ export function everyFrame(work, signal) {
 }
 
 /** Announces something to screen readers, once. */
-export function announce(text) {
+export function announce(/** @type {string} */ text) {
   const place = document.getElementById("announce");
   if (!place) return;
   // Repeating the same words has to count as a new announcement.
@@ -94,7 +109,7 @@ export function announce(text) {
 }
 
 /** Loads one of the page's style sheets, once. */
-export function styled(file) {
+export function styled(/** @type {string} */ file) {
   const known = document.querySelector(`link[href="${file}"]`);
   if (known) return Promise.resolve();
   const sheet = h("link", { rel: "stylesheet", href: file });

@@ -36,13 +36,13 @@ export function follow(path, how) {
   return { send: (message) => say(feed, message) };
 }
 
-function say(feed, message) {
+function say(/** @type {Feed} */ feed, /** @type {object} */ message) {
   if (feed.socket?.readyState !== WebSocket.OPEN) return false;
   feed.socket.send(JSON.stringify(message));
   return true;
 }
 
-async function connect(feed, hand) {
+async function connect(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { how, path } = feed;
   if (feed.isOver) return;
   let url;
@@ -79,7 +79,7 @@ async function connect(feed, hand) {
 }
 
 /** A refused WebSocket does not say why. The same request over HTTP does (invariant 3). */
-async function notTaken(feed, hand) {
+async function notTaken(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { how, path } = feed;
   feed.socket = null;
   if (feed.isOver) return;
@@ -92,7 +92,7 @@ async function notTaken(feed, hand) {
 }
 
 /** Gives up a connection that may be dead, and reconnects. */
-function leave(feed, hand) {
+function leave(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { socket } = feed;
   if (!socket || feed.isOver) return;
   socket.onopen = socket.onmessage = socket.onclose = null;
@@ -103,8 +103,9 @@ function leave(feed, hand) {
 /** Marks the start of each connection in the queue. */
 const BEGIN = Symbol("begin");
 
-function handOut(feed) {
+function handOut(/** @type {Feed} */ feed) {
   const { how } = feed;
+  /** @type {any[]} */
   let items = [];
   const pass = () => {
     if (items.length) how.onItems(items);
@@ -131,7 +132,7 @@ function handOut(feed) {
   }
 }
 
-function closed(feed, hand, code) {
+function closed(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {number} */ code) {
   const { how } = feed;
   feed.socket = null;
   if (feed.isOver) return;
@@ -149,7 +150,7 @@ function closed(feed, hand, code) {
   again(feed, hand);
 }
 
-function refused(feed, hand, error) {
+function refused(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {any} */ error) {
   if (feed.isOver) return;
   if (error instanceof Problem && error.status === 401) waitForKey(feed, hand);
   else if (error instanceof Problem && (error.isGone || error.status === 429 || error.status >= 500)) again(feed, hand);
@@ -159,12 +160,12 @@ function refused(feed, hand, error) {
   }
 }
 
-function waitForKey(feed, hand) {
+function waitForKey(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { signal } = feed.how;
   link.addEventListener("known", () => connect(feed, hand), { once: true, signal });
 }
 
-function again(feed, hand) {
+function again(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { signal } = feed.how;
   const wait = feed.wait * (0.75 + Math.random() / 2);
   feed.wait = Math.min(feed.wait * 2, LONGEST_WAIT);

@@ -5,10 +5,12 @@
 //    before an event of an earlier owner.
 
 /** Microseconds since 1970. `Date` keeps only milliseconds. */
-export function wallUs(wall) {
+export function wallUs(/** @type {string} */ wall) {
   const fraction = /\.(\d+)/.exec(wall)?.[1] ?? "";
   return Math.floor(Date.parse(wall) / 1000) * 1e6 + Number(fraction.padEnd(6, "0").slice(0, 6));
 }
+
+/** @typedef {{wall: string, mono_us: number}} Stamp */
 
 /** The clock of one run. */
 export class Instants {
@@ -19,19 +21,19 @@ export class Instants {
   latest = 0;
 
   /** When a record was written. */
-  of(record) {
+  of(/** @type {{epoch: number, at: Stamp}} */ record) {
     return this.at(record.epoch, record.at);
   }
 
   /** When this owner made a stamp. It is before the start of the run only if a clock is wrong. */
-  at(epoch, stamp) {
+  at(/** @type {number} */ epoch, /** @type {Stamp} */ stamp) {
     const owner = this.#owners.get(epoch) ?? this.#meet(epoch, stamp);
     const ms = owner.ms + (stamp.mono_us - owner.mono) / 1000;
     if (ms > this.latest) this.latest = ms;
     return ms;
   }
 
-  #meet(epoch, stamp) {
+  #meet(/** @type {number} */ epoch, /** @type {Stamp} */ stamp) {
     const us = wallUs(stamp.wall);
     const begin = (this.#beginUs ??= us);
     const owner = { mono: stamp.mono_us, ms: Math.max((us - begin) / 1000, this.latest) };

@@ -28,8 +28,15 @@ export function longText(text, { short = SHORT, label } = {}) {
   return place;
 }
 
-const piece = (text) => h("pre", null, text);
+const piece = (/** @type {string} */ text) => h("pre", null, text);
 
+/**
+ * Inserts the rest of a text.
+ * @param {HTMLElement} place
+ * @param {HTMLButtonElement} button
+ * @param {string} text
+ * @param {number} from
+ */
 function all(place, button, text, from) {
   button.disabled = true;
   let at = whole(text, from);
@@ -49,7 +56,7 @@ function all(place, button, text, from) {
 }
 
 /** Where a piece that starts here ends: after a line if possible. */
-function edge(text, at) {
+function edge(/** @type {string} */ text, /** @type {number} */ at) {
   const end = whole(text, Math.min(at + PIECE, text.length));
   if (end >= text.length) return text.length;
   const line = text.lastIndexOf("\n", end - 1);
@@ -57,13 +64,13 @@ function edge(text, at) {
 }
 
 /** Never splits a surrogate pair. */
-function whole(text, at) {
+function whole(/** @type {string} */ text, /** @type {number} */ at) {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
 
 /** A value as indented JSON. Characters that change the text direction are escaped, so that the order on screen is the real one. */
-export function pretty(value) {
+export function pretty(/** @type {unknown} */ value) {
   const hidden = /[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g;
   return JSON.stringify(value, null, 2).replace(hidden, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

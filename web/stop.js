@@ -11,10 +11,10 @@ import { isBack } from "./back.js";
 const ORDER = ["after_turn", "graceful", "now"];
 
 /** The hardest of these forces. Each may be missing. */
-export const hardest = (...forces) => ORDER[Math.max(-1, ...forces.map((force) => ORDER.indexOf(force)))] ?? null;
+export const hardest = (/** @type {(string | null | undefined)[]} */ ...forces) => ORDER[Math.max(-1, ...forces.map((force) => ORDER.indexOf(force ?? "")))] ?? null;
 
 /** Whether a force cuts the work in progress, and not only what would come next. */
-export const cuts = (force) => force === "graceful" || force === "now";
+export const cuts = (/** @type {string | null | undefined} */ force) => force === "graceful" || force === "now";
 
 /**
  * What the next press does: "graceful", "now", or "none" if nothing is harder.

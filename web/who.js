@@ -6,6 +6,7 @@
 import { forgetMe, key, link, me } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 
+/** @type {HTMLDialogElement | null} */
 let asking = null;
 
 /** Asks for a key. There is only one dialog, however many requests need a key. */
@@ -15,22 +16,26 @@ export function askForKey() {
     type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "key-help",
   });
   const said = h("p", { class: "problem", role: "alert" });
-  const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
+  const form = h("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); tryKey(input, said); } },
     h("h1", null, "Sign in"),
     h("p", { id: "key-help" }, "This server needs a key. The key is kept for this tab only and is forgotten when you close it. " +
       "To create one, run ", h("code", null, "andon keys create NAME"), " on the server's machine."),
     h("label", { for: "key" }, "Key"), input, said,
     h("button", { class: "strong" }, "Sign in"));
   // Browsers close a dialog on the second Escape, even if the event is cancelled (invariant 2).
-  asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault(), onclose: () => asking?.showModal() }, form);
-  document.body.append(asking);
-  asking.showModal();
+  /** @type {HTMLDialogElement} */
+  const dialog = h("dialog", {
+    class: "ask", oncancel: (/** @type {Event} */ event) => event.preventDefault(), onclose: () => asking?.showModal(),
+  }, form);
+  asking = dialog;
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** Whether a text can be sent in a header. */
-const isKey = (text) => /^[!-~]+$/.test(text);
+const isKey = (/** @type {string} */ text) => /^[!-~]+$/.test(text);
 
-async function tryKey(input, said) {
+async function tryKey(/** @type {HTMLInputElement} */ input, /** @type {HTMLElement} */ said) {
   const text = input.value.trim();
   if (!isKey(text)) {
     fill(said, "This is not a key. Keys contain letters, digits and punctuation, and no spaces.");
@@ -49,7 +54,7 @@ async function tryKey(input, said) {
   }
   const dialog = asking;
   asking = null;
-  dialog.remove();
+  dialog?.remove();
   link.dispatchEvent(new Event("known"));
 }
 
@@ -81,7 +86,7 @@ function turnTheme() {
 }
 
 /** Sets the theme; anything but "light" and "dark" is ignored. */
-export function setTheme(theme) {
+export function setTheme(/** @type {string | null} */ theme) {
   if (theme !== "light" && theme !== "dark") return;
   document.documentElement.dataset.theme = theme;
   try {

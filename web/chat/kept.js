@@ -23,26 +23,26 @@ export class Kept {
     }
   }
 
-  #write(it) {
+  #write(/** @type {{prompts: any[], stops: Record<string, string>}} */ it) {
     store(this.key, it.prompts.length || Object.keys(it.stops).length ? JSON.stringify(it) : null);
   }
 
   /** Adds a prompt at the end. */
-  prompt(body) {
+  prompt(/** @type {{run_id: string}} */ body) {
     const it = this.read();
     if (!it.prompts.some(({ run_id: id }) => id === body.run_id)) it.prompts.push(body);
     this.#write(it);
   }
 
   /** Removes a prompt that has arrived or was refused. */
-  arrived({ run_id: sent }) {
+  arrived(/** @type {{run_id: string}} */ { run_id: sent }) {
     const it = this.read();
     it.prompts = it.prompts.filter(({ run_id: id }) => id !== sent);
     this.#write(it);
   }
 
   /** Keeps the force of a run's stop, or removes it (`null`). */
-  stop(run, force) {
+  stop(/** @type {string} */ run, /** @type {string | null} */ force) {
     const it = this.read();
     if (force) it.stops[run] = force;
     else delete it.stops[run];

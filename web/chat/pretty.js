@@ -29,7 +29,7 @@ export function pretty(text) {
 }
 
 /** The tokens: brackets, punctuation and values. */
-function* tokens(text) {
+function* tokens(/** @type {string} */ text) {
   for (let at = 0; at < text.length;) {
     const end = tokenEnd(text, at);
     const token = text.slice(at, end);
@@ -40,7 +40,7 @@ function* tokens(text) {
 
 const ALONE = "{}[],: \t\n\r";
 
-function tokenEnd(text, from) {
+function tokenEnd(/** @type {string} */ text, /** @type {number} */ from) {
   if (ALONE.includes(text[from])) return from + 1;
   let at = from + 1;
   if (text[from] !== '"') {
@@ -51,7 +51,7 @@ function tokenEnd(text, from) {
   return at + 1;
 }
 
-function isJson(text) {
+function isJson(/** @type {string} */ text) {
   try {
     JSON.parse(text);
     return true;

@@ -1,7 +1,7 @@
 // Storage for this tab. If it is full or not allowed, everything works without it.
 
 /** Stores a text, or removes it if it is empty. */
-export function store(key, text) {
+export function store(/** @type {string} */ key, /** @type {string | null} */ text) {
   try {
     if (text) sessionStorage.setItem(key, text);
     else sessionStorage.removeItem(key);
@@ -9,7 +9,7 @@ export function store(key, text) {
 }
 
 /** The stored text, or null. */
-export function stored(key) {
+export function stored(/** @type {string} */ key) {
   try {
     return sessionStorage.getItem(key);
   } catch {

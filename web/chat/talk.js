@@ -311,7 +311,7 @@ export class Talk {
   }
 
   async stop(answer = this.active, force = answer?.nextForce) {
-    if (!answer || answer.isOver || force === "none") return;
+    if (!answer || !force || answer.isOver || force === "none") return;
     const { id } = answer;
     answer.pressed = force;
     answer.isUnsent = serverIsGone();

@@ -21,7 +21,7 @@ export function ticks(from, to, most) {
   return found;
 }
 
-function label(at, step) {
+function label(/** @type {number} */ at, /** @type {number} */ step) {
   if (at === 0) return "0";
   const size = Math.abs(at);
   if (size >= 60e3 && step < 60e3) return `${Math.floor(at / 60e3)}:${pad((at % 60e3) / 1e3, step)}`;
@@ -31,15 +31,15 @@ function label(at, step) {
 }
 
 /** The seconds after the minutes, with as many decimals as the step needs. */
-function pad(seconds, step) {
+function pad(/** @type {number} */ seconds, /** @type {number} */ step) {
   const places = step >= 1e3 ? 0 : Math.ceil(-Math.log10(step / 1e3) - 1e-9);
   return seconds.toFixed(places).padStart(places ? places + 3 : 2, "0");
 }
 
 /** Maps a window of time to x positions. */
-export function scale(from, to, left, right) {
+export function scale(/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ left, /** @type {number} */ right) {
   const factor = (right - left) / Math.max(to - from, 1e-6);
-  const place = (at) => left + (at - from) * factor;
-  place.back = (x) => from + (x - left) / factor;
+  const place = (/** @type {number} */ at) => left + (at - from) * factor;
+  place.back = (/** @type {number} */ x) => from + (x - left) / factor;
   return place;
 }

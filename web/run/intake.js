@@ -16,6 +16,7 @@ const STEP = 128;
  * @returns {(items: any[]) => void} adds items
  */
 export function intake(take, after, signal) {
+  /** @type {any[][]} */
   let batches = [];
   let next = 0;
   const work = everyFrame(() => {
