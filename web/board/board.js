@@ -126,7 +126,7 @@ function drawAll(board) {
   if (!these.hidden) {
     const { length } = look.meant(roster);
     these.disabled = length === 0;
-    write(these, `Stop these ${number(length)}…`);
+    write(these, length === 1 ? "Stop this run…" : `Stop these ${number(length)} runs…`);
   }
   showEmpty(board);
 }

@@ -22,7 +22,7 @@ export function instantsOf(receipt) {
   const hasStop = Boolean(receipt.requested_at);
   const head = ["Instant", "Time", hasStop && "Since request", hasStop && "Since previous"].filter(Boolean);
   return [
-    h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "The instants of the run"),
+    h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "Times of the run"),
       h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", null, rows.map((row, index) => line(row, rows[index - 1], hasStop, receipt.on_disk))))),
     hasStop ? bar(rows.slice(1)) : null,
