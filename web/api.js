@@ -1,60 +1,74 @@
-// What the page asks of its server.
+// Calls to the server.
 //
-// 1. A key is sent in a header and in nothing else: no address, no cookie. It is kept for this tab alone, in storage that only
-//    pages of this server read.
-// 2. Whatever is refused is a `Problem` that says what is wrong and what to do. That the server does not answer is a
-//    `Problem` of status 0.
-// 3. No question waits for ever: a server that says nothing for `PATIENCE` is gone, whatever its connections say.
-// 4. Who asks knows whether the server is there: `link` says when it goes and when it is back.
+// 1. A key is only ever sent in a header, never in an address or a cookie. It is kept for this tab alone, in storage that only
+//    pages of this server can read.
+// 2. Whatever is refused is a `Problem` that says what is wrong and what to do. If the server does not respond, the status of
+//    the `Problem` is 0.
+// 3. No call waits forever: a server that sends nothing for `PATIENCE` counts as gone, even if its connections are open.
+// 4. `link` tells when the server goes away and when it is back.
 
 import { dayAndTime } from "./words.js";
 
 const KEY = "andon.key";
-/** Where the server's paths begin: beside the page. */
+/** The address of the server: the page is in a folder below it. */
 const BASE = new URL("../", document.baseURI);
 
-/** How long an answer may take to begin, in milliseconds, unless the question waits for something itself. */
+/** How long a response may take to start, in milliseconds, unless the request itself waits for something. */
 export const PATIENCE = 10_000;
-/** As that, of one that asks to be answered when all is settled. */
+/** The same for a request that waits until everything has settled. */
 const WAITING = 45_000;
 
-/** What the server refused, or that it did not answer. */
+/** A refusal by the server, or no response at all. */
 export class Problem extends Error {
+  /**
+   * @param {number} status
+   * @param {any} [body] as the server sent it
+   */
   constructor(status, body) {
-    super(readably(body?.detail ?? body?.title ?? `The server answered ${status}.`));
+    super(sentence(readably(body?.detail ?? body?.title ?? `The server responded with status ${status}.`)));
     this.name = "Problem";
     this.status = status;
-    /** The last word of its type, such as `no-such-run`. */
+    /** The last part of its type, such as `no-such-run`. */
     this.kind = String(body?.type ?? "").split(/[/:]/).pop();
     this.body = body ?? {};
   }
   get isGone() { return this.status === 0; }
 }
 
-/** Instants in what the server says, as people write them. */
-const readably = (text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
+/** Details from the server start in lower case, so that they can follow other words. */
+const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Tells of "gone", "back", "key" (somebody has to show one) and "known" (somebody has). */
+/** Rewrites the instants in a text from the server as people write them. */
+const readably = (/** @type {string} */ text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
+
+/** Events: "gone", "back", "key" (a key is needed) and "known" (a valid key was given). */
 export const link = new EventTarget();
 let isGone = false;
 
-/** The server answered, or did not. */
+/**
+ * Records whether the server responded.
+ * @param {boolean} answered
+ */
 export function heard(answered) {
   if (answered === !isGone) return;
   isGone = !answered;
   link.dispatchEvent(new Event(isGone ? "gone" : "back"));
 }
 
-/** Whether the server does not answer, as far as is known. */
+/** Whether the server did not respond when it was last asked. */
 export const serverIsGone = () => isGone;
 
 export const key = {
   get: () => sessionStorage.getItem(KEY),
-  set: (text) => sessionStorage.setItem(KEY, text),
+  set: (/** @type {string} */ text) => sessionStorage.setItem(KEY, text),
   forget: () => sessionStorage.removeItem(KEY),
 };
 
-/** The address of a path of the server. */
+/**
+ * The address of a path of the server.
+ * @param {string} path
+ * @param {object} [query]
+ */
 export function address(path, query) {
   const url = new URL(path.replace(/^\//, ""), BASE);
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -63,26 +77,30 @@ export function address(path, query) {
   return url;
 }
 
-/** A part of a path. */
+/** Escapes a part of a path. */
 export const part = encodeURIComponent;
 
 let ahead = Infinity;
-/** Notes how far this clock is ahead of the server's, which says whole seconds: the least that was seen is the nearest. */
-function compareClocks(date) {
-  const gap = Date.now() - Date.parse(date);
+/** Learns how far this clock is ahead of the server's. The server gives whole seconds, so the smallest gap is the closest. */
+function compareClocks(/** @type {string | null} */ date) {
+  const gap = Date.now() - Date.parse(date ?? "");
   if (Number.isFinite(gap)) ahead = Math.min(ahead, gap);
 }
-/** What the server's clock says now, in milliseconds since 1970, within about a second. */
+/** The server's time in milliseconds since 1970, accurate to about a second. */
 export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0);
 
+/** @typedef {{query?: object, body?: {[name: string]: unknown, wait?: boolean}, signal?: AbortSignal, unread?: boolean}} More */
+
 /**
- * Asks, and gives the answer.
+ * Makes a call and returns the response.
  * @param {string} method
  * @param {string} path such as "/v1/runs"
- * @param {{query?: object, body?: {[name: string]: unknown, wait?: boolean}, signal?: AbortSignal, unread?: boolean}} [more]
- *   `unread` is for an answer that has no end: only whether it is refused is of interest.
+ * @param {More} [more]
+ * @returns {Promise<any>}
+ *   `unread` is for a response that never ends: all that matters is whether the call is refused.
  */
 export async function call(method, path, { query, body, signal, unread } = {}) {
+  /** @type {Record<string, string>} */
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
@@ -102,7 +120,13 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   throw new Problem(answer.status, json);
 }
 
-/** The answer to a question, once it begins. What comes from a proxy that does not reach the server is none. */
+/**
+ * The response, once it starts. An error from a proxy that cannot reach the server does not count as one.
+ * @param {URL} url
+ * @param {RequestInit} question
+ * @param {AbortSignal | undefined} signal
+ * @param {number} patience in milliseconds
+ */
 async function answered(url, question, signal, patience) {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), patience);
@@ -116,13 +140,13 @@ async function answered(url, question, signal, patience) {
     clearTimeout(timer);
   }
   heard(false);
-  throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
+  throw new Problem(0, { detail: "The server is not responding. Your last action may not have reached it." });
 }
 
-/** The server says in JSON what is wrong; who stands between says it in another way. */
-const isOurs = (answer) => (answer.headers.get("content-type") ?? "").includes("json");
+/** The server reports errors as JSON; proxies in between do not. */
+const isOurs = (/** @type {Response} */ answer) => (answer.headers.get("content-type") ?? "").includes("json");
 
-function readable(text) {
+function readable(/** @type {string} */ text) {
   if (!text) return null;
   try {
     return JSON.parse(text);
@@ -131,10 +155,17 @@ function readable(text) {
   }
 }
 
+/** @type {(path: string, more?: More) => Promise<any>} */
 export const get = (path, more) => call("GET", path, more);
+/** @type {(path: string, body?: More["body"], more?: More) => Promise<any>} */
 export const post = (path, body, more) => call("POST", path, { ...more, body });
 
-/** The address of a WebSocket, with a ticket where a key is needed: a browser can send no header with it. */
+/**
+ * The address of a WebSocket, with a ticket if there is a key: browsers cannot send headers with a WebSocket.
+ * @param {string} path
+ * @param {object} query
+ * @param {AbortSignal} signal
+ */
 export async function socketAddress(path, query, signal) {
   const ticket = key.get() ? (await post("/v1/tickets", undefined, { signal })).ticket : undefined;
   const url = address(path, { ...query, ticket });
@@ -150,21 +181,43 @@ export async function socketAddress(path, query, signal) {
 export const stopRun = (run, { force = "graceful", note } = {}) =>
   post(`/v1/runs/${part(run)}/cancel`, { force, note: note ?? "the page's Stop button" });
 
-/** Stops one call of a run. */
+/**
+ * Stops one call of a run.
+ * @param {string} run
+ * @param {string} tool the id of the call
+ * @param {{force?: string}} [how]
+ */
 export const stopCall = (run, tool, { force = "graceful" } = {}) =>
   post(`/v1/runs/${part(run)}/calls/${part(tool)}/cancel`, { force, note: "the page's Stop button" });
 
-/** Says yes or no to a call that waits, and to exactly the arguments that were shown. */
+/**
+ * Approves or denies a waiting call, with exactly the arguments that were shown.
+ * @param {string} run
+ * @param {string} tool the id of the call
+ * @param {string} decision "approve" or "deny"
+ * @param {string} [digest] of the arguments
+ * @param {string} [why]
+ */
 export const decide = (run, tool, decision, digest, why) =>
   post(`/v1/runs/${part(run)}/approvals/${part(tool)}`, { decision, digest: decision === "approve" ? digest : undefined, why });
 
+/** @typedef {{name: string, tenant: string, user: string, scopes: string[]}} Me */
+
+/** @type {Me | null} */
 let known = null;
-/** Whom the server takes us for: `{name, tenant, user, scopes}`. */
+/**
+ * Who we are to the server.
+ * @returns {Promise<Me>}
+ */
 export async function me() {
-  known ??= await get("/v1/me");
-  return known;
+  return (known ??= await get("/v1/me"));
 }
-/** Another key is another person. */
+/** A user's name for display: "you" for our own. */
+export const userWord = (/** @type {string} */ user, /** @type {string | undefined} */ tenant = undefined) =>
+  (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);
+/** The name of whoever did something, for display: "you" if it was us. */
+export const nameWord = (/** @type {string} */ name) => (known !== null && name === known.name ? "you" : name);
+/** Call this when the key changes. */
 export const forgetMe = () => { known = null; };
-/** Whether we may do something. Nobody may before it is known who they are; without keys everybody may do everything. */
-export const may = (scope) => known !== null && (known.scopes.includes(scope) || known.scopes.includes("admin"));
+/** Whether we have a scope. Until it is known who we are we have none; without keys everyone has all of them. */
+export const may = (/** @type {string} */ scope) => known !== null && (known.scopes.includes(scope) || known.scopes.includes("admin"));

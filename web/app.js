@@ -1,64 +1,57 @@
-// The frame around the views: which one is shown, who is there, and whether the server is.
+// The frame around the views: which view is shown, who is signed in, and whether the server responds.
 //
-// 1. One view at a time. What a view began ends with it.
-// 2. The page never looks alive when it is not: that the server is gone is said, and that it is back.
-// 3. Where a key is needed, the question for it is all there is: nothing is shown and nothing is asked before it is answered.
+// 1. There is one view at a time. Whatever a view started ends with it.
+// 2. The page never looks alive when it is not: it says when the server is gone, and when it is back.
+// 3. If a key is needed, there is only the sign-in dialog: nothing else is shown or requested until there is a valid key.
 
 import { call, forgetMe, get, heard, key, link, me, serverIsGone } from "./api.js";
-import { announce, fill, h, styled, write } from "./dom.js";
+import { announce, byId, fill, h, styled, write } from "./dom.js";
 import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
-/** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
+/** The views by the first part of the route. Each is loaded, with its style sheet, when it is first shown. */
 const VIEWS = {
   "": () => import("./board/board.js"),
-  chat: () => dressed("chat", "chat/chat.css", () => import("./chat/chat.js")),
-  runs: () => dressed("runs", "board/runs.css", () => import("./board/runs.js")),
-  run: () => dressed("run", "run/run.css", () => import("./run/run.js")),
-};
-/** The modules of each view, so that all are asked for at once: over a slow link every one that is found only in another
-    takes a journey of its own. Those of the board are in index.html. */
-const PARTS = {
-  chat: [
-    "back.js", "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js",
-    "chat/fold.js", "chat/inline.js", "chat/kept.js", "chat/markdown.js", "chat/pretty.js", "chat/store.js", "chat/talk.js",
-    "copy.js", "feed.js", "instants.js", "long.js", "runwords.js", "stop.js",
-  ],
-  runs: [
-    "board/folded.js", "board/runs.js", "board/spent.js", "chat/fold.js", "instants.js", "runwords.js",
-  ],
-  run: [
-    "back.js", "copy.js", "feed.js", "instants.js", "long.js", "run/account.js", "run/axis.js", "run/bars.js",
-    "run/conversation.js", "run/drawing.js", "run/eventlog.js", "run/events.js", "run/factpane.js", "run/facts.js",
-    "run/inset.js", "run/intake.js", "run/marks.js", "run/phases.js", "run/run.js", "run/runhead.js", "run/search.js",
-    "run/tabs.js", "run/timeline.js", "run/trace.js", "run/tracetable.js", "run/usage.js", "runwords.js", "stop.js",
-  ],
+  chat: () => dressed("chat/chat.js", "chat/chat.css", () => import("./chat/chat.js")),
+  runs: () => dressed("board/runs.js", "board/runs.css", () => import("./board/runs.js")),
+  run: () => dressed("run/run.js", "run/run.css", () => import("./run/run.js")),
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
-/** What each view is called in the window's title, and to who listens. A view may find a better one. */
-const TITLES = { "": "Board", chat: "Chat", runs: "What ran", run: "A run" };
-/** How often a server that is gone is asked whether it is back. */
+/** What each view is called in the window's title and by screen readers. A view may set a better title. */
+const TITLES = { "": "Board", chat: "Chat", runs: "History", run: "Run" };
+/** How often we check whether the server is back, in milliseconds. */
 const LOOK = 1500;
-/** When the page was last loaded anew by itself, and how often it may be. */
+/** Where the time of the last automatic reload is kept, and the least time between two, in milliseconds. */
 const RELOADED = "andon.reloaded";
 const OFTEN = 30_000;
-/** How often the line is looked at. */
+/** How often the state of the line is checked, in milliseconds. */
 const LINE = 10_000;
 
-const place = document.getElementById("view");
+const place = byId("view");
 let shown = new AbortController();
 
-/** What the address names: `#/run/r1/receipt?x=y` is `{parts: ["run", "r1", "receipt"], query}`. */
+/** The route in the address: `#/run/r1/receipt?x=y` is `{parts: ["run", "r1", "receipt"], query}`. */
 function route() {
   const [path, query] = location.hash.replace(/^#/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decoded);
   return { parts, query: new URLSearchParams(query ?? "") };
 }
 
-/** A view, once its style is there: nothing is shown half dressed. */
-async function dressed(name, style, load) {
-  for (const href of PARTS[name].splice(0)) document.head.append(h("link", { rel: "modulepreload", href }));
+/** A view, once its style is loaded: nothing is shown half styled. */
+async function dressed(module, style, load) {
+  preload(module);
   const [view] = await Promise.all([load(), styled(style)]);
   return view;
+}
+
+/**
+ * Asks for all modules of a view at once: over a slow link every module that is found only in another costs a round trip. The
+ * server lists them in the page's head. A page that is served from a folder has no such list, and loads without it.
+ */
+function preload(module) {
+  /** @type {HTMLMetaElement | null} */
+  const list = document.querySelector(`meta[name="modules"][data-of="${module}"]`);
+  list?.remove();
+  for (const href of list?.content.split(" ") ?? []) document.head.append(h("link", { rel: "modulepreload", href }));
 }
 
 function decoded(text) {
@@ -84,9 +77,9 @@ async function show() {
   }
   const isView = Object.hasOwn(VIEWS, name);
   document.title = isView && name ? `${TITLES[name]} · Andon` : "Andon";
-  place.setAttribute("aria-label", isView ? TITLES[name] : "No such page");
+  place.setAttribute("aria-label", isView ? TITLES[name] : "Page not found");
   if (!isView) {
-    fill(place, h("p", { class: "empty" }, "There is no such page here. ", h("a", { href: "#/" }, "Go to the board.")));
+    fill(place, h("p", { class: "empty" }, "Page not found. ", h("a", { href: "#/" }, "Go to the board")));
     return;
   }
   try {
@@ -100,40 +93,40 @@ async function show() {
   }
 }
 
-/** A browser remembers that a module did not come, and does not ask again: the page has to be loaded anew. */
+/** A browser remembers that a module failed to load and does not try again, so the page has to be reloaded. */
 let isBroken = false;
 
 function notLoaded(error) {
-  // Where loading it anew did not help, it is not done again and again.
+  // If a reload did not help, another one will not.
   if (!(error instanceof TypeError) || Date.now() - Number(sessionStorage.getItem(RELOADED)) < OFTEN) throw error;
   isBroken = true;
   heard(false);
-  throw new Error("This part of the page did not come. It is loaded when the server is back.");
+  throw new Error("This part of the page could not be loaded. It will load when the server is back.");
 }
 
-/** What went wrong, with a way on. */
+/** What went wrong, and a way to retry. */
 function trouble(error) {
   if (error?.status === 401) return "";
-  const again = h("button", { type: "button", onclick: begin }, "Try again");
-  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "This did not work."), again);
+  const again = h("button", { type: "button", onclick: begin }, "Retry");
+  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "Something went wrong."), again);
 }
 
-/** The view moves the focus to itself when somebody goes there, so that a screen reader begins there. */
+/** Moves the focus to the new view, so that a screen reader starts there. */
 function go() {
   show();
   place.focus({ preventScroll: true });
   scrollTo(0, 0);
 }
 
-/* The server goes and comes back (invariant 2). */
+/* The server goes away and comes back (invariant 2). */
 
-const banner = document.getElementById("banner");
+const banner = byId("banner");
 let looking = 0;
-// What stays at the top of a view stays below it.
+// The sticky parts of a view stay below the banner.
 new ResizeObserver(() => document.documentElement.style.setProperty("--banner", `${banner.offsetHeight}px`)).observe(banner);
 
 function gone() {
-  fill(banner, "The server does not answer. What is shown may be out of date. Stops that you press now are sent when it is back.");
+  fill(banner, "The server is not responding. What you see may be out of date. If you press Stop now, it is sent when the server is back.");
   banner.hidden = false;
   document.documentElement.dataset.link = "gone";
   showLamp();
@@ -155,14 +148,14 @@ function back() {
   look();
 }
 
-/* Who is there (invariant 3). */
+/* Signing in and out (invariant 3). */
 
 let isSignedOut = false;
 
-/** Nobody is there any more: what was shown goes, what it followed ends, and a key is asked for. */
+/** Signs out: clears the view, ends what it followed, and asks for a key. */
 function signedOut() {
   isSignedOut = true;
-  // One that was refused opens nothing any more.
+  // The server has refused this key.
   key.forget();
   forgetMe();
   shown.abort();
@@ -174,14 +167,14 @@ function signedOut() {
   askForKey();
 }
 
-/** Somebody is there. */
+/** A valid key was given. */
 function signedIn() {
   isSignedOut = false;
   delete document.documentElement.dataset.signed;
   begin();
 }
 
-/** Shows what may be shown. Who we are decides that; where no key is needed everybody is somebody. */
+/** Shows the view once it is known who we are, which decides what may be shown. */
 async function begin() {
   try {
     await me();
@@ -198,11 +191,11 @@ async function begin() {
 
 /* The line, for the lamp. */
 
-/** Where all is well the lamp is enough. Otherwise a word stands beside it: a colour alone is no sign. */
+/** When all is well the lamp is enough. Otherwise there is a word beside it, because not everyone can tell the colours apart. */
 function showLamp() {
   const { link: reached, line } = document.documentElement.dataset;
-  const word = reached === "gone" ? "No answer" : line === "held" ? "Line held" : "";
-  write(document.getElementById("lamp-word"), word);
+  const word = reached === "gone" ? "Offline" : line === "held" ? "Line held" : "";
+  write(byId("lamp-word"), word);
 }
 
 async function look() {
@@ -214,7 +207,7 @@ async function look() {
   } catch { /* The next look may do better; that the server is gone is said elsewhere. */ }
 }
 
-/* Begin. */
+/* Start. */
 
 setTheme(keptTheme());
 link.addEventListener("gone", gone);
@@ -223,8 +216,8 @@ link.addEventListener("key", signedOut);
 link.addEventListener("known", signedIn);
 link.addEventListener("line", look);
 addEventListener("hashchange", go);
-// Where the address names the view, a link within the page would lead away from it.
-document.querySelector(".skip").addEventListener("click", (event) => {
+// The hash names the view, so following a link to an anchor would leave the view.
+document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
   place.focus();
 });

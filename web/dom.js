@@ -1,14 +1,14 @@
 // Elements, with text as text.
 //
-// 1. Whatever is given as a child is shown as it is: nothing that a model or a user wrote can become a tag.
-// 2. What changes often is written once a frame at most (`everyFrame`).
+// 1. Children are always shown as text: nothing that a model or a user wrote can become a tag.
+// 2. What changes often is written at most once per frame (`everyFrame`).
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An element. Properties that are functions are listeners (`onclick`), `class` and `data-*`, `aria-*`, `role` and the like
- * are attributes; `null`, `undefined` and `false` are left out; `true` is an empty attribute.
- * @param {string} tag such as "button", or "svg:rect" for a drawing
+ * Makes an element. Functions (`onclick`) become listeners; everything else (`class`, `data-*`, `aria-*`, `role`) becomes an
+ * attribute. `null`, `undefined` and `false` are left out; `true` is an empty attribute.
+ * @param {string} tag such as "button", or "svg:rect" for an SVG element
  * @param {Record<string, unknown> | null} [properties]
  * @param {...(Node | string | number | null | undefined | false | Array<unknown>)} children
  * @returns {any}
@@ -20,12 +20,27 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
-/** Sets one property of an element, as `h` does. */
+/**
+ * An element that index.html has.
+ * @param {string} id
+ */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`index.html has no element with the id ${id}`);
+  return found;
+}
+
+/**
+ * Sets one property of an element, as `h` does.
+ * @param {Element} element
+ * @param {string} name
+ * @param {unknown} value
+ */
 export function set(element, name, value) {
   if (name.startsWith("on") && typeof value === "function") {
-    element.addEventListener(name.slice(2), value);
+    element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
   } else if (name.startsWith("on")) {
-    throw new TypeError(`${name} is no function: text is never a listener`);
+    throw new TypeError(`${name} is not a function: text never becomes a listener`);
   } else if (value === null || value === undefined || value === false) {
     element.removeAttribute(name);
   } else {
@@ -33,28 +48,38 @@ export function set(element, name, value) {
   }
 }
 
+/** @param {unknown[]} children */
 function nodes(children) {
   const flat = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
   return flat.map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
 }
 
-/** Puts these children in the place of all that an element has. */
+/**
+ * Replaces all children of an element.
+ * @template {Element} E
+ * @param {E} element
+ * @param {...unknown} children
+ */
 export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
   return element;
 }
 
-/** Writes a text where it is another one: nothing is drawn anew for nothing. */
+/**
+ * Sets an element's text if it has changed, so that nothing is redrawn needlessly.
+ * @param {Element} element
+ * @param {string | number} text
+ */
 export function write(element, text) {
   const wanted = String(text);
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
 /**
- * A function that does `work` in the next frame, however often it is called before. In a page that nobody sees there are no
- * frames: there it is done within a second.
+ * Returns a function that schedules `work` for the next frame, once, however often it is called before then. A hidden page has no
+ * frames; there the work is done within a second.
  * @param {() => void} work
- * @param {AbortSignal} [signal] after its end nothing is done
+ * @param {AbortSignal} [signal] once aborted, nothing more is done
  */
 export function everyFrame(work, signal) {
   let waits = false;
@@ -67,30 +92,31 @@ export function everyFrame(work, signal) {
       waits = false;
       if (!signal?.aborted) work();
     };
-    // Who comes back to the page finds it as it is, and who leaves it misses nothing that waited for a frame.
+    // Nothing waits for a frame while the page is being hidden, and a page that becomes visible is up to date.
     document.addEventListener("visibilitychange", now);
     if (document.hidden) setTimeout(now, 1000);
     else requestAnimationFrame(now);
   };
 }
 
-/** Says something once to those who listen instead of looking. */
-export function announce(text) {
+/** Announces something to screen readers, once. */
+export function announce(/** @type {string} */ text) {
   const place = document.getElementById("announce");
   if (!place) return;
-  // The same words twice are two announcements.
+  // Repeating the same words has to count as a new announcement.
   place.textContent = "";
   setTimeout(() => { place.textContent = text; }, 30);
 }
 
-/** Loads a style sheet of the page, once. */
-export function styled(file) {
+/** Loads one of the page's style sheets, once. */
+export function styled(/** @type {string} */ file) {
   const known = document.querySelector(`link[href="${file}"]`);
   if (known) return Promise.resolve();
   const sheet = h("link", { rel: "stylesheet", href: file });
+  /** @type {Promise<void>} */
   const loaded = new Promise((done) => {
-    sheet.onload = done;
-    // One that did not come is asked for again the next time.
+    sheet.onload = () => done();
+    // If it fails to load, the next call tries again.
     sheet.onerror = () => { sheet.remove(); done(); };
   });
   document.head.append(sheet);

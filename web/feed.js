@@ -1,10 +1,9 @@
 // Live feeds over WebSockets: the past, then the present, with no gap and no repeat.
 //
-// 1. A feed goes on where it was: after a break it is asked for what stands behind the last item that was handed out.
-// 2. Items are handed out in order, all that came since the last frame together: however fast they come, the page draws at
-//    its own pace.
-// 3. One that is refused says why, and is not asked for for ever.
-// 4. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
+// 1. A feed resumes where it was: after a break it asks for what follows the last item that was passed on.
+// 2. Items are passed on in order, once per frame: however fast they arrive, the page draws at its own pace.
+// 3. A refused feed says why, and is not retried forever.
+// 4. Browsers limit ordinary connections per server, but not WebSockets: with many tabs open a Stop still gets through.
 
 import { call, heard, link, PATIENCE, Problem, socketAddress } from "./api.js";
 import { everyFrame } from "./dom.js";
@@ -13,33 +12,37 @@ const FIRST_WAIT = 300;
 const LONGEST_WAIT = 5000;
 
 /**
- * Follows a feed until it ends, or `signal` does.
+ * @typedef {{query?: object, after?: string | number, onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void,
+ *   onEnd?: (problem?: Problem) => void, isLast?: (item: any) => boolean, signal: AbortSignal}} How
+ * @typedef {{path: string, how: How, last: string | number | undefined, wait: number, socket: WebSocket | null, items: any[],
+ *   isOver: boolean}} Feed
+ */
+
+/**
+ * Follows a feed until it ends or `signal` is aborted.
  * @param {string} path such as "/v1/board"
- * @param {{
- *   query?: object, after?: string | number,
- *   onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void, onEnd?: (problem?: Problem) => void,
- *   isLast?: (item: any) => boolean, signal: AbortSignal,
- * }} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
- *   behind which there is nothing. `onEnd` is told of the end, with the problem if that is why.
- * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
+ * @param {How} how `onBegin` is called before the first item of each connection, `onBreak` when a connection is lost; `isLast`
+ *   recognises the last item; `onEnd` is called at the end, with the problem if that is the cause.
+ * @returns {{send: (message: object) => boolean}} `send` returns false if there is no connection right now
  */
 export function follow(path, how) {
+  /** @type {Feed} */
   const feed = { path, how, last: how.after, wait: FIRST_WAIT, socket: null, items: [], isOver: false };
   const hand = everyFrame(() => handOut(feed), how.signal);
   how.signal.addEventListener("abort", () => { feed.isOver = true; feed.socket?.close(); }, { once: true });
-  // A server that does not answer may leave its connections open for ever: what it would say comes over a new one.
+  // A server that has stopped responding may leave its connections open forever, so we open a new one.
   link.addEventListener("gone", () => leave(feed, hand), { signal: how.signal });
   connect(feed, hand);
   return { send: (message) => say(feed, message) };
 }
 
-function say(feed, message) {
+function say(/** @type {Feed} */ feed, /** @type {object} */ message) {
   if (feed.socket?.readyState !== WebSocket.OPEN) return false;
   feed.socket.send(JSON.stringify(message));
   return true;
 }
 
-async function connect(feed, hand) {
+async function connect(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { how, path } = feed;
   if (feed.isOver) return;
   let url;
@@ -75,8 +78,8 @@ async function connect(feed, hand) {
   socket.onclose = ({ code }) => (isOpen ? closed(feed, hand, code) : notTaken(feed, hand));
 }
 
-/** A WebSocket does not say why it was refused. The same feed without one does (invariant 3). */
-async function notTaken(feed, hand) {
+/** A refused WebSocket does not say why. The same request over HTTP does (invariant 3). */
+async function notTaken(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { how, path } = feed;
   feed.socket = null;
   if (feed.isOver) return;
@@ -88,8 +91,8 @@ async function notTaken(feed, hand) {
   }
 }
 
-/** Leaves a connection on which nothing may ever come, and asks anew. */
-function leave(feed, hand) {
+/** Gives up a connection that may be dead, and reconnects. */
+function leave(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { socket } = feed;
   if (!socket || feed.isOver) return;
   socket.onopen = socket.onmessage = socket.onclose = null;
@@ -97,11 +100,12 @@ function leave(feed, hand) {
   closed(feed, hand, 1006);
 }
 
-/** Stands before the first item of each connection. */
+/** Marks the start of each connection in the queue. */
 const BEGIN = Symbol("begin");
 
-function handOut(feed) {
+function handOut(/** @type {Feed} */ feed) {
   const { how } = feed;
+  /** @type {any[]} */
   let items = [];
   const pass = () => {
     if (items.length) how.onItems(items);
@@ -116,7 +120,7 @@ function handOut(feed) {
       continue;
     }
     items.push(item);
-    // An event's `at` is when it was, not where: its place is its number.
+    // For an event `at` is a time, and `seq` is its position; other items have their position in `at`.
     const place = item.seq ?? item.at;
     if (place !== undefined && item.type !== "second") feed.last = place;
     if (how.isLast?.(item)) feed.isOver = true;
@@ -128,11 +132,11 @@ function handOut(feed) {
   }
 }
 
-function closed(feed, hand, code) {
+function closed(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {number} */ code) {
   const { how } = feed;
   feed.socket = null;
   if (feed.isOver) return;
-  // What has come is handed out first: the next connection is asked for what stands behind it (invariant 1).
+  // Pass on what has arrived first: the next connection resumes after it (invariant 1).
   handOut(feed);
   if (feed.isOver) return;
   how.onBreak?.();
@@ -146,7 +150,7 @@ function closed(feed, hand, code) {
   again(feed, hand);
 }
 
-function refused(feed, hand, error) {
+function refused(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {any} */ error) {
   if (feed.isOver) return;
   if (error instanceof Problem && error.status === 401) waitForKey(feed, hand);
   else if (error instanceof Problem && (error.isGone || error.status === 429 || error.status >= 500)) again(feed, hand);
@@ -156,12 +160,12 @@ function refused(feed, hand, error) {
   }
 }
 
-function waitForKey(feed, hand) {
+function waitForKey(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { signal } = feed.how;
   link.addEventListener("known", () => connect(feed, hand), { once: true, signal });
 }
 
-function again(feed, hand) {
+function again(/** @type {Feed} */ feed, /** @type {() => void} */ hand) {
   const { signal } = feed.how;
   const wait = feed.wait * (0.75 + Math.random() / 2);
   feed.wait = Math.min(feed.wait * 2, LONGEST_WAIT);
@@ -173,7 +177,7 @@ function again(feed, hand) {
     connect(feed, hand);
   };
   const timer = setTimeout(now, wait);
-  // Somebody looks, or the network is back: no need to wait.
+  // If someone looks at the page or the network is back, reconnect right away.
   const both = { signal: AbortSignal.any([control.signal, signal]) };
   window.addEventListener("online", now, both);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); }, both);

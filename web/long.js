@@ -1,8 +1,8 @@
-// Texts of any length, shown as text and in pieces, so that nothing freezes.
+// Texts of any length, shown in pieces so that nothing freezes.
 //
-// 1. A text beyond `SHORT` is shown in its beginning, with a button that says how much there is.
-// 2. All of it is put in piece by piece, a few each frame. A piece that nobody sees is not laid out.
-// 3. Marks that turn the direction of text stay within the text that they are in.
+// 1. Of a text longer than `SHORT` only the beginning is shown, with a button that says how long it is.
+// 2. The rest is inserted piece by piece, a few per frame. Pieces out of view are not laid out.
+// 3. Characters that change the text direction affect only the text that they are in.
 
 import { everyFrame, h } from "./dom.js";
 import { size } from "./runwords.js";
@@ -28,8 +28,15 @@ export function longText(text, { short = SHORT, label } = {}) {
   return place;
 }
 
-const piece = (text) => h("pre", null, text);
+const piece = (/** @type {string} */ text) => h("pre", null, text);
 
+/**
+ * Inserts the rest of a text.
+ * @param {HTMLElement} place
+ * @param {HTMLButtonElement} button
+ * @param {string} text
+ * @param {number} from
+ */
 function all(place, button, text, from) {
   button.disabled = true;
   let at = whole(text, from);
@@ -41,29 +48,29 @@ function all(place, button, text, from) {
       at = end;
     }
     if (at < text.length) {
-      button.textContent = `${Math.floor((at / text.length) * 100)} % of ${size(text.length)}…`;
+      button.textContent = `${Math.floor((at / text.length) * 100)}% of ${size(text.length)}…`;
       more();
     } else button.remove();
   });
   more();
 }
 
-/** Where a piece that begins here ends: at the end of a line if there is one near. */
-function edge(text, at) {
+/** Where a piece that starts here ends: after a line if possible. */
+function edge(/** @type {string} */ text, /** @type {number} */ at) {
   const end = whole(text, Math.min(at + PIECE, text.length));
   if (end >= text.length) return text.length;
   const line = text.lastIndexOf("\n", end - 1);
   return line > at ? line + 1 : end;
 }
 
-/** Never between the halves of a character. */
-function whole(text, at) {
+/** Never splits a surrogate pair. */
+function whole(/** @type {string} */ text, /** @type {number} */ at) {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
 
-/** A value as JSON for people. Marks that turn the direction of text are written out, so that it reads as it is. */
-export function pretty(value) {
+/** A value as indented JSON. Characters that change the text direction are escaped, so that the order on screen is the real one. */
+export function pretty(/** @type {unknown} */ value) {
   const hidden = /[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g;
   return JSON.stringify(value, null, 2).replace(hidden, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -3,97 +3,109 @@
 import { REASON, VERDICT, money, number, several, span } from "./words.js";
 import { wallUs } from "./instants.js";
 
-/** How hard a run was stopped. */
+/** @type {Record<string, string>} how hard a run was stopped */
 export const FORCE = {
-  after_turn: "after the turn: what was in progress could finish",
-  graceful: "gracefully: the model was cut at once, tools had their grace",
-  now: "now: everything was cut at once",
+  after_turn: "after the turn: work in progress was allowed to finish",
+  graceful: "gracefully: the model was cut off at once, tools got their grace period",
+  now: "now: everything was cut off at once",
 };
+/** @type {Record<string, string>} */
 export const FORCE_WORD = { after_turn: "after the turn", graceful: "gracefully", now: "now" };
 
-/** Where a stop met a run. */
+/** @type {Record<string, string>} what a run was doing when it was stopped */
 export const CUT_IN = {
-  queued: "while it waited for its session", hook: "in a hook", model: "in the model’s answer",
-  backoff: "while it waited to retry", tools: "while tools ran", waiting: "while it waited for approval", between: "between two steps",
+  queued: "while waiting for its session", hook: "in a hook", model: "in the model’s answer",
+  backoff: "while waiting to retry", tools: "while tools were running", waiting: "while waiting for approval", between: "between two steps",
 };
 
-/** Why a call was not run. */
+/** @type {Record<string, string>} why a tool call was not run */
 export const REFUSED = {
-  unknown_tool: "there is no tool of that name", bad_arguments: "its arguments were wrong", duplicate_id: "its id was used twice",
-  denied_by_hook: "a hook denied it", denied_by_person: "a person denied it", call_cancelled: "it was cancelled first",
+  unknown_tool: "there is no tool with that name", bad_arguments: "invalid arguments", duplicate_id: "duplicate call ID",
+  denied_by_hook: "denied by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
   run_cancelled: "the run was stopped first", lost: "the process died first",
 };
 
-/** What is done to learn a better figure. */
+/** @type {Record<string, string>} how a better figure is being obtained */
 export const PENDING = {
-  draining: "the rest of the answer is read, to learn what it cost", looking_up: "the provider is asked what it charges",
-  counting: "the provider is asked to count",
+  draining: "reading the rest of the answer to learn what it cost", looking_up: "asking the provider what it charges",
+  counting: "asking the provider to count",
 };
 
+/** @type {Record<string, string>} */
 export const COMPENSATION = {
-  started: "undoing was begun", done: "undone", failed: "undoing failed", unknown: "whether it was undone is unknown",
+  started: "undo started", done: "undone", failed: "undo failed", unknown: "unknown whether it was undone",
 };
 
-/** How a bar of the timeline ended. */
+/** @type {Record<string, string>} how a bar of the timeline ended */
 export const HOW = {
-  ...VERDICT, open: "still open", over: "over", answered: "answered", failed: "failed", lost: "lost: its process died",
-  panicked: "panicked", continued: "went on", denied: "denied", cancelled: "cancelled the run", approved: "approved",
+  ...VERDICT, open: "in progress", over: "ended", answered: "answered", failed: "failed", lost: "lost: its process died",
+  panicked: "crashed", continued: "continued", denied: "denied", cancelled: "stopped the run", approved: "approved",
   closed: "closed: the run was stopped first",
 };
 
-/** How a run ended, in a sentence's end. */
-export function ending(outcome) {
+/** How a run ended, to go at the end of a sentence. */
+export function ending(/** @type {any} */ outcome) {
   if (!outcome) return "not settled yet";
   if (outcome.kind === "cancelled") return `stopped: ${REASON[outcome.reason] ?? outcome.reason}`;
   if (outcome.kind === "completed") return STOP[outcome.stop] ?? "completed";
   if (outcome.kind === "failed") return `failed: ${outcome.message}`;
   return outcome.kind === "lost" ? "lost: the process that ran it died" : outcome.kind;
 }
+/** @type {Record<string, string>} */
 const STOP = {
-  end_turn: "completed", max_tokens: "completed: the limit of tokens for one answer was reached",
+  end_turn: "completed", max_tokens: "completed: the answer reached its token limit",
   stop_sequence: "completed at a stop sequence", refused: "completed: the model refused", tool_use: "completed",
 };
 
-/** A wall time of day to the microsecond, in the reader's time zone. */
-export function exactTime(wall) {
+/** A time of day to the microsecond, in the reader's time zone. */
+export function exactTime(/** @type {string} */ wall) {
   const micros = String(wallUs(wall) % 1e6).padStart(6, "0");
   return `${new Date(wall).toLocaleTimeString("en-GB", { hour12: false })}.${micros}`;
 }
 
 /** A day, in the reader's time zone. */
-export const dayOf = (wall) => new Date(wall).toLocaleDateString(undefined, { year: "numeric", month: "long", day: "numeric" });
+export const dayOf = (/** @type {string} */ wall) => new Date(wall).toLocaleDateString(undefined, { year: "numeric", month: "long", day: "numeric" });
 
 /** The name of the reader's time zone. */
 export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** So many bytes or characters: "640 characters", "12 kB", "5.2 MB". */
-export function size(length) {
+/** A number of characters: "640 characters", "12 kB", "5.2 MB". */
+export function size(/** @type {number} */ length) {
   if (length < 2000) return several(length, "character");
   return length < 1e6 ? `${number(Math.round(length / 1000))} kB` : `${(length / 1e6).toFixed(1)} MB`;
 }
 
-/** An addendum in words. */
+/**
+ * An addendum in words.
+ * @param {any} it
+ * @param {(call: string) => string} toolOf
+ * @returns {[string, string]} a sentence, and a text below it
+ */
 export function addendum(it, toolOf) {
   const { type } = it;
-  const text = (result) => result.content.map((part) => part.text ?? part.reference ?? "").join("\n");
+  const text = (/** @type {any} */ result) => result.content.map((/** @type {any} */ part) => part.text ?? part.reference ?? "").join("\n");
   if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
-  if (type === "compensation_started") return [`Undoing ${toolOf(it.call)} was asked for${it.by ? ` by ${it.by}` : ""}.`, ""];
+  if (type === "compensation_started") return [`Undo of ${toolOf(it.call)} requested${it.by ? ` by ${it.by}` : ""}.`, ""];
   if (type === "compensation_finished") {
-    const how = it.end === "unknown" ? "its time was over first" : it.result.status === "ok" ? "done" : "failed";
-    return [`Undoing ${toolOf(it.call)}: ${how}.`, text(it.result)];
+    const how = it.end === "unknown" ? "timed out" : it.result.status === "ok" ? "done" : "failed";
+    return [`Undo of ${toolOf(it.call)}: ${how}.`, text(it.result)];
   }
   if (type === "undelivered") {
-    const words = it.parts.map((part) => part.text ?? part.arguments ?? "").join("\n");
-    return [`Model call ${it.call} went on behind the cut; nobody was shown this:`, words];
+    const words = it.parts.map((/** @type {any} */ part) => part.text ?? part.arguments ?? "").join("\n");
+    return [`Model call ${it.call} continued after the cut. This was never shown:`, words];
   }
-  if (type === "usage_corrected") return [`The last word on what model call ${it.call} used.`, ""];
+  if (type === "usage_corrected") return [`Corrected usage of model call ${it.call}.`, ""];
   return [type, JSON.stringify(it)];
 }
 
-/** A cost with how sure it is, for a title. */
-export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only limits are known" : ""}` : "");
+/** A cost, and how certain it is, for a tooltip. */
+export const moneyInFull = (/** @type {import("./words.js").Cost | null | undefined} */ cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
 
-/** A time since the run began, to the millisecond where the run is not hours long: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
+/**
+ * A time since the run started, to the millisecond unless the run takes hours: "840 µs", "12.4 ms", "18.074 s", "2:05.120".
+ * @param {number} ms
+ * @returns {string}
+ */
 export function since(ms) {
   if (ms < 0) return `−${since(-ms)}`;
   if (ms < 10) return span(ms);

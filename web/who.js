@@ -1,39 +1,44 @@
-// Who is there: the key, what asks for it, and whether the page is light or dark.
+// Who is signed in: the key, the dialog that asks for it, and the choice between light and dark.
 //
-// 1. A key that is not valid is not kept. With one that is forgotten goes all that it showed.
-// 2. While a key is needed nothing but it can be given: the question cannot be closed.
+// 1. An invalid key is not kept. Signing out removes everything that the key gave access to.
+// 2. While a key is needed, the dialog cannot be closed.
 
 import { forgetMe, key, link, me } from "./api.js";
-import { fill, h } from "./dom.js";
+import { byId, fill, h } from "./dom.js";
 
+/** @type {HTMLDialogElement | null} */
 let asking = null;
 
-/** Asks for a key, once, however many things need one. */
+/** Asks for a key. There is only one dialog, however many requests need a key. */
 export function askForKey() {
   if (asking) return;
   const input = h("input", {
     type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "key-help",
   });
   const said = h("p", { class: "problem", role: "alert" });
-  const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
+  const form = h("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); tryKey(input, said); } },
     h("h1", null, "Sign in"),
-    h("p", { id: "key-help" }, "This server needs a key. The key stays in this tab and is forgotten when the tab is closed. " +
+    h("p", { id: "key-help" }, "This server needs a key. The key is kept for this tab only and is forgotten when you close it. " +
       "To create one, run ", h("code", null, "andon keys create NAME"), " on the server's machine."),
     h("label", { for: "key" }, "Key"), input, said,
     h("button", { class: "strong" }, "Sign in"));
-  // A browser closes a dialog when Escape is pressed twice, whatever is said to it (invariant 2).
-  asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault(), onclose: () => asking?.showModal() }, form);
-  document.body.append(asking);
-  asking.showModal();
+  // Browsers close a dialog on the second Escape, even if the event is cancelled (invariant 2).
+  /** @type {HTMLDialogElement} */
+  const dialog = h("dialog", {
+    class: "ask", oncancel: (/** @type {Event} */ event) => event.preventDefault(), onclose: () => asking?.showModal(),
+  }, form);
+  asking = dialog;
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
-/** What can be sent in a header. */
-const isKey = (text) => /^[!-~]+$/.test(text);
+/** Whether a text can be sent in a header. */
+const isKey = (/** @type {string} */ text) => /^[!-~]+$/.test(text);
 
-async function tryKey(input, said) {
+async function tryKey(/** @type {HTMLInputElement} */ input, /** @type {HTMLElement} */ said) {
   const text = input.value.trim();
   if (!isKey(text)) {
-    fill(said, "That is not a key: a key has letters, digits and signs, and no spaces.");
+    fill(said, "This is not a key. Keys contain letters, digits and punctuation, and no spaces.");
     input.select();
     return;
   }
@@ -43,26 +48,26 @@ async function tryKey(input, said) {
     await me();
   } catch (error) {
     key.forget();
-    fill(said, error.status === 401 ? "That key is not valid: it is mistyped, expired or revoked." : error.message);
+    fill(said, error.status === 401 ? "This key is not valid. It may be mistyped, expired or revoked." : error.message);
     input.select();
     return;
   }
   const dialog = asking;
   asking = null;
-  dialog.remove();
+  dialog?.remove();
   link.dispatchEvent(new Event("known"));
 }
 
 function signOut() {
-  // With the key goes all that was written with it in this tab.
+  // Drafts and the like were written with this key, so they go too.
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("andon.")) sessionStorage.removeItem(name);
   link.dispatchEvent(new Event("key"));
 }
 
-/** Shows who is there, and what can be done about it. */
+/** Shows who is signed in, with the button to sign out. */
 export async function showWho() {
-  const who = document.getElementById("who");
-  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Light or dark" }, "◐");
+  const who = byId("who");
+  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Toggle dark mode", title: "Toggle dark mode" }, "◐");
   let name = null;
   if (key.get()) {
     const { name: known } = await me().catch(() => ({ name: "" }));
@@ -71,7 +76,7 @@ export async function showWho() {
   fill(who, name, theme);
 }
 
-/** Where it is kept which theme was chosen. */
+/** The storage key of the chosen theme. */
 const THEME = "andon.theme";
 
 function turnTheme() {
@@ -80,16 +85,16 @@ function turnTheme() {
   setTheme(isDark ? "light" : "dark");
 }
 
-/** Chooses a theme; whatever is none is not chosen. */
-export function setTheme(theme) {
+/** Sets the theme; anything but "light" and "dark" is ignored. */
+export function setTheme(/** @type {string | null} */ theme) {
   if (theme !== "light" && theme !== "dark") return;
   document.documentElement.dataset.theme = theme;
   try {
     localStorage.setItem(THEME, theme);
-  } catch { /* Where nothing may be kept it is chosen for as long as the page is open. */ }
+  } catch { /* Without storage the choice lasts as long as the page is open. */ }
 }
 
-/** The theme that was chosen here before, if one was. */
+/** The theme that was chosen before, if any. */
 export function keptTheme() {
   try {
     return localStorage.getItem(THEME);

@@ -1,17 +1,17 @@
-// Times, numbers and states, in words.
+// Times, numbers and states in words.
 
 const whole = new Intl.NumberFormat("en");
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 
-/** A number with its thousands apart. */
-export const number = (value) => whole.format(value);
+/** A number with thousands separators. */
+export const number = (/** @type {number} */ value) => whole.format(value);
 
-/** One thing or several: `several(2, "run")` is "2 runs". */
-export const several = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+/** A count with its noun: `several(2, "run")` is "2 runs". */
+export const several = (/** @type {number} */ count, /** @type {string} */ one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
-/** A length of time in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
-export function span(ms) {
+/** A duration in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
+export function span(/** @type {number | null | undefined} */ ms) {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "unknown";
   if (ms < 1) return `${Math.max(0, Math.round(ms * 1000))} µs`;
   if (ms < 10) return `${ms.toFixed(1)} ms`;
@@ -22,43 +22,49 @@ export function span(ms) {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
 }
 
-/** As `span`, of microseconds. */
-export const spanUs = (us) => span(us === null || us === undefined ? null : us / 1000);
+/** As `span`, for microseconds. */
+export const spanUs = (/** @type {number | null | undefined} */ us) => span(us === null || us === undefined ? null : us / 1000);
 
 /** A time of day. */
-export const timeOfDay = (wall) => clock.format(new Date(wall));
+export const timeOfDay = (/** @type {string} */ wall) => clock.format(new Date(wall));
 
-/** A day and a time of day. */
-export const dayAndTime = (wall) => `${day.format(new Date(wall))}, ${clock.format(new Date(wall))}`;
+/** A date and a time of day. */
+export const dayAndTime = (/** @type {string} */ wall) => `${day.format(new Date(wall))}, ${clock.format(new Date(wall))}`;
 
-/** How a figure came to be known. */
+/** @type {Record<string, string>} where a figure comes from */
 export const PROVENANCE = {
   reported: "reported by the provider",
   reported_running: "reported by the provider before the call was cut",
-  looked_up: "asked of the provider afterwards",
+  looked_up: "looked up with the provider afterwards",
   counted: "counted",
   estimated: "estimated",
-  bounded: "only limits are known",
+  bounded: "only bounds are known",
   unknown: "unknown",
 };
 
+/**
+ * @typedef {{value: number | null, provenance: string, low: number | null, high: number | null}} Figure
+ * @typedef {{value: number | null, low: number | null, high: number | null, currency: string}} Cost
+ */
+
 /** A figure in a few characters: "1,234", "≈ 1,200", "≥ 40", "40–900", "unknown". Unknown is never 0. */
-export function figure(it) {
+export function figure(/** @type {Figure | null | undefined} */ it) {
   if (!it) return "unknown";
   const { value, provenance, low, high } = it;
   if (value !== null && value !== undefined) {
     return provenance === "estimated" ? `≈ ${number(value)}` : number(value);
   }
   if (known(low) && known(high)) return `${number(low)}–${number(high)}`;
-  // At least nothing is no knowledge.
+  // "At least 0" says nothing.
   if (known(low) && low > 0) return `≥ ${number(low)}`;
   return known(high) ? `≤ ${number(high)}` : "unknown";
 }
 
+/** @type {(value: number | null | undefined) => value is number} */
 const known = (value) => value !== null && value !== undefined;
 
-/** A figure in full, for a title: how it is known, and within which bounds. */
-export function figureInFull(it) {
+/** A figure in full, for a tooltip: where it comes from, and its bounds. */
+export function figureInFull(/** @type {Figure | null | undefined} */ it) {
   if (!it) return PROVENANCE.unknown;
   const { value, provenance, low, high } = it;
   const bounds = known(low) && known(high) && low !== high ? `, between ${number(low)} and ${number(high)}` : "";
@@ -66,10 +72,10 @@ export function figureInFull(it) {
   return `${figure(it)}: ${PROVENANCE[provenance] ?? provenance}${bounds}${only}`;
 }
 
-/** Money, as far as it is known. */
-export function money(cost) {
+/** An amount of money, as far as it is known. */
+export function money(/** @type {Cost | null | undefined} */ cost) {
   if (!cost) return "";
-  const amount = (value) => new Intl.NumberFormat("en", {
+  const amount = (/** @type {number} */ value) => new Intl.NumberFormat("en", {
     style: "currency", currency: cost.currency, minimumFractionDigits: 2, maximumFractionDigits: value < 1 ? 5 : 2,
   }).format(value);
   if (known(cost.value)) return amount(cost.value);
@@ -77,46 +83,49 @@ export function money(cost) {
   return known(cost.low) && cost.low > 0 ? `≥ ${amount(cost.low)}` : "unknown";
 }
 
-/** The state of a run as it is shown: one whose end the journal does not take is stalled, whatever it was doing. */
-export const shownState = ({ state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
+/** The state of a run for display: if the journal does not accept its end it is stalled, whatever it was doing. */
+export const shownState = (/** @type {{state: string, stalled?: string | null}} */ { state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
 
-/** What a run is doing, for people. */
-export function doing(run) {
+/** What a run is doing, in words. */
+export function doing(/** @type {any} */ run) {
   const state = shownState(run);
   if (state === "settled") return OUTCOME[run.outcome?.kind] ?? "settled";
   if (state === "running") return PHASE[run.phase] ?? "running";
   return STATE[state] ?? state;
 }
 
+/** @type {Record<string, string>} */
 export const STATE = {
   queued: "queued", running: "running", waiting: "needs approval", cancelling: "stopping", stalled: "stalled", settled: "settled",
 };
 
 /**
- * What it means that a run has stalled.
- * @param {string} why what the server says
- * @param {boolean} isStopping whether somebody has asked to stop it: then that is how it ends
+ * Explains that a run has stalled.
+ * @param {string} why the server's reason
+ * @param {boolean} isStopping whether a stop was requested: then it settles as stopped
  */
 export function stalledWords(why, isStopping) {
   const how = isStopping ? " as stopped" : "";
   return "The run has stopped working, but its end cannot be written to the journal. " +
-    `It settles by itself${how} when the journal takes writes again. The server says: ${why}.`;
+    `It will settle by itself${how} once the journal accepts writes again. The server says: ${why}.`;
 }
+/** @type {Record<string, string>} */
 export const PHASE = {
-  queued: "queued", hook: "in a hook", model: "model", backoff: "waits to retry", tools: "tools",
+  queued: "queued", hook: "in a hook", model: "model", backoff: "waiting to retry", tools: "tools",
   waiting: "needs approval", between: "running",
 };
+/** @type {Record<string, string>} */
 export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "failed", lost: "lost" };
 
-/** What became of a tool call. */
+/** @type {Record<string, string>} what became of a tool call */
 export const VERDICT = {
-  finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, its effect is unknown",
-  late: "went on after the run, and then ended", leaked: "leaked: it was not seen to end", detached: "goes on, as declared",
+  finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, effect unknown",
+  late: "ended after the run", leaked: "leaked: not seen to end", detached: "still running, as declared",
 };
 
-/** Why a run was stopped. */
+/** @type {Record<string, string>} why a run was stopped */
 export const REASON = {
-  requested: "somebody asked", client_disconnected: "its client went away", superseded: "another prompt took its place",
-  parent: "its parent was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "a policy forbade it",
-  approval_denied: "approval was denied", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
+  requested: "on request", client_disconnected: "the client disconnected", superseded: "a newer prompt replaced it",
+  parent: "its parent run was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "not allowed by policy",
+  approval_denied: "approval was denied", operator: "by an operator", shutdown: "the server shut down", owner_lost: "its process died",
 };

@@ -1,13 +1,13 @@
-// The board: every run that one may see, live.
+// The board: every run that you may see, live.
 //
-// 1. It draws at most once a frame, and sorts at most a few times a second, however much happens.
-// 2. What is old is marked as old: rows stay when the feed breaks, and nothing ticks on by itself.
-// 3. What is asked for stands in the address.
+// 1. It draws at most once per frame and sorts at most a few times per second, however much happens.
+// 2. Old data is marked as old: when the feed breaks, rows stay, and no clock keeps ticking.
+// 3. The filter and the order are in the address.
 
 import { address, key, may } from "../api.js";
 import { controls } from "./filter.js";
 import { cord } from "./cord.js";
-import { everyFrame, fill, h, write } from "../dom.js";
+import { byId, everyFrame, fill, h, write } from "../dom.js";
 import { follow } from "../feed.js";
 import { journalBar } from "./journal.js";
 import { lineBar } from "./line.js";
@@ -17,7 +17,7 @@ import { Rows } from "./rows.js";
 import { strip } from "./strip.js";
 import { number } from "../words.js";
 
-/** How often the rows are put in order, in milliseconds. */
+/** The least time between two sorts, in milliseconds. */
 const ORDER = 250;
 
 export default function view(place, { query }, signal) {
@@ -45,7 +45,7 @@ export default function view(place, { query }, signal) {
   board.controls.element.append(these);
   const folds = h("div", { class: "folds" }, board.controls.fold, chart.fold);
   board.upper = h("div", { class: "upper" }, journalBar(roster, signal), line.holds, chart.element, folds, board.controls.element);
-  const name = h("h1", { class: "unseen" }, "The board");
+  const name = h("h1", { class: "unseen" }, "Board");
   fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
   measured(board);
   roster.watch((changes) => heard(board, changes), signal);
@@ -55,11 +55,9 @@ export default function view(place, { query }, signal) {
   });
 }
 
-/** Reads sizes again whenever what stands above the rows takes another height. */
+/** Measures again whenever what is above the rows changes its height. */
 function measured(board) {
-  /** @type {HTMLElement} */
-  const top = document.querySelector(".top");
-  const banner = document.getElementById("banner");
+  const [top, banner] = [byId("top"), byId("banner")];
   const sizes = new ResizeObserver(() => {
     const style = board.rows.element.parentElement.style;
     const above = top.offsetHeight + banner.offsetHeight;
@@ -71,7 +69,7 @@ function measured(board) {
   board.signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
 }
 
-/** Something came. */
+/** Takes changes from the feed. */
 function heard(board, changes) {
   const { roster, chart } = board;
   if (changes.has("rows") || changes.has("ready") || changes.has("second")) board.needsOrder = true;
@@ -79,7 +77,7 @@ function heard(board, changes) {
     chart.draw(roster.past, roster.now());
     board.controls.update();
   }
-  // Here before it is needed: when it is, the server may be slow.
+  // Loaded in advance, because the server may be slow when it is needed.
   if (changes.has("ready")) import("./these.js").catch(() => {});
   if (changes.has("second") || changes.has("ready") || changes.has("old")) say(board);
   if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
@@ -89,7 +87,7 @@ function heard(board, changes) {
 
 const say = ({ chart, roster }) => chart.say(roster.past, roster.now(), roster.live().length, roster.isOld);
 
-/** Prices and tenants have columns where the server tells them. */
+/** There are columns for prices and tenants only if the server sends them. */
 function columnsOf(roster) {
   let [hasCost, hasTenants] = [false, false];
   for (const { row } of roster.entries.values()) {
@@ -99,7 +97,7 @@ function columnsOf(roster) {
   return { hasCost, hasTenants };
 }
 
-/** The filter or the order is another one. */
+/** The filter or the order has changed. */
 function changed(board) {
   history.replaceState(null, "", board.look.address());
   board.rows.sorted();
@@ -110,7 +108,7 @@ function changed(board) {
 function reorder(board) {
   const { look, roster, controls } = board;
   look.update(roster, false);
-  // What is counted is counted with the rows.
+  // The counts change together with the rows.
   controls.update();
   say(board);
   board.ordered = performance.now();
@@ -128,12 +126,12 @@ function drawAll(board) {
   if (!these.hidden) {
     const { length } = look.meant(roster);
     these.disabled = length === 0;
-    write(these, `Stop these ${number(length)}…`);
+    write(these, length === 1 ? "Stop this run…" : `Stop these ${number(length)} runs…`);
   }
   showEmpty(board);
 }
 
-/** Puts the rows in order, unless that was just done or somebody is aiming at one (invariant 1). */
+/** Sorts the rows, unless that was just done or someone is aiming at one (invariant 1). */
 function putInOrder(board) {
   const { rows, look, roster } = board;
   if (rows.isKept()) {
@@ -147,7 +145,7 @@ function putInOrder(board) {
   board.waits = setTimeout(() => { board.waits = 0; board.draw(); }, wait);
 }
 
-/** Says what to do where there is nothing to see. */
+/** Says what to do if there is nothing to show. */
 function showEmpty(board) {
   const { empty, look, roster, rows } = board;
   const isEmpty = look.shown.length === 0;
@@ -160,7 +158,7 @@ function showEmpty(board) {
   if (empty.dataset.kind === kind) return;
   empty.dataset.kind = kind;
   if (kind === "waits") fill(empty, "Loading…");
-  if (kind === "narrow") fill(empty, "No run matches this filter now.");
+  if (kind === "narrow") fill(empty, "No runs match this filter.");
   if (kind === "empty") fill(empty, nothingRuns());
 }
 
@@ -169,14 +167,14 @@ function nothingRuns() {
   const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
   const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
   const to = (href, text) => h("a", { href }, text);
-  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or start a run from a terminal:"];
+  const ways = [to("#/chat", "Chat with an agent"), ", see the ", to("#/runs", "history"), ", or start a run from a terminal:"];
   return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
 }
 
-/** The feed was refused for good. */
+/** The feed was refused permanently. */
 function refused(board, problem) {
   const isBlind = problem.status === 403;
-  const listed = ["What is on record is in ", h("a", { href: "#/runs" }, "what ran"), "."];
+  const listed = ["Past runs are in the ", h("a", { href: "#/runs" }, "history"), "."];
   const way = isBlind ? "Use a key with the scope run:read." : listed;
   board.rows.element.hidden = true;
   board.upper.hidden = true;

@@ -1,17 +1,17 @@
-// The columns of the board: what each says of a run, and how it sorts.
+// The columns of the board: what each shows of a run, and how it sorts.
 //
-// 1. A figure that is not known is not 0: it is left out, or marked as a limit.
-// 2. What others wrote stands apart from what is around it, whichever way it is written.
+// 1. An unknown figure is never shown as 0: it is left out, or shown as a bound.
+// 2. Text from users is isolated from its surroundings, whatever its direction.
 
-import { part } from "../api.js";
+import { part, userWord } from "../api.js";
 import { h } from "../dom.js";
 import { press } from "./presses.js";
-import { doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
+import { dayAndTime, doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
 
 const RANKS = { stalled: 0, waiting: 1, cancelling: 2, running: 3, queued: 4, settled: 5 };
 
 /**
- * A cell: what is written into again and again is a text node, so that only what is new is drawn.
+ * A column. Cells that change often write to a text node, so that only the changed text is redrawn.
  * @typedef {{key: string, name: string, isNumber?: boolean, isDown?: boolean, make: (cell: HTMLElement) => object,
  *   draw: (parts: any, entry: import("./roster.js").Entry, roster: import("./roster.js").Roster) => void,
  *   rank: (entry: any, roster: any) => number | string}} Column
@@ -23,11 +23,11 @@ const others = (cell) => {
   cell.append(h("bdi", { dir: "auto" }, text));
   return { cell, text };
 };
-/** A text of others, by its name in the row. */
-const named = (key, name) => ({
+/** A text from users, by its name in the row. */
+const named = (key, name, shown = (row) => row[key] ?? "") => ({
   key, name, make: others,
   draw: ({ cell, text }, { row }) => {
-    put(text, row[key] ?? "");
+    put(text, shown(row));
     title(cell, row[key] ?? "");
   },
   rank: ({ row }) => row[key] ?? "",
@@ -37,7 +37,7 @@ const tokens = (key, name, of) => ({
   key, name, isNumber: true, isDown: true, make: plain,
   draw: ({ cell, text }, { row }) => {
     const it = row.tokens?.[of];
-    // While a call is open its tokens are not in yet.
+    // The tokens of a call are only known when it ends.
     const isNew = row.open && !it?.value && !it?.low;
     put(text, isNew ? "…" : figure(it));
     title(cell, isNew ? NOT_YET : figureInFull(it));
@@ -45,7 +45,7 @@ const tokens = (key, name, of) => ({
   rank: ({ row }) => row.tokens?.[of]?.value ?? row.tokens?.[of]?.low ?? -1,
 });
 
-const NOT_YET = "not known yet: the model call is open";
+const NOT_YET = "not known yet: the model call is in progress";
 
 /** @type {Column[]} */
 export const COLUMNS = [
@@ -53,19 +53,19 @@ export const COLUMNS = [
     key: "state", name: "State", make: stateParts, draw: drawState,
     rank: ({ row }) => `${RANKS[shownState(row)]} ${row.outcome?.kind ?? row.phase}`,
   },
-  { key: "title", name: "What was asked", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
+  { key: "title", name: "Prompt", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
   named("app", "Agent"),
-  named("user", "User"),
+  named("user", "User", ({ user, tenant }) => userWord(user, tenant)),
   named("session", "Session"),
-  { key: "began", name: "Time", isNumber: true, isDown: true, make: plain, draw: drawTime, rank: ({ began }) => began },
+  { key: "began", name: "Duration", isNumber: true, isDown: true, make: plain, draw: drawTime, rank: ({ began }) => began },
   {
-    key: "rate", name: "Pieces/s", isNumber: true, isDown: true, make: plain,
+    key: "rate", name: "Tokens/s", isNumber: true, isDown: true, make: plain,
     draw: ({ cell, text }, entry, roster) => {
       const rate = roster.rate(entry);
       put(text, entry.row.state === "settled" ? "" : pace(rate));
-      // What an earlier process of the server took nobody knows.
+      // Pieces that an earlier process of the server took are not counted.
       const { pieces } = entry.row;
-      title(cell, pieces === undefined ? "how many pieces is not known" : `${number(pieces)} pieces in all`);
+      title(cell, pieces === undefined ? "total not known" : `${number(pieces)} streamed pieces in total, about one token each`);
     },
     rank: (entry, roster) => roster.rate(entry),
   },
@@ -89,7 +89,7 @@ function pace(rate) {
   return rate > 0 ? rate.toFixed(1) : "–";
 }
 
-/** Writes where it is something else. */
+/** Sets the text of a node if it has changed. */
 export function put(node, text) {
   if (node.data !== text) node.data = text;
 }
@@ -104,7 +104,7 @@ export function mark(element, name, value) {
   } else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** The state of a run in its row: a press of Stop shows before the server has answered it, but not if it was not sent. */
+/** The state of a run in its row: a press on Stop shows before the server has responded, but not if it was not sent. */
 export function stateOf({ row, id }) {
   const state = shownState(row);
   return isPressed(id) && state !== "settled" && state !== "stalled" ? "cancelling" : state;
@@ -134,13 +134,13 @@ function drawState({ cell, lamp, text, more, besides }, entry) {
   lamp.classList.toggle("sure", isUnheard === true);
   put(text, isUnheard ? "stop not sent" : doing({ ...row, state }));
   put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
-  // Where there is no space for all of it, this is shown.
+  // On a narrow screen only this part is kept.
   mark(besides, "leaked", row.leaked || problem ? "yes" : undefined);
   title(cell, problem ? `Not stopped: ${problem}` : (state !== "stalled" && said) || inFull(entry, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 
-/** How long a stop took, and what it left. */
+/** How long a stop took, and what it leaked. */
 function further(row) {
   if (row.leaked) return ` ${number(row.leaked)} leaked`;
   if (row.outcome?.kind === "cancelled" && row.took_us !== undefined) return ` in ${spanUs(row.took_us)}`;
@@ -165,16 +165,16 @@ function titleParts(cell) {
 function drawTitle({ to, text }, { row, id }) {
   const href = `#/run/${part(id)}`;
   if (to.getAttribute("href") !== href) to.setAttribute("href", href);
-  put(text, row.title || "(nothing)");
+  put(text, row.title || "(no prompt)");
   title(to, row.title);
 }
 
 function drawTime({ cell, text }, { row, began, ended }, roster) {
   put(text, ended === null ? ticking(roster.now() - began) : span(ended - began));
-  title(cell, `accepted ${row.accepted_at}${row.settled_at ? `, settled ${row.settled_at}` : ""}`);
+  title(cell, `accepted ${dayAndTime(row.accepted_at)}${row.settled_at ? `, settled ${dayAndTime(row.settled_at)}` : ""}`);
 }
 
-/** A time that goes on, in whole seconds: nothing flickers. */
+/** A running time, in whole seconds so that it does not flicker. */
 function ticking(ms) {
   const whole = Math.max(0, Math.floor(ms / 1000));
   return whole < 60 ? `${whole} s` : span(whole * 1000);

@@ -1,17 +1,17 @@
-// A question that stands before everything else. Its style comes with it, before there is one.
+// A modal dialog. Its style sheet is loaded with this module, before there is a dialog.
 //
-// 1. A key that is held down answers nothing: it was pressed for what was there before.
-// 2. When a dialog says something else, its first words have the focus: no key hits what nobody has read.
+// 1. A key that is held down presses nothing: it was pressed for what was there before.
+// 2. When a dialog changes its content, its heading gets the focus, so that no key presses something that nobody has read.
 
-import { fill, h, styled } from "../dom.js";
+import { byId, fill, h, styled } from "../dom.js";
 
 styled("board/question.css");
 
 /**
- * A dialog that is gone when it is closed, or when the view is.
+ * Opens a dialog. It is removed when it is closed, or with the view.
  * @param {string} name
- * @param {AbortSignal} signal the view's
- * @returns {{box: HTMLDialogElement, close: () => void, signal: AbortSignal}} the signal is the dialog's own
+ * @param {AbortSignal} signal the signal of the view
+ * @returns {{box: HTMLDialogElement, close: () => void, signal: AbortSignal}} `signal` is aborted when the dialog is closed
  */
 export function dialog(name, signal) {
   const control = new AbortController();
@@ -24,26 +24,25 @@ export function dialog(name, signal) {
   const held = (event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
   const box = h("dialog", { class: "question", "aria-label": name, onclose: closed, onkeydown: held });
   const close = () => box.close();
-  document.getElementById("view").append(box);
+  byId("view").append(box);
   signal.addEventListener("abort", close, { once: true, signal: control.signal });
   box.showModal();
   root.dataset.dimmed = "";
   return { box, close, signal: AbortSignal.any([signal, control.signal]) };
 }
 
-/** Lets a dialog say something else (invariant 2). */
+/** Replaces the content of a dialog (invariant 2). */
 export function turn(box, name, ...rest) {
   name.tabIndex = -1;
   fill(box, name, ...rest);
   name.focus();
 }
 
-/** A button. */
 export const button = (text, onclick, more) => h("button", { type: "button", onclick, ...more }, text);
 
-/** The choice to wait for nothing. */
+/** The checkbox for stopping without grace. */
 export function nowChoice(id) {
   const input = h("input", { type: "checkbox", id });
-  const element = h("label", { class: "check" }, input, " Stop now: do not wait for tools to finish");
+  const element = h("label", { class: "check" }, input, " Stop now, without waiting for tools to finish");
   return { element, force: () => (input.checked ? "now" : "graceful") };
 }

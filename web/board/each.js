@@ -1,18 +1,18 @@
-// Stopping several runs by their ids: exactly these, and no others.
+// Stops several runs by their ids: exactly these and no others.
 
 import { stopRun } from "../api.js";
 import { refused } from "./presses.js";
 
-/** How many are asked for at one time: the browser opens few connections, and a Stop on a row must still get through. */
+/** How many requests are sent at a time. Browsers limit connections, and a Stop on a row must still get through. */
 const AT_ONCE = 4;
 
-/** Whether a run was over before the stop came. */
+/** Whether a run had ended before the stop arrived. */
 export const wasOver = ({ reply }) => reply === "too_late" || reply === "not_running";
 
 /**
  * @param {string[]} ids
  * @param {{force: string, note: string}} how
- * @param {(many: number) => void} [progress] how many have been asked so far
+ * @param {(many: number) => void} [progress] how many requests have been sent so far
  * @returns {Promise<{runs: any[], stopped: number, refused: {id: string, text: string}[]}>} what became of each
  */
 export async function stopEach(ids, how, progress) {
@@ -36,7 +36,7 @@ async function one(id, how, done) {
     if (!wasOver(run)) done.stopped += 1;
   } catch (error) {
     if (error.body?.pulled) {
-      // A cord that was pulled is pulled, even if the disk has not taken it yet.
+      // The stop has taken effect even if it is not on disk yet.
       done.runs.push({ run_id: id });
       done.stopped += 1;
       return;

@@ -1,27 +1,28 @@
 // The controls above the rows: which runs to show.
 //
-// 1. They offer what is there, and whatever is asked for now even if it is not. A count is that of the rows that a press shows.
-// 2. A list that somebody has open is not changed under their hand.
+// 1. They offer the values that occur, and the selected one even if it does not. A count is the number of rows that a press shows.
+// 2. A list does not change while someone has it open.
 
+import { userWord } from "../api.js";
 import { h, write } from "../dom.js";
 import { COLUMNS } from "./columns.js";
 import { folded } from "./folded.js";
 import { number, shownState } from "../words.js";
 
-/** In the order of a run's life. */
+/** In the order in which a run passes through them. */
 const STATES = [
   ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Needs approval"], ["cancelling", "Stopping"],
-  ["stalled", "Stalled"], ["settled", "Settled recently"],
+  ["stalled", "Stalled"], ["settled", "Recently settled"],
 ];
-/** Offered only while a run is in it. */
+/** Offered only while a run is in this state. */
 const RARE = "stalled";
-/** More names than this are too many to choose from: the text finds them. */
+/** With more names than this, use the search instead. */
 const MOST = 300;
 
 /**
  * @param {import("./look.js").Look} look
  * @param {import("./roster.js").Roster} roster
- * @param {() => void} changed the filter or the order is another one
+ * @param {() => void} changed called when the filter or the order has changed
  */
 export function controls(look, roster, changed) {
   const choose = (name, value) => {
@@ -36,9 +37,9 @@ export function controls(look, roster, changed) {
     return { state, button, count };
   });
   const app = list("Agent", "app", choose);
-  const user = list("User", "user", choose);
-  const where = "Title, session, user or run id";
-  const text = h("input", { type: "search", placeholder: where, "aria-label": where, "data-filter": "text" });
+  const user = list("User", "user", choose, ownToo);
+  const where = "Search by prompt, session, user or run ID";
+  const text = h("input", { type: "search", placeholder: "Search runs", title: where, "aria-label": where, "data-filter": "text" });
   text.value = look.filter.text;
   text.addEventListener("input", () => choose("text", text.value.trim()));
   const sort = order(look, changed);
@@ -48,10 +49,10 @@ export function controls(look, roster, changed) {
     update();
     changed();
   };
-  const clear = h("button", { type: "button", class: "plain", onclick: showAll }, "Show all");
+  const clear = h("button", { type: "button", class: "plain", onclick: showAll }, "Clear filters");
   const fields = h("div", { class: "fields" }, app.element, user.element, text, sort.element, clear);
   const fold = folded("Filter", fields);
-  const element = h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
+  const element = h("div", { class: "filter", role: "search", "aria-label": "Filter runs" },
     h("div", { class: "chips", role: "group", "aria-label": "State" }, states.map(({ button }) => button)), fields);
 
   function update() {
@@ -71,7 +72,7 @@ export function controls(look, roster, changed) {
   return { element, update, fold: fold.button, fields };
 }
 
-/** How many rows each state has among those that are asked for, and whose runs there are. */
+/** How many rows there are for each state, and which agents and users have runs. */
 function counted(roster, look) {
   const states = {};
   const now = roster.now();
@@ -88,8 +89,11 @@ function counted(roster, look) {
   return { states, apps, users };
 }
 
+/** A user in the list: "you" with the name beside it, because the name is what is filtered by. */
+const ownToo = (user) => (userWord(user) === user ? user : `${userWord(user)} (${user})`);
+
 /** A list of names to choose from. */
-function list(name, field, choose) {
+function list(name, field, choose, words = (value) => value) {
   const select = h("select", { "aria-label": name, "data-filter": field });
   select.addEventListener("change", () => choose(field, select.value));
   let shown = null;
@@ -100,16 +104,16 @@ function list(name, field, choose) {
     if (wanted !== shown && document.activeElement !== select) {
       shown = wanted;
       const option = (value, text) => h("option", { value }, text);
-      select.replaceChildren(option("", `Every ${name.toLowerCase()}`), ...all.map((value) => option(value, value)));
+      select.replaceChildren(option("", `All ${name.toLowerCase()}s`), ...all.map((value) => option(value, words(value))));
     }
     if (select.value !== chosen) select.value = chosen;
   };
   return { element: select, update };
 }
 
-/** The order, where there is no space for a head of the columns. */
+/** The order, on screens too narrow for the column headers. */
 function order(look, changed) {
-  const select = h("select", { "aria-label": "Order", class: "order" },
+  const select = h("select", { "aria-label": "Sort", class: "order" },
     COLUMNS.map(({ key, name }) => h("option", { value: key }, key === "began" ? "Newest first" : `By ${name.toLowerCase()}`)));
   select.addEventListener("change", () => {
     if (select.value !== look.column) look.sortBy(select.value);

@@ -1,12 +1,12 @@
-// A part of a view that is folded away where there is little space: what one came for stands first.
+// A part of a view that is folded away on narrow screens.
 
 import { h, write } from "../dom.js";
 
 /**
- * The button that opens a part and folds it again. Where there is space enough the style shows the part and not the button.
+ * A button that unfolds a part and folds it again. On wide screens the style sheet shows the part and hides the button.
  * @param {string} name
  * @param {HTMLElement} element the part
- * @returns {{button: HTMLElement, count: (many: number) => void}} `count` says how much in it is set, so that nobody misses it
+ * @returns {{button: HTMLElement, count: (many: number) => void}} `count` shows how many of its fields are set, so that nobody misses them
  */
 export function folded(name, element) {
   const label = h("span", null, name);

@@ -1,10 +1,10 @@
-// Holding the line without stopping anything: for all, an agent or a user.
+// Holds the line without stopping anything: for everything, an agent or a user.
 
 import { call, link } from "../api.js";
 import { button, dialog } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 
-/** More names than this are too many to choose from. */
+/** The most names in a list. */
 const MOST = 300;
 
 /**
@@ -14,7 +14,7 @@ const MOST = 300;
 export function askToHold(roster, signal) {
   const { box, close } = dialog("Hold the line", signal);
   const on = h("select", { id: "hold-on" }, h("option", { value: "" }, "Everything"),
-    group("An agent", "app", roster), group("A user", "user", roster));
+    group("Agents", "app", roster), group("Users", "user", roster));
   const why = h("input", { id: "hold-why", autocomplete: "off", maxlength: 500 });
   const said = h("p", { class: "problem", role: "alert" });
   const go = async () => {
@@ -24,14 +24,14 @@ export function askToHold(roster, signal) {
       roster.setLine(await call("PUT", "/v1/line", { body }));
       close();
     } catch (error) {
-      // Whatever is not on record, what the server says to be held is held.
+      // The hold may have taken effect even if it is not on disk.
       write(said, `${error.body?.held ? "The line is held. " : ""}${error.message}`);
     }
     link.dispatchEvent(new Event("line"));
   };
-  fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until it is opened. What runs goes on."),
-    h("label", { for: "hold-on" }, "For"), on,
-    h("label", { for: "hold-why" }, "Reason, shown to those who are turned away (optional)"), why, said,
+  fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until the line is opened. Current runs continue."),
+    h("label", { for: "hold-on" }, "Apply to"), on,
+    h("label", { for: "hold-why" }, "Reason (optional, shown to anyone who is turned away)"), why, said,
     h("div", { class: "buttons" },
       button("Hold the line", go, { class: "strong", "data-hold-confirm": true }), button("Cancel", close)));
 }

@@ -1,4 +1,4 @@
-// That the journal takes no writes, above the rows: how many runs have stalled over it, and why.
+// The warning above the rows that the journal does not accept writes: how many runs have stalled, and why.
 
 import { h, write } from "../dom.js";
 import { several, shownState } from "../words.js";
@@ -21,7 +21,7 @@ export function journalBar(roster, signal) {
 
 function inWords(stalled) {
   const [{ row }] = stalled;
-  const [have, they] = stalled.length === 1 ? ["has", "It settles by itself"] : ["have", "They settle by themselves"];
-  return `The journal takes no writes: ${several(stalled.length, "run")} ${have} stalled. ${they} when it takes writes again. ` +
+  const [have, they] = stalled.length === 1 ? ["has", "It will settle by itself"] : ["have", "They will settle by themselves"];
+  return `The journal does not accept writes: ${several(stalled.length, "run")} ${have} stalled. ${they} once it accepts writes again. ` +
     `The server says: ${row.stalled}.`;
 }

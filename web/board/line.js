@@ -1,10 +1,10 @@
-// The line, always in sight: open or held, by whom, since when and why; and the means to hold and open it.
+// The line, always in view: open or held, by whom, since when and why, with buttons to hold and open it.
 //
-// 1. It shows what the server said last, and nothing that was only asked for. While the server does not answer it is unknown.
-// 2. Every hold is shown with a way to open it, for who may.
-// 3. Who is at one of its buttons when it changes stays in the line.
+// 1. It shows what the server last reported, never what was merely requested. While the server does not respond it is unknown.
+// 2. Every hold is shown, with a button to open it for those who may.
+// 3. When it is redrawn, it keeps the focus.
 
-import { call, link, may, me, serverIsGone } from "../api.js";
+import { call, link, may, me, nameWord, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { dayAndTime, timeOfDay } from "../words.js";
 
@@ -16,7 +16,7 @@ import { dayAndTime, timeOfDay } from "../words.js";
  */
 export function lineBar(roster, signal) {
   const state = h("div", { class: "line-state", "data-line-state": "unknown", tabindex: "-1" });
-  const holds = h("ul", { class: "holds", "aria-label": "What is held" });
+  const holds = h("ul", { class: "holds", "aria-label": "Held agents and users" });
   const isMine = may("admin");
   let own = null;
   const isHere = () => state.contains(document.activeElement) || holds.contains(document.activeElement);
@@ -31,18 +31,18 @@ export function lineBar(roster, signal) {
     const wasHere = isHere();
     if (serverIsGone() || roster.isOld) {
       state.dataset.lineState = "unknown";
-      fill(state, h("span", { class: "state", "data-state": "unknown" }, "Line: no answer"));
+      fill(state, h("span", { class: "state", "data-state": "unknown" }, "Line: unknown"));
       fill(holds);
       return;
     }
     state.dataset.lineState = line.state;
     const isHeld = line.state === "held";
-    // One's own tenant goes without saying.
+    // Our own tenant is not mentioned.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
     const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
     const onAll = said.filter(isOnAll).map((one) => held(roster, one, isMine));
-    fill(state, lamp, isHeld && h("span", { class: "small" }, "No new run starts."), onAll, isMine && !isHeld && hold);
+    fill(state, lamp, isHeld && h("span", { class: "small" }, "No new runs start."), onAll, isMine && !isHeld && hold);
     fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
     if (wasHere) (state.querySelector("button") ?? state).focus({ preventScroll: true });
   };
@@ -60,7 +60,7 @@ function held(roster, hold, isMine) {
   const open = h("button", how, isOnAll ? "Open the line" : "Open");
   const isToday = new Date(hold.since).toDateString() === new Date().toDateString();
   const since = isToday ? timeOfDay(hold.since) : dayAndTime(hold.since);
-  return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, hold.by), ` since ${since}`,
+  return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, nameWord(hold.by)), ` since ${since}`,
     hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
 }
 
@@ -72,7 +72,7 @@ function whom({ app, user, other }) {
 }
 
 /**
- * Opens the line, or one hold on it, and says what came of it.
+ * Opens the line, or removes one hold on it, and shows the result.
  * @param {import("./roster.js").Roster} roster
  * @param {{tenant?: string, app?: string, user?: string}} hold
  * @param {HTMLElement} said
@@ -80,11 +80,11 @@ function whom({ app, user, other }) {
  */
 export async function openLine(roster, { tenant, app, user }, said, button) {
   if (button.ariaBusy === "true") return;
-  // One that is disabled would lose the focus.
+  // A disabled button would lose the focus.
   button.ariaBusy = "true";
   try {
     roster.setLine(await call("PUT", "/v1/line", { body: { state: "open", tenant, app, user } }));
-    if (button === document.activeElement) button.closest("dialog")?.querySelector("h1").focus();
+    if (button === document.activeElement) button.closest("dialog")?.querySelector("h1")?.focus();
     button.hidden = true;
     write(said, "The line is open.");
   } catch (error) {

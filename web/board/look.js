@@ -1,15 +1,15 @@
 // Which runs are shown, and in which order.
 //
-// 1. What is asked for stands in the address, so that it can be linked.
-// 2. While the order is kept (somebody points at the rows, or is in them) no run changes its place: what was aimed at is what
-//    is hit. What came meanwhile is counted, and shown when the order is free again.
-// 3. A run that settles stays for a while where it was.
+// 1. The filter and the order are in the address, so that they can be linked to.
+// 2. While the order is kept (someone points at the rows or has the focus there) no run moves: what you aim at is what you hit.
+//    Runs that arrive meanwhile are counted, and shown when the order is free again.
+// 3. A run that settles stays where it was for a while.
 
 import { COLUMNS } from "./columns.js";
 import { isLive } from "./roster.js";
 import { shownState } from "../words.js";
 
-/** How long a settled run stays among those that are live, in milliseconds. */
+/** How long a settled run stays among the live ones, in milliseconds. */
 const LINGER = 30_000;
 const NAMES = ["app", "user", "state", "text"];
 
@@ -20,7 +20,7 @@ export class Look {
   isDown = true;
   /** @type {import("./roster.js").Entry[]} */
   shown = [];
-  /** How many would be shown besides, if the order were not kept. */
+  /** How many more would be shown if the order were not kept. */
   fresh = 0;
   #round = 0;
 
@@ -32,13 +32,13 @@ export class Look {
     if (column) [this.column, this.isDown] = [column.key, sort.startsWith("-")];
   }
 
-  /** Whether anything is left out. */
+  /** Whether a filter is set. */
   get isNarrow() { return NAMES.some((name) => this.filter[name] !== ""); }
 
-  /** Whether exactly these are all runs of an app, a user, or both (and so a selector of the server can name them). */
+  /** Whether the filter is exactly an app, a user or both, so that a selector of the server can express it. */
   get isSelector() { return this.isNarrow && !this.filter.state && !this.filter.text; }
 
-  /** As it stands in the address (invariant 1). */
+  /** The address of this view (invariant 1). */
   address() {
     const query = new URLSearchParams();
     for (const name of NAMES) if (this.filter[name]) query.set(name, this.filter[name]);
@@ -47,14 +47,14 @@ export class Look {
     return text ? `#/?${text}` : "#/";
   }
 
-  /** Sorts by a column; by the same one again the other way round. */
+  /** Sorts by a column; a second time reverses the order. */
   sortBy(key) {
     const column = COLUMNS.find((one) => one.key === key);
-    this.isDown = key === this.column ? !this.isDown : column.isDown === true;
+    this.isDown = key === this.column ? !this.isDown : column?.isDown === true;
     this.column = key;
   }
 
-  /** Whether a run is one of those that were asked for, whatever its state. */
+  /** Whether a run matches the filter, whatever its state. */
   isMeant({ row }) {
     const { app, user, text } = this.filter;
     if (app && row.app !== app) return false;
@@ -64,20 +64,20 @@ export class Look {
     return [row.title, row.session, row.run_id, row.user].some((said) => said?.toLowerCase().includes(wanted));
   }
 
-  /** Whether a run has a row now, or would have one with another state in the filter. */
+  /** Whether a run has a row now, or would have one if the filter had this state. */
   isShown(entry, now, state = this.filter.state) {
     if (state && shownState(entry.row) !== state) return false;
     if (!state && !isLive(entry) && now - entry.ended > LINGER) return false;
     return this.isMeant(entry);
   }
 
-  /** The live runs that are asked for: what "stop these" means. */
+  /** The live runs that match the filter: what "Stop these" stops. */
   meant(roster) {
     const { state } = this.filter;
     return roster.live().filter((entry) => (!state || shownState(entry.row) === state) && this.isMeant(entry));
   }
 
-  /** Looks again. With `isKept` the order stays (invariant 2). */
+  /** Filters and sorts again. With `isKept` the order stays (invariant 2). */
   update(roster, isKept) {
     const now = roster.now();
     if (isKept) {
@@ -97,7 +97,7 @@ export class Look {
   }
 }
 
-/** Sorts, those of the same rank the newest first. */
+/** Sorts by rank, and newest first within a rank. */
 function sorted(entries, column, isDown, roster) {
   const ranks = new Map(entries.map((entry) => [entry, column.rank(entry, roster)]));
   const sign = isDown ? -1 : 1;

@@ -1,9 +1,9 @@
-// Which Stop buttons were pressed, and what came of it.
+// Which Stop buttons were pressed, and with what result.
 //
-// 1. A press is known at once, before the server has answered: whoever draws the run sees it in the same frame.
-// 2. What the button says and does is what `stop.js` says, as everywhere on the page.
-// 3. A press that did not reach the server is sent again when that is back, and until then nobody is told that the run is
-//    stopping. One that was refused is no press: the button is there again, and says why.
+// 1. A press is recorded at once, before the server responds, so that it shows in the same frame.
+// 2. What the button says and does is defined in `stop.js`, as everywhere on the page.
+// 3. A press that did not reach the server is sent again when the server is back; until then the run is not shown as stopping.
+//    After a refusal the button is back, and says why.
 
 import { serverIsGone, stopRun } from "../api.js";
 import { announce } from "../dom.js";
@@ -13,13 +13,14 @@ import { nextForce as next, NOT_YET, sendStop } from "../stop.js";
 const pressed = new Map();
 const MOST = 10_000;
 
-/** What is known of a run's Stop button; nothing if it was not pressed. */
+/** The last press on a run's Stop button; undefined if there was none. */
 export const press = (run) => pressed.get(run);
 
-/** Takes note that a run is being stopped, by whatever means. */
+/** Records that a run is being stopped, by whatever means. */
 export function note(run, force) {
-  // The oldest are long over.
-  if (pressed.size >= MOST) pressed.delete(pressed.keys().next().value);
+  // The oldest runs have ended long ago.
+  const [oldest] = pressed.keys();
+  if (oldest !== undefined && pressed.size >= MOST) pressed.delete(oldest);
   pressed.set(run, { force });
 }
 
@@ -31,7 +32,7 @@ export function refused(run, problem) {
 /**
  * What the next press on a run's Stop does.
  * @param {string} run
- * @param {any} row the run as the board tells it
+ * @param {any} row the run's row on the board
  * @returns {"graceful" | "now" | "none"}
  */
 export function nextForce(run, { state, cancel }) {
@@ -42,9 +43,9 @@ export function nextForce(run, { state, cancel }) {
 /**
  * Presses Stop on a run.
  * @param {string} run
- * @param {"graceful" | "now"} force what the button said
- * @param {string} name for those who listen
- * @param {() => void} changed called when there is something new to show, first at once
+ * @param {"graceful" | "now"} force as the button said
+ * @param {string} name for announcements
+ * @param {() => void} changed called at once, and whenever there is something new to show
  */
 export async function pressStop(run, force, name, changed) {
   if (serverIsGone()) pressed.set(run, { force, said: NOT_YET, isUnheard: true });
@@ -52,10 +53,10 @@ export async function pressStop(run, force, name, changed) {
   changed();
   announce(serverIsGone() ? `${name}: ${NOT_YET}` : force === "now" ? `Stopping ${name} now.` : `Stopping ${name}.`);
   await sendStop(() => stopRun(run, { force }), {
-    // A harder press has taken its place.
+    // A harder press has replaced it.
     isOver: () => pressed.get(run)?.force !== force,
     onHeard: ({ reply }) => {
-      if (reply === "too_late") announce(`${name} was already over.`);
+      if (reply === "too_late") announce(`${name} had already ended.`);
       if (pressed.get(run)?.said) note(run, force);
       changed();
     },

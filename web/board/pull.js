@@ -1,10 +1,10 @@
-// Pulling the cord: stop everything, and let nothing new begin.
+// Pulling the cord: stops everything, and lets nothing new start.
 //
-// 1. Before it is pulled it says what it will do: how many runs, of whom, and that the line is held until somebody opens it.
-// 2. It takes two presses and no typing: one to see what it does, one to do it.
-// 3. What has been done is told as it is, whatever went wrong with the rest: a line that is held is said to be held.
-// 4. The rest is stopped harder one by one: what began since is none of it.
-// 5. Who may not hold the line can stop what is theirs, and is told that this is all that it does.
+// 1. The dialog first says what pulling will do: how many runs of how many users, and that the line is held until someone opens it.
+// 2. It takes two presses and no typing: one to see what it will do, one to do it.
+// 3. It reports what was done even if something else went wrong: a held line is reported as held.
+// 4. "Stop the rest now" stops runs one by one, so that runs that have started since are not affected.
+// 5. Those who may not hold the line can stop their own runs, and are told that this is all it does.
 
 import { call, link, post, serverIsGone } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
@@ -15,12 +15,12 @@ import { note, refused } from "./presses.js";
 import { allSettled, settling } from "./settling.js";
 import { number, several, shownState, STATE } from "../words.js";
 
-const OLD = "The board is not up to date: there may be others than these, and they are stopped as well.";
-const GONE = "The server does not answer, so these figures may be out of date. You can try: you will be told whether it got through.";
-const ALL = "No new run starts until somebody opens the line. What was said and done so far is kept, and each run gets a receipt.";
-const OWN = "Only these: the line stays open, and runs that start later are not stopped. What was said and done so far is kept.";
+const OLD = "The board is out of date. There may be other runs, which will be stopped too.";
+const GONE = "The server is not responding, so these numbers may be out of date. You can try anyway: you will see whether it worked.";
+const ALL = "No new runs start until someone opens the line. Everything said and done so far is kept, and each run gets a receipt.";
+const OWN = "The line stays open, and runs that start later are not affected. Everything said and done so far is kept.";
 
-/** Says what it will do (invariant 1), and does it if that is wanted. */
+/** Asks for confirmation (invariant 1), then pulls the cord. */
 export function askToPull(roster, signal, isAll) {
   const { box, close, signal: until } = dialog(isAll ? "Pull the cord" : "Stop all my runs", signal);
   const what = h("p", { class: "what", "data-cord-count": true });
@@ -37,7 +37,7 @@ export function askToPull(roster, signal, isAll) {
     write(old, serverIsGone() ? GONE : roster.isReady && !roster.isOld ? "" : OLD);
   };
   fill(box, h("h1", null, isAll ? "Pull the cord?" : "Stop all your runs?"), what, old, h("p", null, isAll ? ALL : OWN),
-    isAll && [h("label", { for: "cord-why" }, "Reason, shown to those who are turned away (optional)"), why], now.element,
+    isAll && [h("label", { for: "cord-why" }, "Reason (optional, shown to anyone who is turned away)"), why], now.element,
     h("div", { class: "buttons" }, go, button("Cancel", close)));
   const watching = new AbortController();
   const meanwhile = AbortSignal.any([until, watching.signal]);
@@ -48,19 +48,19 @@ export function askToPull(roster, signal, isAll) {
   go.focus();
 }
 
-/** How many runs of whom. */
+/** How many runs it stops, and whose. */
 function inWords(live, isAll) {
-  if (!live.length) return isAll ? "No run is live: there is nothing to stop." : "None of your runs is live.";
+  if (!live.length) return isAll ? "There are no live runs to stop." : "You have no live runs.";
   const count = (field) => new Set(live.map(({ row }) => row[field])).size;
   const states = {};
   for (const { row } of live) states[shownState(row)] = (states[shownState(row)] ?? 0) + 1;
   const are = (state, many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
   const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
-  const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;
-  return `It stops ${several(live.length, "run")} ${isAll ? whose : `that ${live.length === 1 ? "is" : "are"} yours to stop`}: ${parts.join(", ")}.`;
+  const whose = `${several(live.length, "run")} (${several(count("user"), "user")}, ${several(count("app"), "agent")})`;
+  return `This stops ${isAll ? whose : `your ${several(live.length, "run")}`}: ${parts.join(", ")}.`;
 }
 
-/** Pulls it, and shows them settling. */
+/** Pulls the cord, and shows the runs settle. */
 async function pull(roster, how) {
   const { box, close, until, isAll, force } = how;
   const ids = roster.live().map(({ id }) => id);
@@ -69,8 +69,8 @@ async function pull(roster, how) {
   let isAnswered = false;
   const name = h("h1", null, isAll ? "Pulling the cord…" : "Stopping…");
   const said = h("p", { role: "status", class: "small" });
-  const pulled = () => write(name, isAll ? "The cord is pulled" : "Your runs are stopping");
-  roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
+  const pulled = () => write(name, isAll ? "Cord pulled" : "Your runs are stopping");
+  roster.watch((changes) => { if (changes.has("line") && roster.line?.state === "held") pulled(); }, until);
   const view = settling(roster, ids, {
     isAll: () => isAnswered, signal: until, onEnd: () => hide(rest, name),
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
@@ -88,17 +88,17 @@ async function pull(roster, how) {
     view.told(runs);
     return;
   }
-  // Asking again is safe, whatever came of this.
-  write(name, isAll ? "The cord did not get through" : "The stop did not get through");
-  const again = button(isAll ? "Pull again" : "Stop again", () => pull(roster, how), { class: "cord" });
+  // Retrying is safe, whatever happened.
+  write(name, isAll ? "The cord may not have been pulled" : "Your runs may not have been stopped");
+  const again = button("Retry", () => pull(roster, how), { class: "cord" });
   turn(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
 }
 
 const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
 
 /**
- * Sends it: whether anything is known to have been done, and what became of each run if that is known. What is said of the
- * line is taken as it is (invariant 3).
+ * Sends the request. Returns whether anything is known to have been done, and what became of each run if that is known
+ * (invariant 3).
  */
 async function sent(roster, { isAll, force, why, said, ids }) {
   try {
@@ -116,7 +116,7 @@ async function sent(roster, { isAll, force, why, said, ids }) {
 }
 
 async function holdAndStop(roster, force, why) {
-  // The answer waits for the end of all of them: it is the proof.
+  // The response comes when all of them have settled, so it is proof that they have.
   const body = { state: "held", cancel: true, wait: true, force, ...(why && { reason: why }) };
   const line = await call("PUT", "/v1/line", { body });
   roster.setLine(line);
@@ -125,9 +125,9 @@ async function holdAndStop(roster, force, why) {
 
 const stopOwn = async (force) => (await post("/v1/cancel", { all: true, force, wait: true, note: "the page's Stop all" })).runs;
 
-/** What was done although not all went well (invariant 3). */
+/** What was done in spite of an error (invariant 3). */
 function done({ held, cancelled }) {
-  if (!held && !cancelled) return "It is not known whether anything was done.";
+  if (!held && !cancelled) return "It is unknown whether anything was stopped.";
   return [held && "The line is held.", cancelled > 0 && `${several(cancelled, "run")} told to stop.`].filter(Boolean).join(" ");
 }
 
@@ -139,10 +139,10 @@ async function harden({ view, said, rest, name }) {
   if (!not.length) return;
   rest.hidden = false;
   said.className = "problem";
-  write(said, `${several(not.length, "run")} could not be stopped harder: ${not[0].text}`);
+  write(said, `${several(not.length, "run")} could not be stopped now: ${not[0].text}`);
 }
 
-/** Takes a button away, and not the focus. */
+/** Hides a button without losing the focus. */
 function hide(button, name) {
   if (button === document.activeElement) name.focus();
   button.hidden = true;

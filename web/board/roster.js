@@ -1,53 +1,53 @@
-// All runs that the board knows of, as its feed tells them.
+// All runs that the board knows of, from its feed.
 //
-// 1. A run has one entry, however often its row comes: who holds an entry sees the run as it is now.
-// 2. After a break the server's beginning is the whole truth. What is not in it is forgotten, so that nothing that settled
-//    meanwhile looks alive; until it is whole the old rows stay, marked as old.
-// 3. Times are the server's: the page's clock may be wrong.
-// 4. What is kept has a bound: so many settled runs, so many seconds, so many counts of pieces.
+// 1. A run has one entry, which is updated in place: whoever holds an entry sees the current state of the run.
+// 2. After a break the server sends all runs again. Runs that are missing then are forgotten, so that nothing that settled
+//    meanwhile looks alive. Until the list is complete the old rows stay, marked as old.
+// 3. Times are the server's, because the clock of this machine may be wrong.
+// 4. Memory is bounded: settled runs, seconds of history and samples all have a maximum.
 
 /** How many settled runs are kept. */
 const SETTLED = 1000;
-/** Seconds of the past. */
+/** How many seconds of history are kept. */
 const PAST = 300;
-/** Over how long pieces a second are counted, in milliseconds. */
+/** The window over which pieces per second are measured, in milliseconds. */
 const WINDOW = 5000;
 const SAMPLES = 7;
 
 /**
- * A run: `row` is what the server said last; `began` and `ended` are times in milliseconds.
+ * A run: `row` is what the server last sent; `began` and `ended` are times in milliseconds.
  * @typedef {{row: any, id: string, began: number, ended: number | null, samples: number[], round: number,
  *   isOver: boolean}} Entry
  */
 
 export class Roster {
-  /** @type {Map<number, Entry>} by the number of its row in this connection */
+  /** @type {Map<number, Entry>} by row number, which is specific to a connection */
   #byNumber = new Map();
   /** @type {Map<string, Entry>} */
   entries = new Map();
-  /** What is told of a connection whose beginning is not whole yet. */
+  /** @type {Map<string, Entry> | null} the runs of a new connection until its list is complete */
   #coming = null;
-  /** The server's clock less ours. */
+  /** The server's clock minus ours. */
   #ahead = 0;
   #watchers = new Set();
   #settled = [];
-  /** How the line stands, as far as is known. */
+  /** @type {{state: string, holds: any[]} | null} the state of the line, if known */
   line = null;
-  /** The last seconds, the oldest first. */
+  /** The last seconds, oldest first. */
   past = [];
-  /** Whether all runs are known that there are. */
+  /** Whether the list of runs is complete. */
   isReady = false;
-  /** Whether what is known may be old. */
+  /** Whether the data may be out of date. */
   isOld = false;
 
-  /** When the connection went, while it is gone. */
+  /** @type {number | null} when the connection was lost, while it is */
   #goneAt = null;
 
-  /** The server's time, in milliseconds, as far as it is known: while there is no connection it stands still. */
+  /** The server's time in milliseconds. It stands still while there is no connection. */
   now() { return this.#goneAt ?? Date.now() + this.#ahead; }
 
   /**
-   * Calls `watcher` after each change, with what has changed: "rows", "second", "line", "ready", "old", "press".
+   * Calls `watcher` after each change with what has changed: "rows", "second", "line", "ready", "old", "press".
    * @param {(changes: Set<string>) => void} watcher
    * @param {AbortSignal} signal
    */
@@ -59,7 +59,7 @@ export class Roster {
   /** The entries of runs that have not settled. */
   live() { return [...this.entries.values()].filter(isLive); }
 
-  /** The connection is gone (invariant 2). */
+  /** The connection was lost (invariant 2). */
   broke() {
     if (this.isOld) return;
     this.#goneAt = this.now();
@@ -67,17 +67,17 @@ export class Roster {
     this.#tell(new Set(["old"]));
   }
 
-  /** Takes in what came. */
+  /** Applies items of the feed. */
   apply(items) {
     const changes = new Set();
     for (const item of items) this.#take(item, changes);
     this.#tell(changes);
   }
 
-  /** Something that is shown with the runs has changed, such as a press of Stop. */
+  /** Something that is shown with the runs has changed, such as a press on Stop. */
   drawAgain() { this.#tell(new Set(["press"])); }
 
-  /** The server said how the line stands, in an answer. */
+  /** Takes the state of the line from a response. */
   setLine(line) {
     this.line = { state: line.state, holds: line.holds };
     this.#tell(new Set(["line"]));
@@ -104,7 +104,7 @@ export class Roster {
         this.line = item.line;
         changes.add("line");
         return;
-      default: // Of a newer server: nothing that we know how to show.
+      default: // From a newer server: nothing that we know how to show.
     }
   }
 
@@ -112,7 +112,7 @@ export class Roster {
     this.#goneAt = null;
     this.#ahead = Date.parse(board.now) - Date.now();
     this.#byNumber = new Map();
-    // The first time there is nothing to keep meanwhile: rows are shown as they come.
+    // The first time there are no old rows to keep, so rows show as they arrive.
     this.#coming = new Map();
     if (!this.entries.size) this.entries = this.#coming;
     this.isReady = false;
@@ -124,7 +124,7 @@ export class Roster {
   #whole(changes) {
     if (this.#coming) this.entries = this.#coming;
     this.#coming = null;
-    this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => a.ended - b.ended);
+    this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0));
     for (const entry of this.#settled) entry.isOver = true;
     this.isReady = true;
     this.isOld = false;
@@ -133,7 +133,7 @@ export class Roster {
 
   #put(row) {
     const known = this.#coming ?? this.entries;
-    // A run keeps its entry over a break.
+    // A run keeps its entry across a break.
     const entry = known.get(row.run_id) ?? this.entries.get(row.run_id) ?? made(row);
     entry.row = row;
     entry.ended = row.settled_at ? Date.parse(row.settled_at) : null;
@@ -143,7 +143,7 @@ export class Roster {
     if (!isLive(entry) && !this.#coming) this.#settle(entry);
   }
 
-  /** Takes note that a run has settled, and forgets the oldest that have (invariant 4). */
+  /** Records that a run has settled, and drops the oldest settled runs (invariant 4). */
   #settle(entry) {
     if (entry.isOver) return;
     entry.isOver = true;
@@ -155,7 +155,7 @@ export class Roster {
     }
   }
 
-  /** The server tells no more of a row. Only settled runs leave, so one that looks alive has settled unseen. */
+  /** The server dropped a row. It only drops settled runs, so a run that looks alive has settled unseen. */
   #leave(n) {
     const entry = this.#byNumber.get(n);
     if (!entry) return;
@@ -180,7 +180,7 @@ export class Roster {
     changes.add("second");
   }
 
-  /** Remembers when there were how many pieces: pairs of a time and a count, the oldest first. */
+  /** Adds a sample of the number of pieces: pairs of a time and a count, oldest first. */
   #count(entry, count) {
     const { samples } = entry;
     if (count === undefined || samples.at(-1) === count) return;
@@ -188,14 +188,14 @@ export class Roster {
     if (samples.length > 2 * SAMPLES) samples.splice(0, 2);
   }
 
-  /** Pieces a second, over the last seconds. */
+  /** Pieces per second over the last seconds. */
   rate({ samples, row }) {
     if (samples.length < 4 || row.state === "settled") return 0;
     const now = this.now();
     const from = now - WINDOW;
     const last = samples.length - 2;
     if (samples[last] < from) return 0;
-    // From the last count that was before all of these seconds, or else the first that there is.
+    // Start from the last sample before the window, or else from the first one.
     let base = 0;
     while (base + 2 < last && samples[base + 2] <= from) base += 2;
     const time = now - Math.max(samples[base], from);

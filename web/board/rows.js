@@ -1,10 +1,10 @@
-// The rows of the board: a grid of which only what is in sight is in the page.
+// The rows of the board: a grid that has elements only for the rows in view.
 //
-// 1. However many runs there are, there are as many row elements as fit the window, and a few more.
-// 2. Each element is written into, never made anew; only what is another text is written.
-// 3. A press hits the run that was shown when it began: while somebody points at the rows or is in them the order is kept, and
-//    an element that has the focus is given to no other run.
-// 4. Nothing is measured while drawing: sizes are read when the window changes, the place when it is scrolled.
+// 1. However many runs there are, there are only as many row elements as fit the window, and a few more.
+// 2. Elements are reused, never recreated, and only changed texts are written.
+// 3. A press hits the run that was shown when it started: while someone points at the rows or has the focus there the order is
+//    kept, and an element that has the focus is not given to another run.
+// 4. Nothing is measured while drawing: sizes are read when the window changes, positions when it is scrolled.
 
 import { part } from "../api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
@@ -18,14 +18,14 @@ const SPARE = 6;
 const AFTER_TOUCH = 2500;
 
 export class Rows {
-  /** @type {any[]} the elements; the one of place i is at i modulo their count */
+  /** @type {any[]} the row elements; row i uses the one at i modulo their number */
   #pool = [];
   #height = 40;
   #top = 0;
   #scrolled = 0;
   #isPointed = false;
   #touchedUntil = 0;
-  /** The run in which the keyboard is. */
+  /** @type {string | null} the id of the run that has the keyboard focus */
   #active = null;
   #columns;
 
@@ -33,7 +33,7 @@ export class Rows {
    * @param {import("./look.js").Look} look
    * @param {import("./roster.js").Roster} roster
    * @param {{mayStop: boolean, mayAnswer: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
-   *   free: () => void, signal: AbortSignal}} how `fresh` says how many new rows there are, `free` that the order is free again
+   *   free: () => void, signal: AbortSignal}} how `fresh` is the button that counts new rows, `free` is called when the order is free again
    */
   constructor(look, roster, how) {
     this.look = look;
@@ -48,22 +48,22 @@ export class Rows {
     this.#listen();
   }
 
-  /** Which columns there are depends on what the server says of runs. */
+  /** Which columns there are depends on what the server sends. */
   showColumns({ hasCost, hasTenants }) {
     mark(this.element, "cost", hasCost ? "yes" : undefined);
     mark(this.element, "tenants", hasTenants ? "yes" : undefined);
   }
 
-  /** Whether the order is to be kept (invariant 3). */
+  /** Whether the order must be kept (invariant 3). */
   isKept() {
     if (!this.look.shown.length) return false;
     const focused = document.activeElement;
-    // A button that was clicked has the focus as well, and nobody is there any more.
-    const isIn = this.body.contains(focused) && focused.matches(":focus-visible");
+    // A button that was clicked keeps the focus too, but nobody is aiming at it any more.
+    const isIn = focused !== null && this.body.contains(focused) && focused.matches(":focus-visible");
     return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 
-  /** Goes back to the first row, if that is out of sight. */
+  /** Scrolls back to the first row. */
   toTop() {
     if (this.#scrolled > this.#top) scrollTo({ top: 0 });
   }
@@ -89,12 +89,12 @@ export class Rows {
     this.how.free();
   }
 
-  /** Reads the sizes: after the window or what stands above the rows has changed (invariant 4). */
+  /** Reads the sizes, after the window or what is above the rows has changed (invariant 4). */
   measure() {
     if (this.element.hidden) return;
     this.#scrolled = scrollY;
     const under = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--under")) || 0;
-    // How far it can be scrolled before the first row goes under what stays at the top.
+    // How far the page can be scrolled before the first row slides under the sticky header.
     this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.body.previousElementSibling.offsetHeight;
     const height = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
     if (height) this.#height = height;
@@ -114,7 +114,7 @@ export class Rows {
     });
     const label = document.createTextNode("");
     const stop = h("button", { type: "button", class: "stop", tabindex: "-1" }, label);
-    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Answer");
+    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Review");
     element.append(h("div", { role: "gridcell", class: "cell act" }, yes, stop));
     this.body.append(element);
     const one = { element, parts, stop, label, yes, entry: null, at: -1 };
@@ -122,7 +122,7 @@ export class Rows {
     return one;
   }
 
-  /** Draws what is in sight. */
+  /** Draws the rows in view. */
   draw() {
     const { shown } = this.look;
     const height = `${shown.length * this.#height}px`;
@@ -153,7 +153,7 @@ export class Rows {
     this.#write(one);
   }
 
-  /** Gives an element to another run. If it has the focus, the grid takes that: a key must not hit the other run. */
+  /** Gives an element to another run. If it has the focus, the grid takes it: a key must not hit the other run. */
   #give(one, entry) {
     if (one.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
     one.entry = entry;
@@ -180,12 +180,12 @@ export class Rows {
     if (one.yes.hidden === isAsked) one.yes.hidden = !isAsked;
     const isOpen = isLive(entry) && this.how.mayStop;
     if (one.stop.hidden === isOpen) {
-      // Who pressed it stays where they were.
+      // Keep the focus in the row.
       if (one.stop === document.activeElement) one.element.focus({ preventScroll: true });
       one.stop.hidden = !isOpen;
     }
     if (!isOpen) return;
-    // A press does what was shown, whatever has become of the run since.
+    // A press does what the button said, whatever has happened to the run since.
     one.next = nextForce(entry.id, entry.row);
     const { label, name, pressed, title = "" } = WORDS.row[isUnsent ? "unsent" : one.next];
     put(one.label, label);
@@ -214,7 +214,7 @@ export class Rows {
   #stop(one) {
     const { entry, next } = one;
     if (!next || next === "none") return;
-    // Only this row: nothing may stand between a press and its frame.
+    // Only this row, so that the press shows in the next frame.
     const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
     pressStop(entry.id, next, entry.row.title || "the run", changed);
   }
@@ -243,13 +243,13 @@ export class Rows {
     }
   }
 
-  /** Puts the keyboard into the row at a place, which comes into sight. */
+  /** Moves the focus to the row at an index, and scrolls it into view. */
   focus(at) {
     const entry = this.look.shown[at];
     if (!entry) return;
     this.#active = entry.id;
     const top = this.#top + at * this.#height;
-    // Above it are the bars that stay, and the head.
+    // Above it are the sticky bars and the header.
     const space = innerHeight - (this.body.getBoundingClientRect().top + scrollY - this.#top) - this.#height;
     if (top < this.#scrolled) scrollTo({ top });
     else if (top > this.#scrolled + space - this.#height) scrollTo({ top: top - space + this.#height });
@@ -260,7 +260,7 @@ export class Rows {
     one?.element.focus({ preventScroll: true });
   }
 
-  /** Without a row of its own the first one is where Tab leads. */
+  /** If no row was focused yet, Tab leads to the first one. */
   offerTab() {
     const { shown } = this.look;
     if (shown.some(({ id }) => id === this.#active)) return;
@@ -280,11 +280,11 @@ export class Rows {
       }, { signal });
       this.head.append(h("div", { role: "columnheader", class: `cell ${isNumber ? "number" : ""}`, "data-column": key }, button));
     }
-    this.head.append(h("div", { role: "columnheader", class: "cell act" }, h("span", { class: "unseen" }, "Stop")));
+    this.head.append(h("div", { role: "columnheader", class: "cell act" }, h("span", { class: "unseen" }, "Actions")));
     this.sorted();
   }
 
-  /** Shows in the head by what is sorted. */
+  /** Shows the sort order in the header. */
   sorted() {
     for (const cell of this.head.querySelectorAll("[data-column]")) {
       const isIt = cell.dataset.column === this.look.column;

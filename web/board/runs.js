@@ -1,35 +1,35 @@
-// What ran: all runs that are on record, the newest first, a page at a time.
+// The history: all runs on record, newest first, a page at a time.
 //
-// 1. What is asked for stands in the address, and is asked of the server: nothing is left out that is only further back.
-// 2. An answer to an older question is never shown.
+// 1. The filter is in the address. The server does the filtering, so that older pages are searched too.
+// 2. A response to an outdated request is never shown.
 
-import { get, part } from "../api.js";
+import { get, part, userWord } from "../api.js";
 import { announce, fill, h } from "../dom.js";
 import { folded } from "./folded.js";
 import { spending } from "./spent.js";
 import { dayAndTime, doing, several, shownState, span, stalledWords } from "../words.js";
 
 const PAGE = 50;
-/** How long after a key the words in the search are asked for, in milliseconds. */
+/** How long after the last key the search starts, in milliseconds. */
 const TYPING = 250;
 const NAMES = ["text", "state", "app", "user", "session", "from", "to"];
 const STATES = {
-  "": "Every state", queued: "Queued", running: "Running", waiting: "Needs approval", cancelling: "Stopping", settled: "Settled",
+  "": "All states", queued: "Queued", running: "Running", waiting: "Needs approval", cancelling: "Stopping", settled: "Settled",
 };
-const HEADS = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Tokens in / out", "Cost", "Receipt"];
+const HEADS = ["State", "Prompt", "Agent", "User", "Session", "Accepted", "Duration", "Tokens in / out", "Cost", "Receipt"];
 
 export default async function view(place, { query }, signal) {
   const asked = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
   const list = { asked, signal, turn: 0, count: 0, next: null };
   list.body = h("tbody");
   list.said = h("p", { class: "empty", role: "status" });
-  list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Older");
+  list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Show more");
   const apps = await names(signal);
   if (signal.aborted) return;
   const heads = HEADS.map((name) => h("th", { scope: "col", "data-column": name.toLowerCase() }, name));
   list.table = h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads)), list.body);
   list.spent = spending(() => { list.table.dataset.cost = "yes"; }, signal);
-  fill(place, h("h1", null, "What ran"), fields(list, apps), list.table, list.said, list.older);
+  fill(place, h("h1", null, "History"), fields(list, apps), list.table, list.said, list.older);
   await begin(list);
 }
 
@@ -43,7 +43,7 @@ async function names(signal) {
   }
 }
 
-/* What is asked for. */
+/* The filter. */
 
 function fields(list, apps) {
   const { asked } = list;
@@ -70,19 +70,20 @@ function fields(list, apps) {
     return element;
   };
   const agents = [...new Set([...apps, asked.app].filter(Boolean))].map((app) => [app, app]);
-  const search = text("text", "Title, session, user or run id");
+  const where = "Search by prompt, session, user or run ID";
+  const search = field("text", where, { type: "search", placeholder: "Search runs", title: where });
   search.addEventListener("input", later(() => ask("text", search.value), list.signal));
   const rest = h("div", { class: "fields foldable" },
-    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "Every agent"], ...agents]),
+    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "All agents"], ...agents]),
     text("user", "User"), text("session", "Session"), day("from", "From"), day("to", "To"));
   const more = folded("Filter", rest);
   more.count(narrowed(asked));
   const refresh = h("button", { type: "button", class: "plain", onclick: () => begin(list) }, "Refresh");
-  return h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
+  return h("div", { class: "filter", role: "search", "aria-label": "Filter runs" },
     h("div", { class: "fields" }, search, more.button, refresh), rest);
 }
 
-/** How many of the fields that can be folded away leave something out. */
+/** How many of the foldable fields are set. */
 const narrowed = ({ text, ...rest }) => Object.values(rest).filter(Boolean).length;
 
 /** Does it when nobody has typed for a moment. */
@@ -95,16 +96,16 @@ function later(work, signal) {
   };
 }
 
-/** The beginning of a day where the reader is, or of one some days later; nothing for what is no day. */
+/** The start of a day in the reader's time zone, or of a day some days later; undefined if it is not a date. */
 function beginOf(day, later = 0) {
   const [year, month, date] = day.split("-").map(Number);
   const time = new Date(year, month - 1, date + later);
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }
 
-/* What there is. */
+/* The list. */
 
-/** Asks from the newest on. */
+/** Loads the first page. */
 async function begin(list) {
   list.turn += 1;
   list.next = null;
@@ -135,16 +136,16 @@ async function page(list) {
   list.older.hidden = !answer.next;
   list.older.disabled = false;
   const isNarrow = Object.values(list.asked).some(Boolean);
-  const none = isNarrow ? "No run matches." : "Nothing has run yet.";
-  fill(list.said, list.count === 0 ? none : answer.next ? "" : `${several(list.count, "run")} in all.`);
+  const none = isNarrow ? "No runs match." : "No runs yet.";
+  fill(list.said, list.count === 0 ? none : answer.next ? "" : `${several(list.count, "run")} in total.`);
   announce(`${several(list.count, "run")} shown.`);
 }
 
 function line(list, run) {
   const to = `#/run/${part(run.run_id)}`;
-  const others = (name, text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, text));
+  const others = (name, text, shown = text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, shown));
   const end = run.settled_at ?? run.ended_at;
-  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "not settled";
+  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "in progress";
   const state = shownState(run);
   const title = state === "stalled" ? stalledWords(run.stalled, run.state === "cancelling") : run.outcome?.message;
   const how = { class: "state", "data-state": state, "data-outcome": run.outcome?.kind, title };
@@ -152,11 +153,11 @@ function line(list, run) {
   const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };
   const row = h("tr", { "data-run": run.run_id, "data-state": state },
     h("td", null, h("span", how, doing(run))),
-    h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(nothing)")),
-    others("agent", run.app), others("user", run.user), others("session", run.session),
+    h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(no prompt)")),
+    others("agent", run.app), others("user", run.user, userWord(run.user, run.tenant)), others("session", run.session),
     h("td", { class: "number", title: run.accepted_at, "data-column": "accepted" }, dayAndTime(run.accepted_at)),
-    h("td", { class: "number", "data-column": "time" }, ended), cells.tokens, cells.cost,
-    h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt of ${run.title}` }, "Receipt")));
+    h("td", { class: "number", "data-column": "duration" }, ended), cells.tokens, cells.cost,
+    h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt for ${run.title}` }, "Receipt")));
   list.spent(row, run, cells);
   return row;
 }

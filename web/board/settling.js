@@ -1,27 +1,27 @@
-// Runs that were told to stop, until all of them have settled.
+// Shows runs that were told to stop until all of them have settled.
 //
-// 1. A run counts as settled when the server has said so, and not before.
-// 2. What is shown is the server's account: how long each took, what it left, how it ended.
-// 3. One that is no more on the board (the feed was gone meanwhile) is asked for by its id.
+// 1. A run counts as settled when the server says so, and not before.
+// 2. What is shown is the server's account: how long each took, what it leaked, how it ended.
+// 3. A run that is no longer on the board, because the feed was interrupted, is looked up by its id.
 
-import { get, part } from "../api.js";
+import { get, part, userWord } from "../api.js";
 import { announce, fill, h, write } from "../dom.js";
 import { doing, number, OUTCOME, several, span, spanUs } from "../words.js";
 
-/** How many that are still open are named, and how many receipts are listed. */
+/** How many unsettled runs are named, and how many receipts are listed. */
 const NAMED = 6;
 const LISTED = 200;
-/** How long the board's account of each end is waited for when all are known to have settled, in milliseconds. */
+/** How long to wait for the board to report each end once all are known to have settled, in milliseconds. */
 const PATIENCE = 2000;
 
 /**
- * Shows these runs settling.
+ * Shows these runs settle.
  * @param {import("./roster.js").Roster} roster
  * @param {string[]} ids
  * @param {{isAll: () => boolean, said: (count: number, time: string) => string, signal: AbortSignal, onEnd?: () => void}} how
- *   `isAll` knows whether it is known what will be stopped; `said` says that all have settled
- * @returns {{element: HTMLElement, open: () => string[], told: (runs: any[] | null) => void}} `told` takes what the server
- *   answered of each: these are the runs, and no others
+ *   `isAll` returns whether the list of runs is final; `said` returns the words for when all have settled
+ * @returns {{element: HTMLElement, open: () => string[], told: (runs: any[] | null) => void}} `told` takes the server's
+ *   response: these are the runs and no others
  */
 export function settling(roster, ids, how) {
   const runs = new Map(ids.map((id) => [id, roster.entries.get(id)?.row ?? null]));
@@ -69,7 +69,7 @@ export function settling(roster, ids, how) {
   look();
   const told = (answers) => {
     if (answers) tell(runs, answers);
-    // The answer may be here before the board has told how each ended.
+    // The response may arrive before the board has reported how each run ended.
     patience = performance.now() + PATIENCE;
     setTimeout(look, PATIENCE + 1);
     look();
@@ -78,7 +78,7 @@ export function settling(roster, ids, how) {
   return { element, told, open: () => [...runs].filter(([, row]) => row?.state !== "settled").map(([id]) => id) };
 }
 
-/** These are the runs, as the server answered. */
+/** Takes the list of runs from the server's response. */
 function tell(runs, answers) {
   const before = new Map(runs);
   runs.clear();
@@ -89,16 +89,16 @@ function tell(runs, answers) {
   }
 }
 
-/** All of them have settled, in words. */
+/** Says that all have settled. */
 export function allSettled(count, time) {
   if (count === 0) return "There was nothing to stop.";
-  return count === 1 ? `The run has settled in ${time}.` : `All ${number(count)} runs have settled in ${time}.`;
+  return count === 1 ? `The run settled in ${time}.` : `All ${number(count)} runs settled in ${time}.`;
 }
 
-/** What is over stays over; the board's own account of the end is the fullest. */
+/** A settled run stays settled; the board's report of the end has the most detail. */
 const newer = (before, now) => (before?.state === "settled" && !now?.settled_at ? before : now ?? before);
 
-/** Asks for those that are no more on the board (invariant 3), a few at a time. */
+/** Looks up runs that are no longer on the board (invariant 3), a few at a time. */
 async function askFor(runs, roster, signal) {
   const isKnown = (id, row) => roster.entries.has(id) || (row?.state === "settled" && !row.isUnseen);
   const left = [...runs].filter(([id, row]) => !isKnown(id, row)).map(([id]) => id);
@@ -111,10 +111,10 @@ async function askFor(runs, roster, signal) {
   await Promise.all([work(), work(), work()]);
 }
 
-/** How long all of them took, by the server's clock: from the first request that was made for this to the last end. */
+/** How long it took in all by the server's clock: from the first request of this stop to the last end. */
 function inAll(over, since) {
   const asked = ({ cancel }) => (cancel ? Date.parse(cancel.requested_at) : NaN);
-  // Those that were asked before by others have taken longer, and not on account of this. Clocks differ a little.
+  // Runs that someone else had already asked to stop took longer, so they do not count. Clocks differ a little.
   const own = over.filter((row) => asked(row) > since - 1000);
   const first = own.reduce((earliest, row) => Math.min(earliest, asked(row)), Infinity);
   const last = over.reduce((latest, row) => (row.settled_at ? Math.max(latest, Date.parse(row.settled_at)) : latest), 0);
@@ -123,15 +123,15 @@ function inAll(over, since) {
   return all > 0 ? span(all) : "less than 1 ms";
 }
 
-/** How long it took: the first, the median, the slowest. */
+/** How long it took: the fastest, the median, the slowest. */
 function took(over) {
-  // Of those that have left the board it is in their receipts.
+  // For runs that have left the board, only the receipt has it.
   const times = over.map(({ took_us }) => took_us).filter((us) => us !== undefined && us !== null).sort((a, b) => a - b);
   if (!times.length) return "";
-  if (times.length === 1) return `It took ${spanUs(times[0])} from the request.`;
+  if (times.length === 1) return `From request to settled: ${spanUs(times[0])}.`;
   const median = times[Math.floor((times.length - 1) / 2)];
-  const which = times.length < over.length ? ` (of the ${number(times.length)} that the board was told of)` : "";
-  return `From the request${which}: first ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
+  const which = times.length < over.length ? ` (${number(times.length)} of ${several(over.length, "run")})` : "";
+  return `From request to settled${which}: fastest ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
 }
 
 function stillOpen(open, roster) {
@@ -139,14 +139,14 @@ function stillOpen(open, roster) {
   const longest = open.sort((a, b) => since(a) - since(b));
   const items = longest.slice(0, NAMED).map((row) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id), " ",
-    h("span", { class: "soft small" }, at(row), row.cancel ? `, asked ${seconds(roster.now() - since(row))} ago` : "")));
+    h("span", { class: "soft small" }, at(row), row.cancel ? `, requested ${seconds(roster.now() - since(row))} ago` : "")));
   if (longest.length > NAMED) items.push(h("li", { class: "soft small" }, `and ${several(longest.length - NAMED, "other")}`));
   return items;
 }
 
 const seconds = (ms) => `${Math.max(0, Math.floor(ms / 1000))} s`;
 
-/** What keeps a run that is stopping. */
+/** What a stopping run is still doing. */
 function at(row) {
   if (row.stalled) return doing(row);
   if (row.tools?.length) return `tools: ${row.tools.join(", ")}`;
@@ -156,10 +156,10 @@ function at(row) {
 function leaked(over) {
   const leaky = over.filter((row) => row.leaked);
   return leaky.map((row) => h("p", { class: "problem" }, `Leaked: ${several(row.leaked, "call")} of `,
-    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), ", not seen to end."));
+    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " was not seen to end."));
 }
 
-/** How they ended: not all that was told to stop was stopped. */
+/** How they ended: some may have completed before the stop. */
 function ended(over) {
   const kinds = {};
   for (const { outcome } of over) kinds[outcome?.kind] = (kinds[outcome?.kind] ?? 0) + 1;
@@ -174,7 +174,7 @@ function listed(over) {
   const time = ({ took_us }) => (took_us === undefined ? "" : spanUs(took_us));
   const items = slowest.slice(0, LISTED).map((row) => h("li", null,
     h("a", { href: receipt(row) }, h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id)), " ",
-    h("span", { class: "soft small number" }, time(row), " ", row.user)));
-  if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "all the others")));
-  return [h("summary", null, `${several(over.length, "receipt")}, the slowest first`), h("ul", null, items)];
+    h("span", { class: "soft small number" }, time(row), " ", userWord(row.user, row.tenant))));
+  if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "All others")));
+  return [h("summary", null, `${several(over.length, "receipt")}, slowest first`), h("ul", null, items)];
 }

@@ -1,7 +1,7 @@
-// What the runs of a list used and cost: read from their receipts, for those that are in sight.
+// What the runs of a list used and cost, read from their receipts as they come into view.
 //
-// 1. A figure that is not known is not 0: a run that has not settled has none yet.
-// 2. A few are asked for at one time: the browser opens few connections, and a Stop must still get through.
+// 1. An unknown figure is never shown as 0: a run that has not settled has no figures yet.
+// 2. Only a few requests are sent at a time: browsers limit connections, and a Stop must still get through.
 
 import { get, part } from "../api.js";
 import { plus } from "../chat/fold.js";
@@ -12,8 +12,8 @@ import { moneyInFull } from "../runwords.js";
 const AT_ONCE = 2;
 
 /**
- * Fills in the cells of rows as they come into sight.
- * @param {() => void} onCost the first cost has been told: this server has prices
+ * Fills in the cells of rows as they come into view.
+ * @param {() => void} onCost called when there is a cost, which means that the server has prices
  * @param {AbortSignal} signal
  * @returns {(row: HTMLElement, run: any, cells: {tokens: HTMLElement, cost: HTMLElement}) => void}
  */
@@ -34,7 +34,7 @@ export function spending(onCost, signal) {
     if (busy >= AT_ONCE) return;
     busy += 1;
     for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) {
-      // Who has pressed something else meanwhile does not wait for rows that are gone.
+      // Skip rows that have been removed meanwhile.
       if (next.row.isConnected && (await tell(next, signal))) onCost();
     }
     busy -= 1;
@@ -42,18 +42,18 @@ export function spending(onCost, signal) {
   return (row, run, cells) => {
     rows.set(row, { row, run, cells });
     if (run.outcome) sight.observe(row);
-    else for (const cell of Object.values(cells)) cell.title = "not known before the run has settled";
+    else for (const cell of Object.values(cells)) cell.title = "not known until the run settles";
   };
 }
 
-/** Writes what one run used; gives whether the server knows what that cost. */
+/** Writes what one run used; returns whether the server knows the cost. */
 async function tell({ run, cells }, signal) {
   const receipt = await get(`/v1/runs/${part(run.run_id)}/receipt`, { signal }).catch(() => null);
   const billed = receipt?.usage?.billed;
   if (!billed) return false;
   const input = [billed.input, billed.cache_read, billed.cache_write].reduce(plus);
   write(cells.tokens, `${figure(input)} / ${figure(billed.output)}`);
-  cells.tokens.title = `read ${figureInFull(input)}; written ${figureInFull(billed.output)}`;
+  cells.tokens.title = `input ${figureInFull(input)}; output ${figureInFull(billed.output)}`;
   write(cells.cost, money(receipt.cost));
   cells.cost.title = moneyInFull(receipt.cost);
   return Boolean(receipt.cost);

@@ -1,8 +1,8 @@
-// The strip chart: runs that are live, and how long stops took, second by second over the last five minutes.
+// The strip charts: how many runs are live, and how long stops took, second by second over the last five minutes.
 //
-// 1. Drawn to scale, with its scale beside it: runs from 0, the time of stops by powers of ten.
-// 2. What it shows is also said in words, for those who do not see it, and for everybody.
-// 3. Drawn once a second at most; the colours are the style sheet's.
+// 1. They are drawn to scale with an axis: runs from 0, stop times on a logarithmic scale.
+// 2. The same is said in words.
+// 3. They are drawn at most once per second; the colours come from the style sheet.
 
 import { h, set, write } from "../dom.js";
 import { folded } from "./folded.js";
@@ -11,17 +11,17 @@ import { number, spanUs } from "../words.js";
 const SECONDS = 300;
 const WIDE = 600;
 const HIGH = 60;
-/** A line at the bottom and at the top must not be cut in half. */
+/** Room for the full width of a line at the top and the bottom. */
 const EDGE = 2;
 
 /**
- * Makes the chart.
+ * Makes the charts.
  * @returns {{element: HTMLElement, fold: HTMLElement, draw: (past: any[], now: number) => void,
- *   say: (past: any[], now: number, live: number, isOld: boolean) => void}} `say` says it in words; `fold` shows it where it is folded away
+ *   say: (past: any[], now: number, live: number, isOld: boolean) => void}} `say` writes the summary; `fold` is the button that unfolds the charts
  */
 export function strip() {
-  const live = panel("Runs live", ["area", "line"]);
-  const stops = panel("How long stops took, each second", ["reach", "slowest", "median"]);
+  const live = panel("Live runs", ["area", "line"]);
+  const stops = panel("Time to stop, per second", ["reach", "slowest", "median"]);
   const said = h("p", { class: "said number", "data-summary": true });
   const dot = (kind) => h("i", { class: `dot ${kind}` });
   stops.name.append(h("span", { class: "key soft" }, dot("median"), "median ", dot("slowest"), "slowest"));
@@ -49,7 +49,7 @@ function panel(name, kinds) {
   return { element: h("div", { class: "panel" }, title, scale, svg, time), name: title, scale, grid, drawn };
 }
 
-/** Where a second stands: now is at the right. */
+/** The x position of a second: now is at the right. */
 const across = (second, now) => WIDE - ((now - Date.parse(second.at)) / 1000 / SECONDS) * WIDE;
 const round = (value) => Math.round(value * 10) / 10;
 
@@ -79,12 +79,12 @@ function drawStops({ drawn, scale, grid }, past, now) {
   set(drawn.reach, "d", seen.map(reach).join(""));
   const powers = Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
   set(grid, "d", powers.map((us) => `M0 ${y(us)}H${WIDE}`).join(""));
-  // As many as there is space for.
+  // Only as many labels as fit.
   const every = powers.length > 5 ? 2 : 1;
   labels(scale, powers.filter((_, at) => at % every === 0).map((us) => [us, spanUs(us).replace(".0", "")]), y);
 }
 
-/** Writes the scale, if it is another one. */
+/** Writes the labels of the axis if they have changed. */
 function labels(scale, all, y) {
   const wanted = JSON.stringify(all);
   if (scale.dataset.shown === wanted) return;
@@ -96,10 +96,10 @@ function labels(scale, all, y) {
   }));
 }
 
-/** The next number that is easy to read: 1, 2 or 5 with noughts, and even. */
+/** The next round number: 1, 2 or 5 times a power of ten, and at least 2. */
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return Math.max(2, [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value));
+  return Math.max(2, [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value);
 }
 
 /** The last minute in words (invariant 2). */
@@ -107,16 +107,16 @@ function summary(past, now, live) {
   const minute = past.filter(({ at }) => now - Date.parse(at) < 60_000);
   const sum = (field) => minute.reduce((all, second) => all + (second[field] ?? 0), 0);
   const stops = minute.filter(({ cancelled, median_us }) => cancelled > 0 && median_us !== null);
-  const begun = `${number(live)} live. In the last minute ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
+  const begun = `${number(live)} live. In the last minute: ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
   if (!stops.length) return `${begun}, none stopped.`;
   const stopped = sum("cancelled");
   const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));
   const about = stops.length > 1 ? "about " : "";
-  if (stopped === 1) return `${begun}, 1 stopped: it took ${spanUs(slowest)}.`;
+  if (stopped === 1) return `${begun}, 1 stopped in ${spanUs(slowest)}.`;
   return `${begun}, ${number(stopped)} stopped: median ${about}${spanUs(middle(stops))}, slowest ${spanUs(slowest)}.`;
 }
 
-/** The median of the seconds' medians, each as often as there were stops in it. */
+/** The median of the medians of the seconds, weighted by the number of stops. */
 function middle(stops) {
   const order = [...stops].sort((a, b) => a.median_us - b.median_us);
   const half = order.reduce((all, { cancelled }) => all + cancelled, 0) / 2;

@@ -1,11 +1,11 @@
-// Stop by filter: stops what the confirmation showed.
+// Stop by filter: stops exactly what the confirmation showed.
 //
-// 1. Where the filter is exactly an app, a user or both, the server is told so, and stops all of them in one go.
-// 2. Else the runs are those that were there when the question was asked, and each is stopped by its id: a selector would hit
-//    others that nobody saw.
-// 3. What became of each is said: stopped, already over, or refused and why.
+// 1. If the filter is exactly an app, a user or both, the server gets it as a selector and stops all of them at once.
+// 2. Otherwise the runs that were there when the dialog opened are stopped by their ids: a selector could hit runs that nobody
+//    saw.
+// 3. The result is shown for each: stopped, already ended, or refused and why.
 
-import { post } from "../api.js";
+import { post, userWord } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 import { stopEach, wasOver } from "./each.js";
@@ -17,11 +17,11 @@ const LISTED = 100;
 const NOTE = "the page's stop by filter";
 
 /**
- * Asks, and stops.
+ * Asks for confirmation, and stops.
  * @param {import("./look.js").Look} look
  * @param {import("./roster.js").Roster} roster
  * @param {AbortSignal} signal
- * @param {() => void} changed there is something new to show in the rows
+ * @param {() => void} changed called when the rows have to be redrawn
  */
 export function stopThese(look, roster, signal, changed) {
   const { box, close, signal: until } = dialog("Stop these runs", signal);
@@ -55,16 +55,16 @@ export function stopThese(look, roster, signal, changed) {
 function named(entries) {
   const items = entries.slice(0, LISTED).map(({ row }) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id),
-    h("span", { class: "soft small" }, row.app, ", ", row.user)));
+    h("span", { class: "soft small" }, row.app, ", ", userWord(row.user, row.tenant))));
   if (entries.length > LISTED) items.push(h("li", { class: "soft" }, `and ${number(entries.length - LISTED)} more`));
   return items;
 }
 
-/** The server's selector for exactly these, if there is one. */
+/** The server's selector for exactly these runs, if there is one. */
 function selected(look, entries) {
   if (!look.isSelector) return null;
   const { app, user } = look.filter;
-  // A selector is of one tenant.
+  // A selector is limited to one tenant.
   const tenants = new Set(entries.map(({ row }) => row.tenant));
   if (tenants.size !== 1) return null;
   const [tenant] = tenants;
@@ -75,19 +75,19 @@ function selected(look, entries) {
  * What it will do.
  * @param {Record<string, string>} filter
  * @param {number} count how many are live now
- * @param {number} first how many were, when the question was asked
+ * @param {number} first how many were live when the dialog opened
  * @param {object | null} selector
  */
 function inWords({ app, user, state, text }, count, first, selector) {
-  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
+  const which = [app && `of agent ${app}`, user && `of user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
   const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
-  if (selector) return `It stops all runs ${named}: ${number(count)} now. Those that begin later are not touched.`;
+  if (selector) return `This stops all runs ${named}: ${number(count)} right now. Runs that start later are not affected.`;
   const over = first - count;
-  const less = over ? ` ${number(over)} of them ${over === 1 ? "is" : "are"} over by now.` : "";
-  return `It stops exactly these ${several(count, "run")} ${named}, and no others.${less}`;
+  const less = over ? ` ${number(over)} of them ${over === 1 ? "has" : "have"} ended since.` : "";
+  return `This stops exactly these ${several(count, "run")} ${named} and no others.${less}`;
 }
 
-/** Stops them, and shows them settling. */
+/** Stops them, and shows them settle. */
 async function pull({ roster, box, close, until, selector, ids, force, changed }) {
   let isAnswered = false;
   const said = h("p", { role: "status", class: "small" });
@@ -96,10 +96,10 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
     isAll: () => isAnswered, signal: until,
     said: allSettled,
   });
-  turn(box, h("h1", null, "Stopping"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
+  turn(box, h("h1", null, "Stopping…"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
   for (const id of ids) note(id, force);
   changed();
-  const progress = (many) => write(said, `${number(many)} of ${several(ids.length, "run")} asked`);
+  const progress = (many) => write(said, `Stop sent to ${number(many)} of ${several(ids.length, "run")}`);
   const done = selector ? await atOnce(selector, force, ids) : await stopEach(ids, { force, note: NOTE }, progress);
   changed();
   isAnswered = true;
@@ -114,7 +114,7 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
 /** @param {{runs: any[] | null, stopped: number, refused: unknown[], problem?: string}} done */
 function told({ runs, stopped, refused: not, problem }) {
   const over = (runs?.length ?? 0) - stopped;
-  const besides = [over && `${number(over)} already over`, not.length && `${number(not.length)} refused`];
+  const besides = [over && `${number(over)} already ended`, not.length && `${number(not.length)} refused`];
   return `${[`${several(stopped, "run")} told to stop`, ...besides].filter(Boolean).join(", ")}.${problem ? ` ${problem}` : ""}`;
 }
 
@@ -123,7 +123,7 @@ async function atOnce(selector, force, ids) {
     const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
     return { runs, stopped: runs.filter((run) => !wasOver(run)).length, refused: [] };
   } catch (error) {
-    // How many were told to stop is known even if the disk has not taken it.
+    // The number of stopped runs is known even if the stop is not on disk.
     const stopped = error.body?.cancelled ?? 0;
     if (stopped === 0) for (const id of ids) refused(id, error.message);
     return { runs: null, stopped, refused: [], problem: error.message };

@@ -1,10 +1,11 @@
-// One run, as it is read: the prompt, the answer as it comes, and how it ended.
+// One run in the chat: the prompt, the answer as it arrives, and how it ended.
 //
-// 1. What is shown is folded from the feed, so a reload and a second tab show the same. Only that the run has stalled is not in it.
-// 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
-// 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
+// 1. What is shown is folded from the feed, so a reload and a second tab show the same. Only whether the run has stalled is not in
+//    the feed.
+// 2. A run is shown as cut once it has settled as cut. Until then a stop is shown as requested.
+// 3. A part is drawn once, and after that only what is new in it. If there are very many parts, some are drawn in each frame.
 
-import { may, serverIsGone } from "../api.js";
+import { may, nameWord, serverIsGone } from "../api.js";
 import { Card } from "./card.js";
 import { copyButton } from "../copy.js";
 import { everyFrame, fill, h, write } from "../dom.js";
@@ -15,33 +16,33 @@ import { Markdown } from "./markdown.js";
 import { cuts, nextForce } from "../stop.js";
 import { dayAndTime, figure, figureInFull, REASON, shownState, span, stalledWords, timeOfDay } from "../words.js";
 
-/** How long parts are drawn anew in one frame, in milliseconds. */
+/** How long new parts are drawn in one frame, in milliseconds. */
 const SHARE = 12;
-/** How many tools that run are named. */
+/** How many running tools are named. */
 const TOOLS_NAMED = 3;
 
-/** A run that is drawn. */
+/** A run on the screen. */
 export class Answer {
   /**
    * @param {string} id
    * @param {{title?: string, wasOver?: boolean, signal: AbortSignal, onStop: (answer: Answer) => void}} more `wasOver`: it is
-   *   known to be over before its feed says so
+   *   known to have ended before its feed says so
    */
   constructor(id, { title = "", wasOver = false, signal, onStop }) {
     this.run = newRun(id);
     this.wasOver = wasOver;
-    /** Whether it was seen before it was over. */
+    /** Whether it was in progress when we first saw it. */
     this.wasLive = false;
-    /** Whether the server took no such prompt. */
+    /** Whether the server refused the prompt. */
     this.isRefused = false;
-    /** Whether a stop has reached the server ahead of the prompt. */
+    /** Whether a stop reached the server before the prompt did. */
     this.isAhead = false;
     this.signal = signal;
-    /** How hard somebody pressed Stop here, before the server has said so. */
+    /** The force of the last press on Stop here, even before the server has responded. */
     this.pressed = null;
     /** Whether that press has not reached the server. */
     this.isUnsent = false;
-    /** Why the journal does not take its end, if it does not. */
+    /** Why the journal does not accept its end, if it does not. */
     this.stalled = null;
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
@@ -61,34 +62,34 @@ export class Answer {
 
   get id() { return this.run.id; }
   get isOver() { return this.wasOver || this.run.state === "settled"; }
-  /** Where it stands, as it is shown. */
+  /** Its state for display. */
   get state() { return shownState({ state: this.run.state, stalled: this.stalled }); }
-  /** Whether what it does is being cut, as anybody has asked. */
+  /** Whether it is being stopped, by anyone. */
   get isStopping() { return !this.isOver && (cuts(this.run.force) || this.pressed !== null); }
 
   /** What the next press on its Stop does. */
   get nextForce() { return nextForce({ state: this.run.state, force: this.run.force, pressed: this.pressed }); }
 
-  /** It has another id than the one that was chosen for it. */
+  /** The server has given it another id than we chose. */
   rename(id) {
     this.run.id = id;
     this.element.dataset.run = id;
   }
 
-  /** Takes items of the feed. `now` is given for those that are of this moment. */
+  /** Takes items of the feed. `now` is given for items that are live. */
   take(items, now) {
     for (const item of items) fold(this.run, item, now);
     this.draw();
   }
 
-  /** Takes what was learnt after the end. */
+  /** Takes the receipt, which has what was learnt after the end. */
   learn(receipt) {
     learn(this.run, receipt);
     if (this.hasEnd) this.drawEnd();
     this.draw();
   }
 
-  /** Says something of it that is not in its feed, such as that it is being sent. */
+  /** Shows something that is not in the feed, such as that the prompt is being sent. */
   say(words) {
     this.said = words;
     this.drawDoing();
@@ -107,7 +108,7 @@ export class Answer {
 
   drawPrompt() {
     this.hasPrompt = true;
-    const nodes = this.run.prompt.map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
+    const nodes = (this.run.prompt ?? []).map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
     fill(this.prompt, nodes);
     if (this.run.acceptedAt) this.prompt.title = dayAndTime(this.run.acceptedAt);
   }
@@ -132,7 +133,7 @@ export class Answer {
       last = drawer.element;
     }
     if (drawers.size === run.parts.length) return;
-    // What was shown and is not on record.
+    // Remove what was shown but is not on record.
     const kept = new Set(run.parts);
     for (const [part, { element }] of drawers) {
       if (kept.has(part)) continue;
@@ -141,7 +142,7 @@ export class Answer {
     }
   }
 
-  /** What goes on while nothing is to be seen. */
+  /** Shows what is going on while there is nothing else to see. */
   drawDoing() {
     const { run, doing } = this;
     const words = doingWords(this);
@@ -149,7 +150,7 @@ export class Answer {
     doing.hidden = !words;
     doing.classList.toggle("problem", this.state === "stalled");
     const hasStop = run.state === "queued" && !this.said && this.pressed === null && may("run:cancel");
-    // Who pressed it stays where they were.
+    // Keep the focus in this run.
     if (!hasStop && this.back === document.activeElement) this.element.focus({ preventScroll: true });
     this.back.hidden = !hasStop;
   }
@@ -157,14 +158,16 @@ export class Answer {
   /* The end. */
 
   drawEnd() {
-    this.hasEnd = true;
     const { run, mark, element } = this;
-    element.dataset.outcome = run.outcome.kind;
-    if (run.outcome.kind === "cancelled") element.dataset.cut = run.outcome.reason;
+    const { outcome } = run;
+    if (!outcome) return;
+    this.hasEnd = true;
+    element.dataset.outcome = outcome.kind;
+    if (outcome.kind === "cancelled") element.dataset.cut = outcome.reason;
     const words = endWords(run);
-    const isWhole = run.outcome.kind === "completed";
+    const isWhole = outcome.kind === "completed";
     const link = isWhole ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
-    fill(mark, words && h("p", { class: "end", "data-end": run.outcome.kind }, h("span", null, words), " ", link));
+    fill(mark, words && h("p", { class: "end", "data-end": outcome.kind }, h("span", null, words), " ", link));
   }
 
   drawFoot() {
@@ -175,14 +178,14 @@ export class Answer {
     if (this.footFor === wanted) return;
     this.footFor = wanted;
     const tokens = usage && [
-      h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens read`), " · ",
-      h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} written`), " · "];
+      h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens in`), " · ",
+      h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} out`), " · "];
     const time = run.settledAt ? [h("span", { title: dayAndTime(run.settledAt) }, timeOfDay(run.settledAt)), " · "] : null;
-    const link = run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run");
+    const link = run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run details");
     fill(foot, time, tokens, link, hasText && [" · ", this.copy]);
   }
 
-  /** What shows how time goes by. */
+  /** Updates running times. */
   tick() {
     for (const { tick } of this.drawers.values()) tick?.();
   }
@@ -191,19 +194,19 @@ export class Answer {
 function doingWords({ said, run, state, stalled, isStopping, isUnsent }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
-  if (isUnsent) return "The stop is not sent yet: the server does not answer.";
-  if (serverIsGone()) return "The server does not answer: how far this has come is not known.";
+  if (isUnsent) return "Stop not sent yet: the server is not responding.";
+  if (serverIsGone()) return "The server is not responding: current progress is unknown.";
   if (state === "stalled") return stalledWords(stalled, isStopping);
   if (isStopping) return "Stopping…";
-  if (run.force) return "Stops after this turn.";
-  if (run.state === "queued") return "Waiting for its turn…";
+  if (run.force) return "Stopping after this turn.";
+  if (run.state === "queued") return "Queued…";
   return isSeen(run.parts.at(-1)) ? "" : stepWords(run);
 }
 
-/** Whether what stands last shows by itself that something goes on. */
+/** Whether the last part itself shows that something is going on. */
 const isSeen = (last) => last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || (last.kind === "again" && !last.isOver));
 
-/** What is waited for. The model is, only while one of its calls is open. */
+/** What the run is waiting for. It waits for the model only while a model call is open. */
 function stepWords({ openCalls, answerFrom }) {
   const running = openCalls.filter(({ stage }) => stage === "runs").map(({ tool }) => tool);
   if (running.length) return `Running ${running.slice(0, TOOLS_NAMED).join(", ")}${running.length > TOOLS_NAMED ? " and others" : ""}…`;
@@ -212,32 +215,32 @@ function stepWords({ openCalls, answerFrom }) {
 }
 
 function endWords({ outcome, requests, quietTook, settledTook, startedAt, parts, isTextLost }) {
-  if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
-  const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
-  if (outcome.kind === "lost") return `Lost: the server went down in the middle of this. ${kept}`;
+  if (outcome.kind === "failed") return `Failed: ${outcome.message}`;
+  const kept = isTextLost ? "The last words that were shown are lost; the rest is kept." : "What was shown is kept.";
+  if (outcome.kind === "lost") return `Lost: the server went down during this run. ${kept}`;
   if (outcome.kind === "completed") return COMPLETED[outcome.stop] ?? "";
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
-  const who = isAsked && by ? ` by ${by}` : "";
+  const who = isAsked && by ? ` by ${nameWord(by)}` : "";
   const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
-  const where = parts.length ? `Stopped here${who}` : `Stopped${who} before it ${startedAt ? "had said anything" : "began"}`;
-  // The receipt alone knows when it was on disk: the last event was written before that.
+  const where = parts.length ? `Stopped${who}` : `Stopped${who} before it ${startedAt ? "said anything" : "started"}`;
+  // Only the receipt has the time when it was on disk: the last event was written before that.
   const disk = settledTook === null ? "" : `, settled on disk after ${span(settledTook)}`;
-  const took = quietTook === null ? "" : `, quiet ${span(quietTook)} after it was asked${disk}`;
+  const took = quietTook === null ? "" : `, quiet after ${span(quietTook)}${disk}`;
   return `${where}${why}${took}${isTextLost ? `. ${kept}` : ""}`;
 }
 
 const COMPLETED = {
-  max_tokens: "It ends here because one answer may have no more tokens.",
-  refused: "The model refused to go on.",
+  max_tokens: "The answer reached its token limit.",
+  refused: "The model refused to continue.",
 };
 
-/* Copying: what was written, and not how it is shown. */
+/* Copying: the text as it was written, not as it is shown. */
 
 const promptText = ({ prompt }) => (prompt ?? []).map(({ text }) => text ?? "").join("\n");
 const answerText = ({ parts }) => parts.filter(({ kind }) => kind === "text").map(textOf).join("\n\n");
 
-/** A button that copies, in as few words as will do. */
+/** A small button that copies. */
 function quietCopy(name, text) {
   const button = copyButton("Copy", text);
   button.classList.add("plain", "copy");
@@ -245,7 +248,7 @@ function quietCopy(name, text) {
   return button;
 }
 
-/* What each part is drawn as. */
+/* How each kind of part is drawn. */
 
 const DRAW = {
   text(part, { signal }) {
@@ -266,13 +269,13 @@ const DRAW = {
   again(part) {
     const element = h("p", { class: "again small" });
     const why = part.failure?.message ?? "The model could not be reached.";
-    const words = () => `${why} It ${part.isOver ? "was" : "is"} tried again after ${span(part.delay)}.`;
+    const words = () => `${why} ${part.isOver ? "Retried after" : "Retrying in"} ${span(part.delay)}.`;
     return { element, update: () => write(element, words()) };
   },
   image: (part) => ({ element: imageLink(part), update() {} }),
 };
 
-/** Draws what has come of a text. */
+/** Draws the new pieces of a text. */
 function growing(part, drawn) {
   let taken = 0;
   let edition = part.edition;
@@ -290,10 +293,10 @@ function growing(part, drawn) {
 
 function thoughtWords({ isOpen, began, took, cut }) {
   if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
-  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? ", and was cut" : ""}`;
+  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? " (cut)" : ""}`;
 }
 
-/** Nothing foreign is loaded: an image is an address. */
+/** Nothing is loaded from elsewhere: an image is shown as a link. */
 function imageLink({ media_type: type, media, reference }) {
   const address = safeAddress(reference ?? "");
   const words = `Image: ${type ?? media}`;

@@ -1,30 +1,30 @@
-// Lines of markdown, put together into blocks, and blocks into elements.
+// Turns lines of markdown into blocks, and blocks into elements.
 //
-// 1. A block that has been handed out is never touched again: what follows cannot change it. So a text can be drawn while it
-//    is being written, and gives the same elements as if it had come at once.
-// 2. No block is longer than a bound; one that would be goes on in the next (`isJoined`). So drawing the last one anew stays cheap.
-// 3. Nothing nests deeper than `DEEPEST`: below that, text is text.
-// 4. Each block decides for itself in which direction it is written, and no mark in it reaches another.
+// 1. A block that has been passed on never changes: nothing that follows affects it. So a text can be drawn while it is being
+//    written, and gives the same elements as if it had arrived at once.
+// 2. The length of a block is bounded; a longer one continues in the next (`isJoined`). So redrawing the last block stays cheap.
+// 3. Nothing nests deeper than `DEEPEST`: below that, everything is plain text.
+// 4. Each block has its own text direction, and no direction mark in it affects another block.
 
 import { copyButton } from "../copy.js";
 import { h } from "../dom.js";
 import { inline, revealed } from "./inline.js";
 
-/** How many characters a block has at most, about (invariant 2). */
+/** Roughly the most characters in a block (invariant 2). */
 export const BLOCK = 8_000;
 const CODE_BLOCK = 8 * BLOCK;
 const DEEPEST = 8;
-/** How many rows a table has, or lines a list, before it goes on in the next. */
+/** How many rows of a table or lines of a list make up a block before it continues in the next. */
 const ROWS = 200;
 
-/** Puts lines together. `hand` is given each block that is complete. */
+/** Collects lines into blocks. `hand` is called with each complete block. */
 export class Blocks {
   constructor(hand, open = null) {
     this.hand = hand;
     this.open = open;
   }
 
-  /** Takes a line. `isRest`: it goes on the one before, which was too long. */
+  /** Takes a line. `isRest`: it continues the previous one, which was too long. */
   line(text, isRest = false) {
     const { open } = this;
     if (open?.kind === "fence") this.inFence(text, isRest);
@@ -37,7 +37,7 @@ export class Blocks {
     }
   }
 
-  /** Whatever is open is complete. */
+  /** Ends the open block. */
   end() {
     if (this.open) this.hand(this.open);
     this.open = null;
@@ -61,7 +61,7 @@ export class Blocks {
     else this.open = { kind: "paragraph", ...found, lines: [text], size: text.length };
   }
 
-  /** Takes a line into the open block; what grows too long goes on in another one (invariant 2). */
+  /** Adds a line to the open block; if that gets too long, it continues in another one (invariant 2). */
   push(text, bound = BLOCK) {
     const { open } = this;
     const isLong = open.size + text.length > bound || (open.kind === "table" && open.lines.length >= ROWS);
@@ -86,7 +86,7 @@ export class Blocks {
   }
 }
 
-/* Which line belongs to the open block: true if it was taken. */
+/* Whether a line belongs to the open block: true if it was added. */
 
 const STAYS = {
   paragraph(blocks, open, text) {
@@ -122,7 +122,7 @@ const STAYS = {
   },
 };
 
-/** The next item of a list: a list that is long goes on in another one, between two items. */
+/** The next item of a list: a long list continues in another one, between two items. */
 function nextItem(blocks, open, found, text) {
   if (open.size + text.length > BLOCK || open.lines.length >= ROWS) {
     blocks.hand(open);
@@ -131,13 +131,13 @@ function nextItem(blocks, open, found, text) {
   return blocks.push(text, 4 * BLOCK);
 }
 
-/** Whether a line ends a paragraph: a number in front of a sentence does not. */
+/** Whether a line ends a paragraph: a number at the start of a sentence does not. */
 function interrupts(text) {
   const found = beginning(text);
   return found !== null && (found.kind !== "list" || (!found.isEmpty && (!found.isOrdered || found.start === 1)));
 }
 
-/* What begins with a line. */
+/* What a line starts. */
 
 const isBlank = (text) => text.trim() === "";
 
@@ -147,7 +147,7 @@ function indentOf(text) {
   return at;
 }
 
-/** What a line begins, if it is not simply text. */
+/** What a line starts, if it is not plain text. */
 function beginning(text) {
   const indent = indentOf(text);
   const bare = text.trimStart();
@@ -189,7 +189,7 @@ function isRule(bare) {
   return marks.length > 2 && "-*_".includes(marks[0]) && marks === marks[0].repeat(marks.length);
 }
 
-/** The level of the heading that this line makes of the line above it, if it does. */
+/** The level of the heading that this line turns the line above into, if it does. */
 function underline(text) {
   const bare = text.trim();
   if (!bare || indentOf(text) > 3) return null;
@@ -206,7 +206,7 @@ function isTable(head, text) {
   return wanted !== null && wanted.length === cells(head).length;
 }
 
-/** How the columns are aligned, if this is the line that says so. */
+/** The alignment of the columns, if this is the delimiter row. */
 function columns(text) {
   const found = cells(text).map((cell) => {
     const bare = cell.slice(cell.startsWith(":") ? 1 : 0, cell.endsWith(":") ? -1 : undefined);
@@ -261,7 +261,7 @@ const MAKE = {
   table({ lines, columns, head }) {
     const row = (tag) => (line) => {
       const found = cells(line);
-      // A row that has more cells than the table has columns keeps them.
+      // Extra cells in a row are kept.
       const length = Math.max(columns.length, found.length);
       const all = Array.from({ length }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
       return h("tr", null, all.map(([align, cell]) => h(tag, { class: `to-${align}`, dir: "auto" }, inline(cell))));
@@ -272,7 +272,7 @@ const MAKE = {
   },
 };
 
-/** What stands in a quote or in an item. */
+/** The content of a quote or an item. */
 function within(lines, depth) {
   if (depth >= DEEPEST) return [h("p", AUTO, lines.join("\n"))];
   const all = [];
@@ -293,14 +293,15 @@ function itemsOf(lines, indent) {
       items.push([line.trimStart().replace(/^([-*+]|\d{1,9}[.)])[ \t]?/, "")]);
     } else {
       if (!items.length) items.push([]);
-      items.at(-1).push(unindented(line, indent + deep(items.at(-1), indentOf(line) - indent, line)));
+      const item = items[items.length - 1];
+      item.push(unindented(line, indent + deep(item, indentOf(line) - indent, line)));
     }
     wasBlank = line === "";
   }
   return { items, isLoose };
 }
 
-/** How far the lines of an item are indented below its marker: two or three places, or a tab. */
+/** The indentation of the lines of an item: two or three spaces, or a tab. */
 const deep = (item, places, line) => (line === "" ? 0 : item.width ??= Math.min(4, Math.max(2, places)));
 
 const BOX = { "[ ]": "☐ ", "[x]": "☑ ", "[X]": "☑ " };
@@ -309,7 +310,7 @@ function itemNodes(lines, depth, isLoose) {
   const box = BOX[lines[0]?.slice(0, 3)];
   const said = box ? [box + lines[0].slice(3).trimStart(), ...lines.slice(1)] : lines;
   const all = within(said, depth);
-  // In a list without gaps an item is a line, not a paragraph.
+  // In a list without blank lines an item is a line, not a paragraph.
   const isOne = all.filter(({ tagName }) => tagName === "P").length < 2;
   return isLoose || !isOne ? all : all.flatMap((made) => (made.tagName === "P" ? [...made.childNodes] : [made]));
 }
@@ -317,7 +318,7 @@ function itemNodes(lines, depth, isLoose) {
 /** A box with code, and a button that copies it. */
 function codeBox(text, info) {
   const code = h("code", null, revealed(text));
-  // What is copied is what was written, and not how it is shown.
+  // The text is copied as it was written, not as it is shown.
   code.written = text;
   const copy = copyButton("Copy", () => code.written);
   copy.classList.add("plain");

@@ -1,9 +1,9 @@
-// A tool call, as a card: what is asked, whether it may be done, what it shows of its work, and what became of it.
+// A tool call as a card: its arguments, its approval, its live output and its result.
 //
-// 1. A yes is to the arguments that are shown: their digest goes with it.
-// 2. A press is acknowledged at once; what it did is shown when the server says so.
-// 3. Who presses something here stays here: when it goes, the card has the focus.
-// 4. Of a tool's output the end is shown, and it is said that the rest is not.
+// 1. An approval is for the arguments that are shown: their digest is sent with it.
+// 2. A press shows at once; its effect shows when the server reports it.
+// 3. If a focused control disappears, the card gets the focus.
+// 4. Only the end of a tool's output is shown, with a note that the rest is missing.
 
 import { decide, may, serverNow, stopCall } from "../api.js";
 import { copyButton } from "../copy.js";
@@ -12,19 +12,15 @@ import { textOf } from "./fold.js";
 import { revealed } from "./inline.js";
 import { longText } from "../long.js";
 import { pretty } from "./pretty.js";
+import { REFUSED } from "../runwords.js";
 import { hardest, nextForce, sendStop, WORDS } from "../stop.js";
 import { number, span, VERDICT } from "../words.js";
 
-const REFUSED = {
-  unknown_tool: "there is no such tool", bad_arguments: "its arguments are not what it takes", duplicate_id: "two calls had one id",
-  denied_by_hook: "a rule denied it", denied_by_person: "a person denied it", call_cancelled: "it was stopped first",
-  run_cancelled: "the run was stopped first", lost: "the server went down first",
-};
 const FOLD_ABOVE = 240;
 
 /** One call's card. */
 export class Card {
-  /** @param {{id: string, isStopping: boolean, state: string}} answer the run whose call it is */
+  /** @param {{id: string, isStopping: boolean, state: string}} answer the run that the call belongs to */
   constructor(answer, part) {
     this.answer = answer;
     this.part = part;
@@ -52,7 +48,7 @@ export class Card {
       this.arguments, this.ask, this.gone, this.output, this.result, this.problem);
   }
 
-  /** Where the call stands. One of a run that has stalled does not run any more, and cannot be approved. */
+  /** The stage of the call. When the run has stalled, its calls have stopped and cannot be approved. */
   get stage() {
     const { part, answer } = this;
     return answer.state === "stalled" && part.stage !== "over" ? "stalled" : part.stage;
@@ -61,7 +57,7 @@ export class Card {
   /** Draws what has changed. */
   update() {
     const { part, element, shown } = this;
-    // Of thousands of calls most are over, and stay as they are.
+    // A run may have thousands of calls, and most have ended and do not change.
     if (part.stage === "over" && shown.over === part.verdict) return;
     if (part.stage === "over") shown.over = part.verdict;
     write(this.name, part.tool || "tool");
@@ -75,7 +71,7 @@ export class Card {
     this.tick();
   }
 
-  /** While it runs, its time goes on. */
+  /** Updates the duration while it runs. */
   tick() {
     const { part } = this;
     if (this.stage === "runs" && part.startedAt) {
@@ -89,13 +85,13 @@ export class Card {
     Object.assign(shown, { edition: part.edition, pieces: part.pieces.length, isOpen: part.isOpen });
     const text = part.isOpen ? textOf(part) : pretty(textOf(part));
     const isLong = text.length > FOLD_ABOVE || text.split("\n", 12).length > 11;
-    // What is to be approved is seen in full.
+    // Arguments that need approval are shown in full.
     const body = exactly(text, { name: "Copy arguments", short: part.digest ? Infinity : undefined });
     if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
-    else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
+    else fill(this.arguments, h("details", null, h("summary", null, `Arguments (${number(text.length)} characters)`), body));
   }
 
-  /** Takes the focus from what goes away (invariant 3). */
+  /** Takes over the focus from a control that disappears (invariant 3). */
   leave(place) {
     if (place.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
@@ -115,10 +111,10 @@ export class Card {
     this.shown.edition = -1;
     this.updateArguments();
     if (!may("run:create")) {
-      fill(ask, h("p", null, "This call needs a person's approval. Your key may not give it: that needs the scope run:create."));
+      fill(ask, h("p", null, "This call needs approval. Your key cannot give it: that needs the scope run:create."));
       return;
     }
-    const why = h("input", { type: "text", placeholder: "Reason (the model is told)", "aria-label": "Reason for denying", maxlength: "500",
+    const why = h("input", { type: "text", placeholder: "Reason (shown to the model)", "aria-label": "Reason for denying", maxlength: "500",
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
@@ -140,7 +136,7 @@ export class Card {
     }
   }
 
-  /* What became of it. */
+  /* The result. */
 
   updateVerdict() {
     const { part, verdict } = this;
@@ -164,11 +160,11 @@ export class Card {
   updateOutput() {
     const { part, output, shown, gone } = this;
     const total = part.dropped + part.outputSize;
-    // What it showed is part of what it returned, as a rule.
+    // The live output is usually part of the result.
     const isSaid = part.stage === "over" && isWithin(part);
     output.hidden = total === 0 || isSaid;
     gone.hidden = output.hidden || part.dropped === 0;
-    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are cut from view; the run page has all.`);
+    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are not shown here; the run’s page has all of them.`);
     if (output.hidden || total === shown.output) return;
     const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 24;
     const fresh = total - shown.output;
@@ -184,7 +180,7 @@ export class Card {
     if (isAtEnd) output.scrollTop = output.scrollHeight;
   }
 
-  /* Its own stop. */
+  /* Its Stop button. */
 
   updateStop() {
     const { part, stop } = this;
@@ -221,9 +217,9 @@ export class Card {
 }
 
 /**
- * A text for machines, as it is. What is copied is what was written, and not how it is shown.
+ * A text in monospace with a Copy button. It is copied as it was written, not as it is shown.
  * @param {string} text
- * @param {{name: string, short?: number}} how `short`: how much of it is shown at first
+ * @param {{name: string, short?: number}} how `short`: how many characters are shown at first
  */
 function exactly(text, { name, short }) {
   const body = longText(revealed(text), { short });
@@ -234,24 +230,24 @@ function exactly(text, { name, short }) {
   return h("div", { class: "within" }, h("div", { class: "mono block" }, body), copy);
 }
 
-/** Whether all that a call showed is in its result too. */
+/** Whether all live output of a call is in its result too. */
 function isWithin({ output, dropped, result }) {
   if (dropped) return false;
   const shown = output.join("").trim();
   return (result?.content ?? []).some(({ text }) => text?.includes(shown));
 }
 
-/** Where a call stands: the state whose colour it has, and words. */
+/** The state of a call: the one that gives it its colour, and words. */
 function standing(part, stage, isStopping) {
   const { verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
-    if (verdict === "panicked") return ["failed", "broke down"];
-    if (verdict === "finished" && result?.status === "error") return ["failed", "finished with an error"];
+    if (verdict === "panicked") return ["failed", "crashed"];
+    if (verdict === "finished" && result?.status === "error") return ["failed", "failed"];
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "needs approval"];
-  if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to end" : "not started"];
+  if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to stop" : "not started"];
   if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
   return ["queued", stage === "written" ? "being written" : "not started yet"];

@@ -1,6 +1,6 @@
 // The chat: which agent, which session, and the conversation.
 //
-// 1. The address names what is shown, so a reload, a link and a second tab show the same.
+// 1. The address identifies what is shown, so a reload, a link and a second tab show the same.
 // 2. Send and Stop are one button; Escape stops wherever the focus is.
 
 import { get, link, may, me, part, serverIsGone } from "../api.js";
@@ -13,7 +13,7 @@ import { several } from "../words.js";
 const SECOND = 1000;
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-/** When something was, in as few words as will do. */
+/** A short date or time. */
 const lately = (wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
 
 /** The view. */
@@ -27,61 +27,60 @@ export default async function view(place, { parts: [app, session], query }, sign
   if (signal.aborted) return;
   if (!may("run:read")) {
     fill(place, h("div", { class: "empty", role: "alert" },
-      h("p", null, "Your key may not read runs. Ask who runs the server for one with the scope run:read.")));
+      h("p", null, "Your key cannot read runs. Ask the server’s administrator for a key with the scope run:read.")));
     return;
   }
   const user = query.get("user") || own;
   const agent = apps.find((known) => known.app === app);
   if (!agent && !session) {
-    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app.slice(0, 100)} here.`),
-      h("a", { href: "#/chat" }, "Choose another")));
+    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app.slice(0, 100)}.`),
+      h("a", { href: "#/chat" }, "Choose another agent")));
     return;
   }
   await new Chat(place, { app, agent, user, own, session: session ?? null, signal }).open();
 }
 
-/* Which agent. */
+/* Choosing an agent. */
 
 function choose(place, apps) {
   if (!apps.length) {
-    fill(place, h("div", { class: "empty" }, h("p", null, "No agent is served here."),
-      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ", and put a ",
-        h("code", null, "root_agent.yaml"), " in a folder in it.")));
+    fill(place, h("div", { class: "empty" }, h("p", null, "There are no agents yet."),
+      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ". Each folder in it that contains a ",
+        h("code", null, "root_agent.yaml"), " becomes an agent.")));
     return;
   }
   if (apps.length === 1 && !apps[0].refused) {
     location.replace(`#/chat/${part(apps[0].app)}`);
     return;
   }
-  fill(place, h("h1", null, "Talk to an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
+  fill(place, h("h1", null, "Chat with an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
 }
 
 function agentCard({ app, model, description, refused }) {
   const name = refused ? h("b", null, app) : h("a", { href: `#/chat/${part(app)}` }, app);
   return h("li", { class: "card" }, h("h2", null, name), h("p", null, description ?? ""),
-    refused ? h("p", { class: "problem small" }, `It cannot be run now: ${refused}`) : h("p", { class: "soft small" }, model));
+    refused ? h("p", { class: "problem small" }, `Unavailable: ${refused}`) : h("p", { class: "soft small" }, model));
 }
 
 /* A conversation. */
 
 class Chat {
-  /** @type {string} */
-  app;
-  /** @type {{app: string, model: string, description?: string} | undefined} what it is, if it is served */
-  agent;
-  /** @type {string} whose session it is */
-  user;
-  /** @type {string} who we are */
-  own;
-  /** @type {string | null} */
-  session;
-  /** @type {AbortSignal} */
-  signal;
-
+  /**
+   * @param {HTMLElement} place
+   * @param {{app: string, agent?: {app: string, model: string, description?: string}, user: string, own: string,
+   *   session: string | null, signal: AbortSignal}} about `agent` is missing if it is not available, `user` is the one whose session
+   *   it is, `own` our own
+   */
   constructor(place, about) {
-    Object.assign(this, about);
+    const { app, agent, user, own, session, signal } = about;
     this.place = place;
-    // Beginnings and ends are announced; nobody wants to hear each word as it comes, over what they are reading.
+    this.app = app;
+    this.agent = agent;
+    this.user = user;
+    this.own = own;
+    this.session = session;
+    this.signal = signal;
+    // Starts and ends are announced; nobody wants to hear every word as it arrives.
     this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });
     this.sessions = h("aside", { class: "sessions", id: "sessions", "aria-label": "Sessions" });
@@ -112,13 +111,13 @@ class Chat {
     this.signal.addEventListener("abort", end, { once: true });
   }
 
-  /** Time goes by in what is known to go on. */
+  /** Updates the times of runs that are known to be in progress. */
   tick() {
     if (serverIsGone()) return;
     for (const answer of this.talk.answers) if (!answer.isOver && answer.state !== "stalled") answer.tick();
   }
 
-  /** The server is gone, or back: what is not over is told anew. */
+  /** The server is gone or back: redraws the runs in progress. */
   reached() {
     for (const answer of this.talk.answers) if (!answer.isOver) answer.drawDoing();
     this.composer.show();
@@ -127,7 +126,7 @@ class Chat {
   build() {
     const { app, agent, user, own } = this;
     this.name = h("bdi", { class: "soft small session-name", title: this.session }, this.session ?? "");
-    const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "of ", h("bdi", null, user));
+    const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "user ", h("bdi", null, user));
     fill(this.place, h("div", { class: "chat" }, this.sessions,
       h("section", { class: "talk", "aria-label": `Chat with ${app}` },
         h("header", { class: "talk-head" }, this.drawer, h("h1", { title: agent?.description }, app), this.name, whose,
@@ -152,9 +151,9 @@ class Chat {
     this.changed();
   }
 
-  /** Nothing can be said here. */
+  /** Disables the input. */
   close() {
-    this.composer.close(this.agent ? "Your key may not start runs." : `The agent ${this.app} is not served any more.`);
+    this.composer.close(this.agent ? "Your key cannot start runs." : `The agent ${this.app} is no longer available.`);
   }
 
   send(text, isNext) {
@@ -162,7 +161,7 @@ class Chat {
     this.ends.toEnd();
   }
 
-  /** The first prompt of a new session: from here on the address names it (invariant 1). */
+  /** The first prompt of a new session was sent: the address names the session from here on (invariant 1). */
   began(session) {
     this.session = session;
     fill(this.name, session);
@@ -179,7 +178,7 @@ class Chat {
     this.accepted = accepted;
   }
 
-  /** The input is ready at once. Where nothing can be written, what was stopped has the focus. */
+  /** Focuses the input after a run has ended, or the run itself if the input is disabled. */
   settled(answer) {
     if (this.talk.active) return;
     const { activeElement } = document;
@@ -189,27 +188,27 @@ class Chat {
     this.composer.complain("");
   }
 
-  /** Escape stops, unless something nearer has a use for it (invariant 2). */
+  /** Escape stops, unless something closer uses it (invariant 2). */
   key(event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
-    // A field elsewhere has its own use for it; a button or a link has none.
-    if (!this.place.contains(activeElement) && activeElement.matches("input, textarea, select")) return;
+    // A field elsewhere may use Escape itself; a button or a link does not.
+    if (!this.place.contains(activeElement) && activeElement?.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
     else if (!event.repeat && this.talk.active && may("run:cancel")) this.talk.press();
     else return;
     event.preventDefault();
   }
 
-  /* What to say where nothing is said yet. */
+  /* The empty state. */
 
   showEmpty() {
     const isEmpty = this.talk.answers.length === 0;
     this.empty.hidden = !isEmpty;
     if (!isEmpty || this.empty.childNodes.length || !this.agent) return;
     const about = this.session
-      ? h("p", null, `There is no session named ${this.session} yet. Your first message starts it.`)
-      : h("p", null, this.agent.description ?? `Say something to ${this.app}.`);
+      ? h("p", null, `There is no session named ${this.session} yet. Your first prompt starts it.`)
+      : h("p", null, this.agent.description ?? `Send a prompt to ${this.app}.`);
     const tries = (may("run:create") ? examples(this.agent) : []).map((text) => h("button", { type: "button", onclick: () => this.send(text) }, text));
     fill(this.empty, about, tries.length > 0 && h("div", { class: "examples" }, tries));
   }
@@ -232,9 +231,9 @@ class Chat {
       const close = h("button", { type: "button", class: "plain close", onclick: () => this.openDrawer() }, "Close");
       const all = sessions.map((known) => this.sessionItem(known));
       fill(this.sessions, h("header", null, h("h2", null, "Sessions"), close),
-        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "None yet."),
-        h("p", { class: "small" }, h("a", { href: "#/chat" }, "Other agents")));
-    } catch { /* The list is beside the point: the conversation says what is wrong. */ }
+        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "No sessions yet."),
+        h("p", { class: "small" }, h("a", { href: "#/chat" }, "All agents")));
+    } catch { /* The list is not essential: the conversation reports what is wrong. */ }
   }
 
   sessionItem({ session, title, updated_at: updated, runs }) {
@@ -244,7 +243,7 @@ class Chat {
   }
 }
 
-/** What an agent can be asked, if its model is for practice: it does these offline. */
+/** Example prompts for an agent with the practice model, which works offline. */
 function examples({ app, model }) {
   if (model !== "practice") return [];
   const others = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think first: what is an andon cord?"];

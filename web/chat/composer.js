@@ -1,10 +1,10 @@
-// The input, and the one button beside it: Send, and while a run is in progress Stop.
+// The input and the button beside it: Send, or Stop while a run is in progress.
 //
-// 1. The button is in one place and of one size, and says what its next press does.
-// 2. A press is acknowledged in the same frame, before anything is asked of the server.
-// 3. A hasty second press on Send is not a Stop, and one on Stop is not a Send: right after the button has changed what it does, it
-//    does nothing. Escape is never taken for haste.
-// 4. What was typed is never lost: it is kept for this tab until it has been taken.
+// 1. The button keeps its place and size, and says what its next press does.
+// 2. A press shows in the same frame, before anything is sent to the server.
+// 3. A double click on Send does not stop, and one on Stop does not send: right after the button has changed, presses are ignored.
+//    Escape is never ignored.
+// 4. A draft is never lost: it is kept for this tab until it has been accepted.
 
 import { may, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
@@ -12,9 +12,9 @@ import { store, stored } from "./store.js";
 import { WORDS } from "../stop.js";
 import { number } from "../words.js";
 
-/** How long after a change a press was meant for what the button was before, in milliseconds. */
+/** How long presses are ignored after the button has changed, in milliseconds. */
 const HASTE = 350;
-/** The server takes about as many bytes; a browser lays out far more only slowly. */
+/** About the most that the server accepts; browsers get slow with longer texts. */
 const MOST = 1_000_000;
 
 const MODES = {
@@ -24,10 +24,10 @@ const MODES = {
   now: WORDS.chat.none,
   unsent: WORDS.chat.unsent,
 };
-const IN_PROGRESS = "An answer is in progress. Stop it with Escape, or send this after it.";
-const NOT_YOURS = "An answer is in progress, and your key may not stop it. You can send this after it.";
-const STALLED = "The run before this has stalled. Your text is kept here; send it when that run has settled.";
-const GONE = "The server does not answer. Your text is kept here; “Send after this” sends it when the server is back.";
+const IN_PROGRESS = "An answer is in progress. Press Escape to stop it, or queue your prompt.";
+const NOT_YOURS = "An answer is in progress, and your key cannot stop it. You can queue your prompt.";
+const STALLED = "The previous run has stalled. Your text is kept here; send it when that run has settled.";
+const GONE = "The server is not responding. Your text is kept here; press Queue to send it when the server is back.";
 
 export class Composer {
   /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void, isStalled: () => boolean}} how */
@@ -35,23 +35,23 @@ export class Composer {
     this.how = how;
     this.mode = "send";
     this.changedAt = -Infinity;
-    /** Before it is, what the button does was not seen to change. */
+    /** Changes of the button before this do not count, since nobody saw them. */
     this.isReady = false;
-    /** Whether nothing can be sent. What runs can be stopped all the same. */
+    /** Whether sending is disabled. Runs can still be stopped. */
     this.isClosed = false;
-    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
+    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Type a prompt", "aria-label": "Prompt", dir: "auto",
       enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
     this.label = h("b");
     this.hint = h("small");
     this.button = h("button", { type: "button", class: "act", onclick: () => this.press() }, this.label, this.hint);
-    this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
+    this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Queue");
     this.problem = h("p", { class: "problem small", role: "alert" });
     this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
       this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
     this.show();
   }
 
-  /** What the button does next. */
+  /** Changes what the button does. */
   become(mode) {
     if (mode === this.mode) return;
     if (this.isReady && (mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
@@ -72,7 +72,7 @@ export class Composer {
     if (mode !== "send" && mode !== "stop") button.dataset.pressed = "";
     else delete button.dataset.pressed;
     this.next.hidden = mode === "send" || this.isClosed || !this.input.value.trim();
-    write(this.next, mode === "stop" || serverIsGone() ? "Send after this" : "Send");
+    write(this.next, mode === "stop" || serverIsGone() ? "Queue" : "Send");
   }
 
   press() {
@@ -90,23 +90,23 @@ export class Composer {
       return;
     }
     this.send();
-    // It was not the button that was pressed: who presses that now means it.
+    // The key was pressed, not the button, so the next press on the button is meant.
     this.changedAt = -Infinity;
   }
 
-  /** Why what was typed is not sent now. */
+  /** Why the draft is not sent now. */
   whyNot() {
     if (serverIsGone()) return GONE;
     if (this.how.isStalled()) return STALLED;
     return may("run:cancel") ? IN_PROGRESS : NOT_YOURS;
   }
 
-  /** What is too long to be sent is not even put in. */
+  /** Rejects pasted text that is too long to send. */
   paste(event) {
     const { length } = event.clipboardData.getData("text/plain");
     if (length + this.input.value.length <= MOST) return;
     event.preventDefault();
-    this.complain(`That is too long to be sent: ${number(length)} characters, where ${number(MOST)} are the most.`);
+    this.complain(`Too long to send: ${number(length)} characters. The limit is ${number(MOST)}.`);
   }
 
   send(next = false) {
@@ -120,19 +120,19 @@ export class Composer {
     this.how.onSend(text, next);
   }
 
-  /** Nothing can be sent from here on, and why. */
+  /** Disables sending, and says why. */
   close(why) {
     this.isClosed = this.input.disabled = true;
     this.input.placeholder = why;
     this.show();
   }
 
-  /** Says what is wrong, beside the text that it is about. */
+  /** Shows a problem above the input. */
   complain(...words) {
     fill(this.problem, words);
   }
 
-  /** Gives a text back that was not taken; what has been typed since stays behind it. */
+  /** Puts back a text that was refused, in front of what has been typed since. */
   giveBack(text) {
     const typed = this.input.value;
     this.set(typed.trim() && typed !== text ? `${text}\n\n${typed}` : text);
@@ -151,7 +151,7 @@ export class Composer {
     this.show();
   }
 
-  /** What was typed before a reload. */
+  /** Restores the draft after a reload. */
   restore() {
     this.set(stored(this.how.draftKey()) ?? "");
   }
@@ -161,9 +161,9 @@ export class Composer {
   }
 }
 
-/** As high as what is in it, within what the style allows. */
+/** Makes the input as high as its content, within the limits of the style sheet. */
 function grow(input) {
-  // The browser counts the lines of a very long text slowly: it is as high as it may be anyway.
+  // Measuring a very long text is slow, and it needs the full height anyway.
   if (input.value.length > 20_000) {
     input.style.height = "100rem";
     return;

@@ -1,26 +1,26 @@
-// Where the reader is: at the end, which is then kept in view, or somewhere above, where nothing is moved.
+// The scroll position: a reader at the end stays at the end; for a reader further up nothing moves.
 //
-// 1. The page is scrolled for who reads at its end, and for nobody else.
-// 2. After a reload the reader is where they were.
+// 1. The page scrolls by itself only if the reader is at its end.
+// 2. A reload keeps the scroll position.
 
 import { h } from "../dom.js";
 import { store, stored } from "./store.js";
 
 const NEAR = 48;
-const page = () => document.scrollingElement;
+const page = () => document.scrollingElement ?? document.documentElement;
 
 /**
  * Keeps the end of `content` in view.
  * @param {HTMLElement} content what grows
- * @param {() => string} key under which the reader's place is kept for this tab
+ * @param {() => string} key the storage key of the scroll position
  * @param {AbortSignal} signal
  * @returns {{button: HTMLElement, toEnd: () => void, ready: () => void, hold: (putIn: () => Promise<unknown>) => Promise<void>}}
- *   `ready`: what was there is there again. `hold`: something is put in above, and the reader stays with what they read.
+ *   `ready`: call when the content has been restored. `hold`: inserts something above without moving what is being read.
  */
 export function keepEnd(content, key, signal) {
   const place = recall(key());
   const state = { isAtEnd: !place, place, isReady: false, top: page().scrollTop };
-  const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to the newest ↓");
+  const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to latest ↓");
   const toEnd = () => {
     state.isAtEnd = true;
     state.place = null;
@@ -31,7 +31,7 @@ export function keepEnd(content, key, signal) {
   const scrolled = () => {
     if (state.place) return;
     const { scrollTop } = page();
-    // Only who scrolls up leaves the end: that the page has grown is not scrolling.
+    // Only scrolling up leaves the end; the page growing does not.
     if (near()) state.isAtEnd = true;
     else if (scrollTop < state.top - 1) state.isAtEnd = false;
     state.top = scrollTop;
@@ -40,7 +40,7 @@ export function keepEnd(content, key, signal) {
   };
   const grown = () => {
     if (state.isAtEnd) page().scrollTop = page().scrollHeight;
-    // What was there before has to be drawn first, and draws in pieces.
+    // The content is drawn piece by piece, so this may take several attempts.
     else if (state.place && goTo(content, state.place) && state.isReady) state.place = null;
     state.top = page().scrollTop;
     button.hidden = state.isAtEnd || near();
@@ -68,7 +68,7 @@ export function keepEnd(content, key, signal) {
   return { button, toEnd, ready, hold };
 }
 
-/** The run at the top of what is seen, and how far it is above. */
+/** The run at the top of the window, and its offset. */
 function placeIn(content) {
   for (const run of content.querySelectorAll("[data-run]")) {
     const { top, bottom } = run.getBoundingClientRect();
@@ -77,7 +77,7 @@ function placeIn(content) {
   return null;
 }
 
-/** Whether the reader could be brought there. */
+/** Scrolls there; returns whether that worked. */
 function goTo(content, { run, top }) {
   const element = content.querySelector(`[data-run="${CSS.escape(run)}"]`);
   if (!element) return false;
@@ -87,7 +87,7 @@ function goTo(content, { run, top }) {
 
 function recall(key) {
   try {
-    return JSON.parse(stored(key));
+    return JSON.parse(stored(key) ?? "null");
   } catch {
     return null;
   }

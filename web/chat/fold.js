@@ -1,38 +1,49 @@
-// A run's feed, folded into what is shown of it. No element, no clock, no network: the same items give the same run, whether
-// they come one by one, all at once after a reload, or in another tab.
+// Folds a run's feed into what is shown of it. There are no elements, no clock and no network here: the same items give the same
+// run, whether they arrive one by one, all at once after a reload, or in another tab.
 //
-// 1. Pieces are shown as they come; the answer on record has the last word. Where both say the same, nothing changes.
-// 2. A part keeps its identity for as long as it is shown: who draws it draws only what has come. Its text only grows, unless its
+// 1. Pieces are shown as they arrive; then the message on record replaces them. If both are the same, nothing changes.
+// 2. A part keeps its identity while it is shown, so that only what is new has to be drawn. Its text only grows, unless its
 //    `edition` changes.
-// 3. A text is cut when the run has settled, not before.
-// 4. Of what a tool shows only the end is held: `dropped` says how much is gone from view.
-// 5. An item that is not known changes nothing but what it says of where the run stands.
-// 6. Where the run stands (its state, its phase, how hard it is being stopped) is what the last fact says, and is worked out from nothing
-//    else.
+// 3. A text is marked as cut when the run has settled, not before.
+// 4. Only the end of a tool's live output is kept: `dropped` counts what is gone.
+// 5. An unknown item changes nothing but the standing of the run, if it has one.
+// 6. The standing of a run (its state, its phase and the force of its stop) is taken from the last fact that has one, and from
+//    nothing else.
 
-/** How many characters of a tool's live output are held. */
+/** How many characters of a tool's live output are kept. */
 export const OUTPUT_KEPT = 200_000;
+
+/**
+ * What is shown of a run. Instants are wall times as the server writes them, durations are milliseconds.
+ * @typedef {{id: string, state: string, phase: string | null, force: string | null, prompt: any[] | null, session: any,
+ *   acceptedAt: string | null, startedAt: string | null, settledAt: string | null, model: string | null, parts: any[], requests: any[],
+ *   usage: {call: number, used: any}[], outcome: {kind: string, reason: string, stop?: string, message?: string} | null,
+ *   failure: any, isQuiet: boolean, isTextLost: boolean, quietTook: number | null, settledTook: number | null,
+ *   answerFrom: number | null, openCalls: any[]}} Run
+ */
 
 /**
  * A run of which nothing is known yet.
  * @param {string} id
  */
 export function newRun(id) {
-  return {
+  /** @type {Run} */
+  const run = {
     id, state: "queued", phase: null, force: null, prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
     parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
-    /** Where the parts of the answer in progress begin, if there is one. */
+    /** The index of the first part of the answer in progress, if there is one. */
     answerFrom: null,
-    /** The calls that are not over: of thousands that a run may have made, a few. */
+    /** The calls that have not ended. A run may have made thousands of others. */
     openCalls: [],
   };
+  return run;
 }
 
 /**
- * Takes an item of the feed into a run.
- * @param {ReturnType<typeof newRun>} run
+ * Applies an item of the feed to a run.
+ * @param {Run} run
  * @param {any} item
- * @param {number} [now] milliseconds of any clock, if the item is of this moment and not of the past
+ * @param {number} [now] milliseconds of any clock, if the item is live and not from the past
  */
 export function fold(run, item, now) {
   TAKE[item.type]?.(run, item, now);
@@ -43,7 +54,7 @@ export function fold(run, item, now) {
 /** The whole text of a part. */
 export const textOf = (part) => part.pieces.join("");
 
-/** The calls of a run, in the order in which they are shown. */
+/** The calls of a run, in display order. */
 export const callsOf = (run) => run.parts.filter((part) => part.kind === "call");
 
 /* What each item does. */
@@ -105,7 +116,7 @@ const TAKE = {
     for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
   },
   run_settled(run, { outcome, at }, now) {
-    // What was shown of an answer and is nowhere on record went down with the server.
+    // The part of an answer that was shown but never recorded was lost with the server.
     if (outcome.kind === "lost" && run.answerFrom !== null) run.parts = run.parts.slice(0, run.answerFrom);
     closeAnswer(run, now);
     run.outcome = outcome;
@@ -113,7 +124,7 @@ const TAKE = {
   },
 };
 
-/** Milliseconds between two instants: exact if one process measured both, otherwise by the clocks on the wall. */
+/** Milliseconds between two instants: exact if one process measured both, otherwise by wall time. */
 export function between(from, to, isSameProcess = true) {
   if (!from || !to) return null;
   if (isSameProcess && to.mono_us >= from.mono_us) return (to.mono_us - from.mono_us) / 1000;
@@ -162,7 +173,7 @@ function add(run, part, now) {
 function endThought(part, now) {
   if (part?.kind !== "thinking" || !part.isOpen) return;
   part.isOpen = false;
-  // Pieces have no time of their own: only who was there while it thought knows how long that took.
+  // Pieces have no timestamps, so the duration is only known if we watched it live.
   if (part.began !== null && now !== undefined) part.took = now - part.began;
 }
 
@@ -199,7 +210,7 @@ function takeMessage(run, { message }, now) {
   run.answerFrom = null;
 }
 
-/** Takes the first of the parts that matches out of them. */
+/** Removes and returns the first part that matches. */
 function taken(parts, matches) {
   const place = parts.findIndex(matches);
   return place < 0 ? null : parts.splice(place, 1)[0];
@@ -217,7 +228,7 @@ const SAID = {
   image: ({ media_type: media, reference }) => ({ kind: "image", media, reference }),
 };
 
-/** A part as it is on record (invariant 2). */
+/** Sets a part to the text on record (invariant 2). */
 function settled(part, text) {
   if (textOf(part) !== text) {
     if (part.pieces.length) part.edition += 1;
@@ -257,7 +268,7 @@ function closeCall(run, part, { verdict, why, result, remains, at }) {
   part.took = between(part.startedAt, at);
 }
 
-/** Takes what was learnt after the end: a call that had leaked and ended after all is late. */
+/** Applies what was learnt after the end: a leaked call that ended after all is late. */
 export function learn(run, receipt) {
   for (const { call, verdict } of receipt.calls ?? []) {
     if (verdict === "late") withCall(run, call, (part) => { part.verdict = "late"; });
@@ -271,7 +282,7 @@ export function learn(run, receipt) {
 
 const WORST = ["reported", "reported_running", "looked_up", "counted", "estimated", "bounded", "unknown"];
 
-/** The sum of two figures: only as good as its weaker part, and unknown is not 0. */
+/** The sum of two figures: as certain as the less certain one. Unknown is not 0. */
 export function plus(a, b) {
   const both = (x, y) => (x === null || y === null ? null : x + y);
   const value = both(a.value, b.value);
@@ -281,7 +292,7 @@ export function plus(a, b) {
   return { value, provenance, low, high: both(a.high, b.high) };
 }
 
-/** What a run has used, as billed: `{input, output}` (caches are part of the input), or nothing if no call has ended. */
+/** What a run has used, as billed: `{input, output}` (caches are part of the input), or null if no call has ended. */
 export function usageOf(run) {
   const calls = run.usage.map(({ used: { billed } }) => ({
     input: [billed.input, billed.cache_read, billed.cache_write].reduce(plus), output: billed.output,

@@ -1,30 +1,30 @@
 // The inside of a line of markdown: emphasis, code, links.
 //
-// 1. Linear: each character is looked at a bounded number of times, whatever stands in the text.
-// 2. Text stays text: elements come from `h()` alone, and a link leads to http, https or mailto or is no link. Its address is
-//    its title. Nothing is loaded: an image is a link.
-// 3. What is not closed is shown as it was written.
-// 4. In code, marks that turn the direction of writing are shown, not obeyed.
+// 1. It takes linear time: each character is looked at a bounded number of times, whatever the text.
+// 2. Text stays text: elements come from `h()` alone, and only http, https and mailto addresses become links. The tooltip of a link
+//    is its address. Nothing is loaded: an image is a link.
+// 3. Marks that are not closed are shown as they were written.
+// 4. In code, characters that change the text direction are made visible and have no effect.
 
 import { h } from "../dom.js";
 
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
-/** Longer ones are no links. */
+/** Longer addresses do not become links. */
 const LONGEST_ADDRESS = 2000;
-/** So many marks may wait to be closed, or brackets in an address: deeper, they are text. */
+/** The deepest nesting of open marks, or of brackets in an address. Deeper ones are text. */
 const DEEPEST = 16;
-/** So many pieces may a text have: behind them it is plain. Nobody writes so many by hand, and laying them out takes long. */
+/** The most nodes of a text; the rest is plain. Nobody writes that many by hand, and laying them out takes long. */
 const MOST = 1500;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const SPACE = /\s/;
-/** Characters at which something may begin; all others are text. */
+/** Characters that may start something; all others are text. */
 const SPECIAL = /[\\`*_~[\]!<h]/g;
 
-/** Marks that turn the direction of writing, and those that are not seen at all, where no letters or pictures need them. */
+/** Characters that change the text direction, and invisible ones except where letters or emoji need them. */
 const HIDDEN =
   /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C\u200B\uFEFF\u00AD\u2060-\u2064\u115F\u1160\u3164]|[\u{E0000}-\u{E007F}]|(?<![\u0080-\u{10FFFF}])[\u200C\u200D]/gu;
 
-/** A text in which marks are seen that would hide something. */
+/** Makes characters visible that would hide something. */
 export const revealed = (text) =>
   text.replace(HIDDEN, (mark) => `⟪U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
 
@@ -34,6 +34,7 @@ export const revealed = (text) =>
  * @returns {Node[]}
  */
 export function inline(text) {
+  /** @type {{text: string, at: number, nodes: any[], opens: any[], noCode: Set<number>}} */
   const reader = { text, at: 0, nodes: [], opens: [], noCode: new Set() };
   while (reader.at < text.length && reader.nodes.length < MOST) step(reader);
   reader.nodes.push(text.slice(reader.at));
@@ -43,7 +44,7 @@ export function inline(text) {
 const node = (it) =>
   (typeof it === "string" ? document.createTextNode(it) : h(it.tag, it.properties, joined(it.children).map(node)));
 
-/** Texts that stand beside each other are one. */
+/** Joins adjacent texts. */
 function joined(list) {
   const all = [];
   for (const it of list) {
@@ -106,7 +107,7 @@ function code(reader) {
     end += length;
   }
   if (end < 0) {
-    // There is none of this length behind here, and nobody has to look again (invariant 1).
+    // There is no closing run of this length, so there is no need to search again (invariant 1).
     noCode.add(ticks);
     literal(reader, ticks);
     return;
@@ -148,10 +149,10 @@ function close(reader) {
 }
 
 const plainly = (it) => (typeof it === "string" ? it : it.children.map(plainly).join(""));
-/** What an image says, within a link, is part of what the link says. */
+/** The text of an image within a link is part of the link's text. */
 const withoutLinks = (it) => (it.tag === "a" ? plainly(it) : it.tag ? { ...it, children: it.children.map(withoutLinks) } : it);
 
-/** What stands behind `](`: an address, perhaps in angles, perhaps with a title, and `)`. */
+/** What follows `](`: an address, perhaps in angle brackets, perhaps with a title, and `)`. */
 function destination(text, from) {
   const limit = Math.min(text.length, from + LONGEST_ADDRESS);
   let at = from;
@@ -196,14 +197,14 @@ function angled(reader) {
   reader.at += end + 1;
 }
 
-/** An address that simply stands there. */
+/** An address without any markup. */
 function bare(reader) {
   const { text, at } = reader;
   const isBegin = at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1]);
   const scheme = isBegin ? ["https://", "http://"].find((scheme) => text.startsWith(scheme, at)) : null;
   const length = scheme ? bareLength(text.slice(at, at + LONGEST_ADDRESS)) : 0;
   const address = scheme && length > scheme.length ? safeAddress(text.slice(at, at + length)) : null;
-  // Within a link it is what the link says.
+  // Within a link it is part of the link's text.
   if (!address || reader.opens.some(({ isImage }) => !isImage)) {
     literal(reader, scheme ? scheme.length : 1);
     return;
@@ -212,7 +213,7 @@ function bare(reader) {
   reader.at += length;
 }
 
-/** How much of a text is an address: not the stop behind it, and no bracket that was opened before it. */
+/** How much of a text is an address: without trailing punctuation, or a closing bracket that was opened before it. */
 function bareLength(text) {
   const end = text.search(/[\s<>"`*|\u202A-\u202E\u2066-\u2069]/);
   let length = end < 0 ? text.length : end;
@@ -225,7 +226,7 @@ function bareLength(text) {
   return length;
 }
 
-/** An address that may be followed, or nothing. */
+/** An address that may be followed, or null. */
 export function safeAddress(text) {
   try {
     const url = new URL(text);
@@ -242,14 +243,14 @@ function anchor(address, children) {
 
 const textIn = (child) => (typeof child === "string" ? child : (child.children ?? []).map(textIn).join(""));
 
-/** Where a link says that it leads to one place and leads to another, that is said as well. */
+/** If the text of a link names another host than the link leads to, the real host is added. */
 function truth(address, said) {
   const { host } = new URL(address);
   const [, claimed] = /^\s*(?:https?:\/\/)?([^\s/?#]+\.[^\s/?#]{2,})(?:[/?#]|\s*$)/i.exec(said) ?? [];
   return claimed && host && claimed.toLowerCase() !== host ? [` (${host})`] : [];
 }
 
-/* Emphasis: each run of marks opens, closes, or is text, by what stands beside it. */
+/* Emphasis: each run of marks opens, closes, or is text, depending on what is next to it. */
 
 function marks(reader) {
   const { text, at } = reader;
@@ -276,19 +277,20 @@ function before_(text, at) {
   return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1];
 }
 
-/** A list with its runs of marks resolved. Frames stand for marks that wait to be closed; the first one is the list itself. */
+/** Resolves the runs of marks in a list. Each frame is an open mark, and the first one is the list itself. */
 function emphasis(list) {
+  /** @type {{opener?: any, children: any[]}[]} */
   const frames = [{ children: [] }];
-  // For each kind of closing run, how many frames are known to hold nothing for it (invariant 1).
+  // For each kind of closing run, how many frames are known to have no match for it (invariant 1).
   const barren = new Map();
   for (const it of list) {
     if (!it.mark) {
-      frames.at(-1).children.push(it);
+      frames[frames.length - 1].children.push(it);
       continue;
     }
     if (it.canClose) closeMarks(frames, it, barren);
     if (it.count && it.canOpen && frames.length < DEEPEST) frames.push({ opener: it, children: [] });
-    else if (it.count) frames.at(-1).children.push(it.mark.repeat(it.count));
+    else if (it.count) frames[frames.length - 1].children.push(it.mark.repeat(it.count));
   }
   flatten(frames, 0);
   return joined(frames[0].children);
@@ -328,7 +330,7 @@ function opener(frames, closer, from) {
   return 0;
 }
 
-/** Makes text of the frames above one, and puts them into it. */
+/** Turns the frames above one into text, and adds them to it. */
 function flatten(frames, place) {
   const into = frames[place].children;
   for (const { opener, children } of frames.splice(place + 1)) {

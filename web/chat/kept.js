@@ -1,48 +1,48 @@
-// What was sent and pressed in a session and is not known to have arrived: kept for this tab, through a reload.
+// Prompts and stops that are not known to have reached the server, kept for this tab across reloads.
 //
-// 1. A prompt is kept from before it is sent until the server has taken or refused it; a stop from the press until the server
-//    has heard of it or the run is over.
-// 2. Whatever is kept of one session is none of another's.
+// 1. A prompt is kept from before it is sent until the server has accepted or refused it; a stop from the press until the server has
+//    received it or the run has ended.
+// 2. Each session is kept separately.
 
 import { store, stored } from "./store.js";
 
-/** What one session has to do yet. */
+/** What is still to be sent in one session. */
 export class Kept {
-  /** @param {{app: string, user: string, session: string}} where */
+  /** @param {{app: string, user: string, session: string | null}} where */
   constructor({ app, user, session }) {
     this.key = `andon.sending.${app}.${user}.${session}`;
   }
 
-  /** @returns {{prompts: any[], stops: Record<string, string>}} the prompts in their order; how hard each run is to be stopped */
+  /** @returns {{prompts: any[], stops: Record<string, string>}} the prompts in order, and the force of each stop */
   read() {
     try {
-      const { prompts = [], stops = {} } = JSON.parse(stored(this.key)) ?? {};
+      const { prompts = [], stops = {} } = JSON.parse(stored(this.key) ?? "null") ?? {};
       return { prompts, stops };
     } catch {
       return { prompts: [], stops: {} };
     }
   }
 
-  #write(it) {
+  #write(/** @type {{prompts: any[], stops: Record<string, string>}} */ it) {
     store(this.key, it.prompts.length || Object.keys(it.stops).length ? JSON.stringify(it) : null);
   }
 
-  /** Keeps a prompt, at the end of those that are kept. */
-  prompt(body) {
+  /** Adds a prompt at the end. */
+  prompt(/** @type {{run_id: string}} */ body) {
     const it = this.read();
     if (!it.prompts.some(({ run_id: id }) => id === body.run_id)) it.prompts.push(body);
     this.#write(it);
   }
 
-  /** A prompt has arrived, or was refused. */
-  arrived({ run_id: sent }) {
+  /** Removes a prompt that has arrived or was refused. */
+  arrived(/** @type {{run_id: string}} */ { run_id: sent }) {
     const it = this.read();
     it.prompts = it.prompts.filter(({ run_id: id }) => id !== sent);
     this.#write(it);
   }
 
-  /** Keeps that a run is to be stopped, or that there is no need any more (`null`). */
-  stop(run, force) {
+  /** Keeps the force of a run's stop, or removes it (`null`). */
+  stop(/** @type {string} */ run, /** @type {string | null} */ force) {
     const it = this.read();
     if (force) it.stops[run] = force;
     else delete it.stops[run];

@@ -1,28 +1,28 @@
 // Markdown, drawn while it is being written.
 //
-// 1. A block that is complete stays as it is; only the last one is drawn anew when more comes.
-// 2. However the text is cut into pieces, the elements are the same in the end.
-// 3. Drawing takes a few milliseconds of a frame, and goes on in the next: the page answers however much there is. Behind a
-//    bound, and within a line that is too long, text is shown plain, in pieces that are laid out when they are seen.
+// 1. A complete block stays as it is; only the last one is redrawn when more arrives.
+// 2. However the text is split into pieces, the elements are the same in the end.
+// 3. Drawing takes a few milliseconds per frame and continues in the next, so the page stays responsive however much there is. Past
+//    a limit, and within a very long line, text is shown plain, in pieces that are laid out when they come into view.
 
 import { BLOCK, Blocks, element } from "./blocks.js";
 import { everyFrame, h } from "../dom.js";
 import { revealed } from "./inline.js";
 
-/** How many characters of a text are taken for markdown, and how many lines that are not code: the rest is plain. */
+/** How many characters of a text are read as markdown, and how many lines that are not code: the rest is plain. */
 export const PLAIN_AFTER = 400_000;
 const PLAIN_AFTER_LINES = 8_000;
-/** Milliseconds of a frame. */
+/** How long to draw in one frame, in milliseconds. */
 const SHARE = 8;
-/** How much is put into the page in one frame: laying it out takes its time too. */
+/** How much is added to the page in one frame, because layout takes time too. */
 const MOST_ELEMENTS = 400;
 const MOST_CHARACTERS = 200_000;
 
-/** A text that grows, drawn into an element. */
+/** Draws a growing text into an element. */
 export class Markdown {
   /**
    * @param {HTMLElement} place
-   * @param {AbortSignal} [signal] after its end nothing is drawn
+   * @param {AbortSignal} [signal] once aborted, nothing more is drawn
    */
   constructor(place, signal) {
     this.place = place;
@@ -39,7 +39,7 @@ export class Markdown {
     this.later = everyFrame(() => this.draw(SHARE), signal);
   }
 
-  /** More of the text. */
+  /** Adds to the text. */
   write(text) {
     if (!text) return;
     this.queue.push(text);
@@ -51,7 +51,7 @@ export class Markdown {
     this.draw(Infinity);
   }
 
-  /** Another text. */
+  /** Starts over with another text. */
   reset() {
     const { place } = this;
     place.replaceChildren();
@@ -107,10 +107,10 @@ export class Markdown {
     this.bound();
   }
 
-  /** A line that is longer than a block, or plain text: what there is of it is put into the page. */
+  /** A line that is longer than a block, or plain text: adds what has arrived so far to the page. */
   cut() {
     const last = this.partial.charCodeAt(this.partial.length - 1);
-    // A character of two halves stays whole.
+    // Do not split a surrogate pair.
     const length = this.partial.length - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
     const text = this.partial.slice(0, length);
     this.partial = this.partial.slice(length);
@@ -127,7 +127,7 @@ export class Markdown {
     this.isPlain = true;
   }
 
-  /** The last block, as it would be if this were all (invariant 1). */
+  /** Draws the last block as if the text ended here (invariant 1). */
   drawTail() {
     const blocks = this.isPlain && this.partial
       ? [{ kind: "plain", text: this.partial, isJoined: true }]
@@ -139,7 +139,7 @@ export class Markdown {
     this.place.append(...this.tail);
   }
 
-  /** Code and plain text only grow: what is there stays, with what somebody has marked or scrolled to in it. */
+  /** Code and plain text only grow, so the element stays, with its selection and scroll position. */
   goOn(block) {
     const { tailBlock, tail: [shown] } = this;
     if (!shown || tailBlock?.kind !== block.kind || Boolean(tailBlock.isJoined) !== Boolean(block.isJoined)) return false;

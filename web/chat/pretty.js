@@ -1,13 +1,13 @@
-// JSON with one value a line.
+// JSON with one value per line.
 //
-// 1. Only white space between values changes: a number is not rounded, a name that is there twice stays twice. Who says yes to
-//    arguments sees what the tool will get.
+// 1. Only white space between values changes: numbers are not rounded, and duplicate names stay. Whoever approves arguments sees
+//    exactly what the tool will get.
 
 const LONGEST = 1_000_000;
 
 /**
  * @param {string} text
- * @returns {string} the text itself if it is no JSON
+ * @returns {string} the text itself if it is not JSON
  */
 export function pretty(text) {
   if (text.length > LONGEST || !isJson(text)) return text;
@@ -28,8 +28,8 @@ export function pretty(text) {
   return made.join("");
 }
 
-/** What stands between the white space: brackets and the like, and values. */
-function* tokens(text) {
+/** The tokens: brackets, punctuation and values. */
+function* tokens(/** @type {string} */ text) {
   for (let at = 0; at < text.length;) {
     const end = tokenEnd(text, at);
     const token = text.slice(at, end);
@@ -40,7 +40,7 @@ function* tokens(text) {
 
 const ALONE = "{}[],: \t\n\r";
 
-function tokenEnd(text, from) {
+function tokenEnd(/** @type {string} */ text, /** @type {number} */ from) {
   if (ALONE.includes(text[from])) return from + 1;
   let at = from + 1;
   if (text[from] !== '"') {
@@ -51,7 +51,7 @@ function tokenEnd(text, from) {
   return at + 1;
 }
 
-function isJson(text) {
+function isJson(/** @type {string} */ text) {
   try {
     JSON.parse(text);
     return true;

@@ -1,15 +1,15 @@
-// What is kept for this tab. Where it cannot be kept (storage is full or not allowed), everything goes on without it.
+// Storage for this tab. If it is full or not allowed, everything works without it.
 
-/** Keeps a text, or nothing. */
-export function store(key, text) {
+/** Stores a text, or removes it if it is empty. */
+export function store(/** @type {string} */ key, /** @type {string | null} */ text) {
   try {
     if (text) sessionStorage.setItem(key, text);
     else sessionStorage.removeItem(key);
-  } catch { /* It is not there after a reload. That is all. */ }
+  } catch { /* It is just not there after a reload. */ }
 }
 
-/** What was kept, or nothing. */
-export function stored(key) {
+/** The stored text, or null. */
+export function stored(/** @type {string} */ key) {
   try {
     return sessionStorage.getItem(key);
   } catch {

@@ -1,12 +1,12 @@
-// A conversation: its runs in order, each with its feed; sending, and stopping.
+// A conversation: its runs in order, each with its feed; sending and stopping.
 //
-// 1. A prompt has an id before it is sent. Sent again after a lost connection it is the same run, and it can be stopped before
-//    the server has answered.
-// 2. A press on Stop is shown before the server is asked, and asked again if the server was gone, or the page was loaded again
-//    meanwhile. It goes ahead of a prompt that has not arrived.
-// 3. Runs that others begin in this session appear by themselves.
-// 4. A press on Stop is for the run that it was shown for: one that comes right behind that run's end is not the next one's.
-// 5. What is refused is given back to who typed it.
+// 1. A prompt has a run id before it is sent. Sending it again after a lost connection gives the same run, and it can be stopped
+//    before the server has responded.
+// 2. A press on Stop shows before it is sent, and is sent again if the server was gone or the page was reloaded. It is sent before a
+//    prompt that has not arrived.
+// 3. Runs that others start in this session appear by themselves.
+// 4. A press on Stop is for the run that was in progress: right after that run's end it does not stop the next one.
+// 5. A refused prompt is put back into the input.
 
 import { get, link, may, part, post, Problem, serverIsGone, stopRun } from "../api.js";
 import { Answer } from "./answer.js";
@@ -17,13 +17,13 @@ import { callsOf } from "./fold.js";
 import { Kept } from "./kept.js";
 import { NOT_YET, sendStop } from "../stop.js";
 
-/** How many runs are shown at first, and each time that somebody asks for earlier ones. */
+/** How many runs are loaded at a time. */
 const PAGE = 10;
-/** How often others' runs are looked for, in milliseconds. */
+/** How often to check for new runs, in milliseconds. */
 const LOOK = 2000;
-/** Pieces that come this soon after a feed was opened are of the past, as far as anybody can tell. */
+/** Pieces that arrive this soon after a feed was opened may be from the past, in milliseconds. */
 const PAST = 1000;
-/** How long after the end of a run that was being stopped, and of another, a press on Stop was meant for it, in milliseconds. */
+/** How long after the end of a stopped run, or of another run, a press on Stop was meant for that run, in milliseconds. */
 const MEANT = { stopped: 1000, other: 350 };
 
 /**
@@ -34,38 +34,26 @@ const MEANT = { stopped: 1000, other: 350 };
  */
 
 export class Talk {
-  /** @type {How["app"]} */
-  app;
-  /** @type {How["user"]} */
-  user;
-  /** @type {How["session"]} */
-  session;
-  /** @type {How["log"]} */
-  log;
-  /** @type {How["signal"]} */
-  signal;
-  /** @type {How["onSession"]} */
-  onSession;
-  /** @type {How["onChange"]} */
-  onChange;
-  /** @type {How["onProblem"]} */
-  onProblem;
-  /** @type {How["onEarlier"]} */
-  onEarlier;
-  /** @type {How["onGiveBack"]} */
-  onGiveBack;
-  /** @type {How["onSettled"]} */
-  onSettled;
   /** @type {Answer[]} */
   answers = [];
 
   /** @param {How} how */
   constructor(how) {
-    Object.assign(this, how);
+    this.app = how.app;
+    this.user = how.user;
+    this.session = how.session;
+    this.log = how.log;
+    this.signal = how.signal;
+    this.onSession = how.onSession;
+    this.onChange = how.onChange;
+    this.onProblem = how.onProblem;
+    this.onEarlier = how.onEarlier;
+    this.onGiveBack = how.onGiveBack;
+    this.onSettled = how.onSettled;
     this.sending = new Set();
     /** Until when a press on Stop is too late for the run that it was meant for. */
     this.lateUntil = 0;
-    /** The last prompt that was sent has arrived: they arrive in their order. */
+    /** Resolves when the last prompt has arrived, so that prompts arrive in order. */
     this.arrived = Promise.resolve();
     this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
     this.earlier.hidden = true;
@@ -79,12 +67,12 @@ export class Talk {
     signal.addEventListener("abort", () => clearInterval(timer), { once: true });
   }
 
-  /** The run that Stop is aimed at: the oldest that is not over. */
+  /** The run that Stop is for: the oldest that has not ended. */
   get active() { return this.answers.find((answer) => !answer.isOver) ?? null; }
 
   /* Which runs there are (invariant 3). */
 
-  /** Shows what is there. Resolves when the runs at the end have begun to be drawn. */
+  /** Shows the latest runs. Resolves when they have started to appear. */
   async open() {
     if (!this.session) return;
     const { runs, next } = await this.list();
@@ -102,7 +90,7 @@ export class Talk {
   }
 
   async look() {
-    // While a prompt is on its way, nobody knows which of the runs it became.
+    // While a prompt is being sent, we cannot tell which run it became.
     if (document.hidden || !this.session || this.sending.size || this.isLooking) return;
     this.isLooking = true;
     try {
@@ -114,12 +102,12 @@ export class Talk {
         if (answer) this.stall(answer, run.stalled);
         else if (!this.isOlder(run)) this.add(run);
       }
-    } catch { /* The next look may do better; that the server is gone is said elsewhere. */ } finally {
+    } catch { /* The next attempt may work; a missing server is reported elsewhere. */ } finally {
       this.isLooking = false;
     }
   }
 
-  /** Takes what the server says of why the journal does not take a run's end, if that is so. */
+  /** Sets why the journal does not accept a run's end, if that is so. */
   stall(answer, why = null) {
     if (answer.stalled === why) return;
     answer.stalled = why;
@@ -127,7 +115,7 @@ export class Talk {
     if (answer.state === "stalled") announce("The run has stalled: its end cannot be written to the journal.");
   }
 
-  /** Whether a run is one of those that are only shown when somebody asks for them. */
+  /** Whether a run is older than those that are shown. */
   isOlder({ accepted_at: at }) {
     const first = this.answers.find(({ run }) => run.acceptedAt)?.run.acceptedAt;
     return Boolean(this.before && first && at < first);
@@ -147,7 +135,7 @@ export class Talk {
     }
   }
 
-  /** Adds a run of the list, and follows it. Resolves when something of it has come. */
+  /** Adds a run and follows it. Resolves when its first items have arrived. */
   add({ run_id: id, title, state, stalled }, isFirst = false) {
     const wasOver = state === "settled";
     const answer = this.newAnswer(id, title, { isFirst, wasOver });
@@ -168,11 +156,11 @@ export class Talk {
     return answer;
   }
 
-  /* What comes. */
+  /* Feeds. */
 
   follow(answer, isNew = false) {
     const opened = performance.now();
-    return new Promise((drawn) => {
+    return /** @type {Promise<void>} */ (new Promise((drawn) => {
       follow(`/v1/runs/${part(answer.id)}/events`, {
         query: { aside: true },
         signal: this.signal,
@@ -187,15 +175,15 @@ export class Talk {
           drawn();
         },
         onEnd: (problem) => {
-          if (problem) answer.say(problem.status === 404 ? "This run is not there any more." : problem.message);
+          if (problem) answer.say(problem.status === 404 ? "This run no longer exists." : problem.message);
           drawn();
         },
       });
-    });
+    }));
   }
 
   settled(answer) {
-    // A tool that went on after the run may have ended since. And when a stop was on disk is in the receipt alone.
+    // A leaked tool may have ended since, and only the receipt says when a stop was on disk.
     const isStop = answer.wasLive && answer.run.outcome.kind === "cancelled";
     if (isStop || callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
       get(`/v1/runs/${part(answer.id)}/receipt`, { signal: this.signal }).then((receipt) => answer.learn(receipt), () => {});
@@ -205,10 +193,10 @@ export class Talk {
     this.onSettled(answer);
   }
 
-  /** Says what begins and what ends to those who listen. */
+  /** Announces starts and ends. */
   tell(answer, items) {
     for (const { type, call, outcome } of items) {
-      if (type === "run_started") announce(`${this.app} answers.`);
+      if (type === "run_started") announce(`${this.app} is answering.`);
       if (type === "approval_requested") {
         const tool = callsOf(answer.run).find(({ id }) => id === call)?.tool ?? "A tool";
         announce(`${tool} needs your approval.`);
@@ -219,9 +207,9 @@ export class Talk {
 
   /* Sending (invariants 1 and 5). */
 
-  /** @param {boolean} [isNext] it waits for what is in progress, instead of being refused */
+  /** @param {boolean} [isNext] it waits for the run in progress instead of being refused */
   send(text, isNext = false) {
-    // Who presses Stop from here on means this one.
+    // From here on a press on Stop is meant for this run.
     this.lateUntil = 0;
     const isFirst = !this.session;
     this.session ??= newName();
@@ -231,7 +219,7 @@ export class Talk {
     this.deliver(body);
   }
 
-  /** What was not done yet when the page was loaded again. */
+  /** Sends what had not been sent when the page was reloaded. */
   resume() {
     const { prompts, stops } = this.kept.read();
     for (const body of prompts) {
@@ -248,7 +236,7 @@ export class Talk {
 
   find(sent) { return this.answers.find(({ id }) => id.endsWith(sent)); }
 
-  /** @param {string} [force] how hard it was stopped, before it has arrived */
+  /** @param {string} [force] the force of its stop, if it was stopped before it arrived */
   async deliver(body, force) {
     const answer = this.newAnswer(body.run_id, body.input);
     answer.wasLive = true;
@@ -269,7 +257,7 @@ export class Talk {
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
-      this.onProblem(error.kind === "session-busy" ? BUSY : sentence(error.message));
+      this.onProblem(error.kind === "session-busy" ? BUSY : error.message);
     }
     this.kept.arrived(body);
     if (answer.isAhead || answer.isRefused) this.kept.stop(body.run_id, null);
@@ -278,7 +266,7 @@ export class Talk {
     this.look();
   }
 
-  /** Posts, and posts the same again when the server is back: it is one run. */
+  /** Posts a prompt, again if the server was gone: it is the same run. */
   async post(body, answer) {
     for (;;) {
       try {
@@ -287,13 +275,13 @@ export class Talk {
         return await post("/v1/runs", body);
       } catch (error) {
         if (!(error instanceof Problem) || !error.isGone) throw error;
-        answer.say("The server does not answer. This is sent again when it is back.");
+        answer.say("The server is not responding. This will be sent again when it is back.");
         await isBack();
       }
     }
   }
 
-  /** Stops a run that may not have arrived: the server remembers the stop, and the run is born stopped. */
+  /** Stops a run that may not have arrived yet: the server remembers the stop for when it does. */
   async ahead(run, force) {
     try {
       await stopRun(run, { force });
@@ -306,12 +294,12 @@ export class Talk {
 
   /* Stopping (invariants 2 and 4). */
 
-  /** How hard the next press on Stop is: nothing if there is nothing to stop. */
+  /** The force of the next press on Stop, or null if there is nothing to stop. */
   get nextForce() {
     return this.active?.nextForce ?? null;
   }
 
-  /** The one Stop beside the input was pressed, or Escape. */
+  /** Stop beside the input was pressed, or Escape. */
   press() {
     if (!may("run:cancel")) return;
     if (this.active && performance.now() < this.lateUntil) {
@@ -323,7 +311,7 @@ export class Talk {
   }
 
   async stop(answer = this.active, force = answer?.nextForce) {
-    if (!answer || answer.isOver || force === "none") return;
+    if (!answer || !force || answer.isOver || force === "none") return;
     const { id } = answer;
     answer.pressed = force;
     answer.isUnsent = serverIsGone();
@@ -332,11 +320,11 @@ export class Talk {
     this.onChange();
     announce(answer.isUnsent ? NOT_YET : force === "now" ? "Stopping now." : "Stopping.");
     const isHeard = await this.sendStop(answer, force);
-    // A harder press has taken its place, or the prompt takes it along.
+    // Otherwise a harder press has replaced it, or it will be sent with the prompt.
     if (isHeard && (force === "now" || answer.pressed !== "now")) this.kept.stop(id, null);
   }
 
-  /** Sends a stop until the server has heard it; gives whether nothing is left to be done. */
+  /** Sends a stop until the server has received it; returns whether there is nothing left to do. */
   async sendStop(answer, force) {
     let isAllDone = true;
     let wasSending = false;
@@ -346,7 +334,7 @@ export class Talk {
     };
     const isOver = (error) => {
       if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
-      // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
+      // The prompt has not arrived yet: the server remembers the stop for when it does.
       if (!error.body?.remembered_for_ms || !wasSending) return false;
       answer.isAhead = true;
       this.sent(answer, true);
@@ -354,7 +342,7 @@ export class Talk {
       return true;
     };
     const onProblem = (words, { isGone, isRefused }) => {
-      this.onProblem(sentence(words));
+      this.onProblem(words);
       if (isRefused) answer.pressed = null;
       this.sent(answer, !isGone);
     };
@@ -362,7 +350,7 @@ export class Talk {
     return isAllDone;
   }
 
-  /** A stop has reached the server, or has not. */
+  /** Records whether a stop has reached the server. */
   sent(answer, isSent) {
     if (isSent && answer.isUnsent) this.onProblem("");
     answer.isUnsent = !isSent;
@@ -372,16 +360,13 @@ export class Talk {
 }
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
-const NEXT = "That answer had already ended, and nothing else was stopped. Press again to stop the next one.";
-const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
+const NEXT = "That answer had already ended, so nothing else was stopped. Press again to stop the next one.";
+const BUSY = "Another answer is in progress in this session. Stop it, or queue your prompt.";
 
-/** What the server says, as a sentence of its own. */
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
-/** An id that nobody else chooses. */
+/** A unique id. */
 function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
-  // Where the page did not come over a safe connection, browsers have less to offer.
+  // Browsers offer randomUUID only on secure connections.
   return hex(16);
 }
 

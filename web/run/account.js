@@ -1,21 +1,21 @@
-// A run's receipt, looked at again as long as there may be more to learn.
+// Loads a run's receipt, and loads it again while there may be more to learn.
 //
-// 1. Who asks is told of each receipt once: one that says the same as the last is not told again.
-// 2. While the run is in progress it is looked at when `look` is called, and not by itself.
-// 3. Behind the end it is looked at again for a while if a better figure is on its way, or a tool goes on.
+// 1. A receipt that is the same as the last one is not reported again.
+// 2. While the run is in progress the receipt is only loaded when `look` is called.
+// 3. After the end it is loaded again for a while if a better figure is pending or a tool is still running.
 
 import { get, part } from "../api.js";
 
 const AGAIN = 2000;
 const LONGEST = 30_000;
-/** How soon behind the last look it is looked at again. */
+/** The delay after `look`, so that several calls share one request, in milliseconds. */
 const SOONEST = 700;
 
 /**
  * @param {string} run
  * @param {(receipt: any) => void} onReceipt
  * @param {AbortSignal} signal
- * @returns {{look: () => void, first: Promise<any>}} `first` fails if the first look does
+ * @returns {{look: () => void, first: Promise<any>}} `first` rejects if the first request fails
  */
 export function account(run, onReceipt, signal) {
   const state = { known: "", timer: 0, settledAt: 0 };
@@ -33,7 +33,7 @@ export function account(run, onReceipt, signal) {
   };
   const later = (wait) => {
     if (state.timer || signal.aborted) return;
-    // A look that fails is not the last: that the server is gone is said elsewhere.
+    // If it fails, try again; a missing server is reported elsewhere.
     state.timer = setTimeout(() => look().catch(() => { if (!signal.aborted) later(AGAIN); }), wait);
   };
   signal.addEventListener("abort", () => clearTimeout(state.timer), { once: true });
@@ -46,7 +46,7 @@ function mayLearnMore(receipt, state) {
   return Date.now() - state.settledAt < LONGEST && isOpen(receipt);
 }
 
-/** Whether something of a settled run is not known yet. */
+/** Whether more may become known about a settled run. */
 export function isOpen({ model_calls, calls }) {
   const goesOn = ({ verdict, compensation }) => verdict === "leaked" || verdict === "detached" || compensation === "started";
   return model_calls.some(({ pending }) => pending) || calls.some(goesOn);

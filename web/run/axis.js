@@ -1,15 +1,15 @@
-// The scale of a drawing of time: where the ticks are, and what they say.
+// The time axis of a chart: the positions and labels of its ticks.
 
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3,
   30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3];
-/** @type {[number, string][]} the units of a tick, the largest that its step is a whole part of */
+/** @type {[number, string][]} the units of tick labels, largest first */
 const UNITS = [[3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"], [0.001, "µs"]];
 
 /**
- * Ticks of a window of time.
+ * The ticks of a window of time.
  * @param {number} from in milliseconds
  * @param {number} to in milliseconds
- * @param {number} most how many ticks there is room for
+ * @param {number} most how many ticks fit
  * @returns {{at: number, label: string}[]}
  */
 export function ticks(from, to, most) {
@@ -21,25 +21,25 @@ export function ticks(from, to, most) {
   return found;
 }
 
-function label(at, step) {
+function label(/** @type {number} */ at, /** @type {number} */ step) {
   if (at === 0) return "0";
   const size = Math.abs(at);
   if (size >= 60e3 && step < 60e3) return `${Math.floor(at / 60e3)}:${pad((at % 60e3) / 1e3, step)}`;
   if (size >= 3600e3) return `${Math.floor(at / 3600e3)} h${at % 3600e3 ? ` ${Math.round((at % 3600e3) / 60e3)}` : ""}`;
-  const [unit, name] = UNITS.find(([unit]) => size >= unit * (1 - 1e-9)) ?? UNITS.at(-1);
+  const [unit, name] = UNITS.find(([unit]) => size >= unit * (1 - 1e-9)) ?? [0.001, "µs"];
   return `${Number((at / unit).toPrecision(12))} ${name}`;
 }
 
-/** Seconds behind minutes, with as many places as the step has. */
-function pad(seconds, step) {
+/** The seconds after the minutes, with as many decimals as the step needs. */
+function pad(/** @type {number} */ seconds, /** @type {number} */ step) {
   const places = step >= 1e3 ? 0 : Math.ceil(-Math.log10(step / 1e3) - 1e-9);
   return seconds.toFixed(places).padStart(places ? places + 3 : 2, "0");
 }
 
-/** Places of a window of time on a drawing. */
-export function scale(from, to, left, right) {
+/** Maps a window of time to x positions. */
+export function scale(/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ left, /** @type {number} */ right) {
   const factor = (right - left) / Math.max(to - from, 1e-6);
-  const place = (at) => left + (at - from) * factor;
-  place.back = (x) => from + (x - left) / factor;
+  const place = (/** @type {number} */ at) => left + (at - from) * factor;
+  place.back = (/** @type {number} */ x) => from + (x - left) / factor;
   return place;
 }

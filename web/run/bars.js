@@ -1,22 +1,22 @@
-// The bars of a lane in a window of time: where each is, and which are drawn together.
+// The bars of a lane in a window of time: where each is, and which are combined.
 //
-// 1. Bars come in the order of their beginnings, which is the order of the lane.
-// 2. A bar that is narrower than `NARROW` pixels is drawn together with all that end within `TOGETHER` pixels of its beginning.
-// 3. The work depends on the pixels, not on the bars, except in a lane whose bars overlap.
+// 1. The bars of a lane are sorted by their start.
+// 2. A bar narrower than `NARROW` pixels is combined with all bars that end within `TOGETHER` pixels of its start.
+// 3. The work depends on the number of pixels, not on the number of bars, except in a lane whose bars overlap.
 
 import { span } from "../words.js";
 import { HOW, since } from "../runwords.js";
 
 const NARROW = 3;
 const TOGETHER = 8;
-/** Nothing is thinner: what happened is seen, however short it was. */
+/** The least width of a bar, so that even the shortest is visible. */
 const THINNEST = 2;
 
 /**
  * @param {import("./trace.js").Bar[] & {overlap?: boolean}} lane
  * @param {{from: number, to: number}} window
  * @param {((at: number) => number) & {back: (x: number) => number}} place
- * @param {number} now where open bars end
+ * @param {number} now the end of open bars
  */
 export function bars(lane, window, place, now) {
   const found = [];
@@ -47,14 +47,14 @@ function one(bar, window, place, now) {
   };
 }
 
-/** Behind which bar those end that are drawn together with this one: found by halves, for there may be a million (invariant 3). */
+/** The index after the last bar that is combined with this one. A binary search, because there may be a million (invariant 3). */
 function together(lane, index, bar, place) {
   const end = place.back(bar.x + TOGETHER);
   const next = firstBehind(lane, ({ from, to }) => from <= end && (to ?? Infinity) <= end);
   return Math.max(next, index + 1);
 }
 
-/** The first bar for which it is not so; it is so for all before it and for none behind it. */
+/** The index of the first bar for which `isBefore` is false; it must be true for all earlier bars and false for all later ones. */
 function firstBehind(lane, isBefore) {
   let [low, high] = [0, lane.length];
   while (low < high) {
@@ -67,13 +67,13 @@ function firstBehind(lane, isBefore) {
 
 const GROUP = { waits: "wait", model: "model call", tools: "tool call" };
 
-/** A bar in words: what, when, how long, how it ended. */
+/** A bar in words: what it is, when it started, how long it took, how it ended. */
 export function barWords(bar) {
   if (bar.count > 1) {
-    return `${bar.count} ${GROUP[bar.group]}s, from ${since(bar.from)} to ${since(bar.to)}: zoom in to see them one by one`;
+    return `${bar.count} ${GROUP[bar.group]}s, from ${since(bar.from)} to ${since(bar.to)}: zoom in to see each`;
   }
   const length = bar.isOpen ? `for ${span(bar.to - bar.from)} so far` : `took ${span(bar.to - bar.from)}`;
-  const first = bar.first === undefined ? "" : `, first piece after ${span(bar.first)}`;
+  const first = bar.first === undefined ? "" : `, first token after ${span(bar.first)}`;
   const detail = bar.detail && bar.detail !== bar.name ? ` (${bar.detail})` : "";
-  return `${GROUP[bar.group]} ${bar.name}${detail}: began at ${since(bar.from)}, ${length}${first}; ${HOW[bar.how] ?? bar.how}`;
+  return `${GROUP[bar.group]} ${bar.name}${detail}: started at ${since(bar.from)}, ${length}${first}; ${HOW[bar.how] ?? bar.how}`;
 }

@@ -1,4 +1,4 @@
-// The conversation as the provider will see it: message by message, and the request that carries it.
+// The conversation as the provider will see it: the messages, and the request that contains them.
 
 import { get, part } from "../api.js";
 import { fill, h } from "../dom.js";
@@ -7,14 +7,14 @@ import { longText, pretty } from "../long.js";
 import { REASON, several } from "../words.js";
 
 const FORM = {
-  anthropic: "Anthropic’s Messages", openai_chat: "OpenAI’s Chat Completions", openai_responses: "OpenAI’s Responses", gemini: "Gemini’s",
-  ollama: "Ollama’s", bedrock: "Bedrock’s Converse", andon: "Andon’s own",
+  anthropic: "Anthropic Messages", openai_chat: "OpenAI Chat Completions", openai_responses: "OpenAI Responses", gemini: "Gemini",
+  ollama: "Ollama", bedrock: "Bedrock Converse", andon: "Andon",
 };
-const ROLE = { user: "User", assistant: "Model", tool: "Tools", system: "Instruction" };
+const ROLE = { user: "User", assistant: "Model", tool: "Tools", system: "Instructions" };
 const STATUS = {
-  ok: "did what it was asked", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown",
+  ok: "succeeded", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown",
 };
-/** How many messages are shown at first; the latest ones. */
+/** How many messages are shown at first: the latest ones. */
 const PAGE = 50;
 
 /**
@@ -23,7 +23,7 @@ const PAGE = 50;
  * @returns {{element: HTMLElement, load: () => Promise<void>}}
  */
 export function conversation(run, signal) {
-  const element = h("div", { class: "conversation" }, h("p", { class: "soft" }, "Reading the conversation…"));
+  const element = h("div", { class: "conversation" }, h("p", { class: "soft" }, "Loading…"));
   const load = async () => {
     try {
       const told = await get(`/v1/runs/${part(run)}/conversation`, { signal });
@@ -37,9 +37,9 @@ export function conversation(run, signal) {
 
 function trouble(error, load) {
   const words = error.kind === "no-such-path"
-    ? "This server is older than this page and cannot show the conversation as its provider will see it. The messages are among the events."
+    ? "This server is too old to show the conversation as the provider will see it. The messages are in the Events tab."
     : error.message;
-  return h("div", { class: "empty", role: "alert" }, h("p", null, words), h("button", { type: "button", onclick: load }, "Try again"));
+  return h("div", { class: "empty", role: "alert" }, h("p", null, words), h("button", { type: "button", onclick: load }, "Retry"));
 }
 
 function shown({ model, form, request, messages, messages_left_out: leftOut = 0, open = [], truncated }) {
@@ -53,16 +53,16 @@ function shown({ model, form, request, messages, messages_left_out: leftOut = 0,
     earlier.remove();
     show(0);
   };
-  const earlier = first > 0 && h("button", { type: "button", onclick: showAll }, `Show the ${several(first, "message")} before`);
+  const earlier = first > 0 && h("button", { type: "button", onclick: showAll }, `Show ${several(first, "earlier message")}`);
   return [
-    h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")),
-      ` carries, in ${FORM[form] ?? form} form: ${several(leftOut + messages.length, "message")}.`),
-    unsettled > 0 && h("p", { class: "soft" }, `Not settled yet before it: ${several(unsettled, "run")}. What is said there until then is not known.`),
-    truncated === true && h("p", { class: "soft" }, "The conversation is too long to be shown: its beginning is left out."),
-    leftOut > 0 && h("p", { class: "soft" }, `The first ${several(leftOut, "message")} of these are in the request alone.`),
+    h("p", null, "The next request to ", h("b", null, h("bdi", null, model ?? "the model")),
+      ` in ${FORM[form] ?? form} format: ${several(leftOut + messages.length, "message")}.`),
+    unsettled > 0 && h("p", { class: "soft" }, `${several(unsettled, "earlier run")} not settled yet: what will be added there is not known.`),
+    truncated === true && h("p", { class: "soft" }, "The conversation is too long to show in full: its beginning is left out."),
+    leftOut > 0 && h("p", { class: "soft" }, `The first ${several(leftOut, "message")} of these ${leftOut === 1 ? "is" : "are"} only in the request below.`),
     earlier, place,
     h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
-      h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),
+      h("p", { class: "small soft" }, "“<the next prompt>” stands for the prompt that comes next."),
       h("div", { class: "titlebar" }, copyButton("Copy JSON", () => json)), longText(json, { label: "JSON" })),
   ];
 }
@@ -82,7 +82,7 @@ function cutWords({ by, reason }) {
 function partOf(it) {
   if (it.type === "text") return longText(it.text);
   if (it.type === "thinking") {
-    return h("details", null, h("summary", null, it.signature ? "Thinking" : "Thinking, without a seal: it is not sent back"), longText(it.text));
+    return h("details", null, h("summary", null, it.signature ? "Thinking" : "Thinking (unsigned, so it is not sent back)"), longText(it.text));
   }
   if (it.type === "tool_call") {
     return h("div", { class: "toolcall", "data-call": it.id },

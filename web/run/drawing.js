@@ -1,7 +1,7 @@
-// The drawing of a timeline in SVG: an axis, lanes with bars, and marks.
+// Draws a timeline in SVG: an axis, lanes with bars, and marks.
 //
-// 1. An element that stands for the same bar is the same element from one drawing to the next: the focus stays where it is.
-// 2. The drawing is one stop of the Tab key. Within it arrow keys go from bar to bar.
+// 1. A bar keeps its element from one drawing to the next, so that the focus stays where it is.
+// 2. The chart is one tab stop. Within it the arrow keys move from bar to bar.
 
 import { h, set, write } from "../dom.js";
 import { scale, ticks } from "./axis.js";
@@ -13,17 +13,17 @@ const LANE = 24;
 const FOOT = 22;
 const RIGHT = 14;
 const GROUPS = { waits: "waits", model: "model", tools: "tools" };
-/** How a bar ended, if that is worth a word on it. */
+/** What is added to the label of a bar that did not end normally. */
 const BADLY = {
-  cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", panicked",
+  cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", crashed",
 };
-/** About how wide a character is. */
+/** The approximate width of a character in pixels. */
 const LETTER = 6.6;
 
 /**
  * @param {{label: string, zero?: () => number, onPick?: (seq: number) => void, onDetail?: (text: string) => void,
  *   onWindow?: (window: {from: number, to: number}) => void, onZoom?: (factor: number, at: number) => void}} how
- *   `zero` is the instant that times are counted from, if that is not the beginning of the run
+ *   `zero` is the instant that times are counted from, if not the start of the run
  */
 export function drawing(how) {
   const layer = (name) => h("svg:g", { class: name });
@@ -54,7 +54,7 @@ function draw(state, trace, window, now) {
   return { merged };
 }
 
-/** The lanes that have something to show; in a small window only those with something in it. */
+/** The lanes that have something to show; in a magnified view only those with bars in the window. */
 function rowsOf({ groups }, window, now) {
   const all = Object.entries(groups).flatMap(([group, lanes]) => lanes.map((lane, index) => ({ group, lane, index })));
   return all.filter(({ lane }) => lane.length && (now === null || lane.some(({ from, to }) => from <= window.to && (to ?? now) >= window.from)));
@@ -81,7 +81,7 @@ function lanes(state, rows, window, now) {
   rows.forEach(({ group, lane, index }, row) => {
     const found = bars(lane, window, state.place, now);
     found.forEach((bar, at) => {
-      // What is drawn together stands for other bars each time: its element is known by its place.
+      // A combined bar stands for different bars each time, so its element is identified by its position.
       const key = `${group} ${index} ${bar.count > 1 ? `at ${at}` : bar.key}`;
       seen.add(key);
       merged += bar.count > 1 ? bar.count : 0;
@@ -102,7 +102,7 @@ function show(state, key, bar, y, room) {
   const element = state.known.get(key) ?? made(state, key);
   state.order.push(element);
   const { x, width, group, how, from, seq } = bar;
-  // A bar is moved as one: while the run is live all of them move, and little else of them changes.
+  // A bar is moved as a whole: while the run is live all bars move, and little else changes.
   keep(element, { transform: `translate(${x} ${y})`, "data-kind": group, "data-how": how, "data-seq": seq, "data-at": from });
   const [title, body, first, edge, text] = element.children;
   keep(body, { width });
@@ -114,10 +114,10 @@ function show(state, key, bar, y, room) {
   label(text, bar, width, room);
 }
 
-/** What was last written to each element. */
+/** The attributes that each element has. */
 const written = new WeakMap();
 
-/** Sets attributes, those alone that are others than they were. */
+/** Sets only the attributes that have changed. */
 function keep(element, attributes) {
   let known = written.get(element);
   if (!known) written.set(element, known = {});
@@ -128,7 +128,7 @@ function keep(element, attributes) {
   }
 }
 
-/** The name within the bar, or behind it if there is room. */
+/** The label, within the bar or after it, wherever it fits. */
 function label(text, bar, width, room) {
   const long = bar.count > 1 ? `${bar.count}×` : `${bar.name} ${span(bar.to - bar.from)}${BADLY[bar.how] ?? ""}`;
   const fits = (words, space) => words.length * LETTER + 10 <= space;
@@ -150,7 +150,7 @@ function made(state, key) {
   return element;
 }
 
-/** Exactly one bar is reached with Tab (invariant 2). */
+/** Makes exactly one bar reachable with Tab (invariant 2). */
 function rove(state) {
   const chosen = state.order.find((element) => element === document.activeElement) ??
     state.order.find((element) => element.getAttribute("tabindex") === "0") ?? state.order[0];
@@ -189,7 +189,7 @@ function keyboard(state) {
   svg.addEventListener("pointerleave", () => how.onDetail?.(""));
 }
 
-/** A drag looks closer; a press on a bar shows its event. */
+/** Dragging zooms in; a click on a bar shows its event. */
 function pointer(state) {
   const { svg, how, layers } = state;
   let from = null;

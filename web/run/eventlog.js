@@ -1,8 +1,8 @@
-// The facts of a run in order, with what was streamed between them counted and not kept.
+// The facts of a run in order, and how much was streamed between them.
 //
-// 1. Facts are kept as they came. Of streamed text only its length is kept: it is whole in the message that follows.
-// 2. A line is a number: of facts `line & 1 === 0`, of what was streamed behind a fact `line & 1 === 1`; `line >> 1` is the
-//    place of the fact. So an unfiltered list of a million facts is an array of numbers.
+// 1. Facts are kept as they are. Of streamed text only the length is kept: the full text is in the message that follows.
+// 2. A line is a number: `line >> 1` is the index of a fact, and `line & 1` is 1 for what was streamed after that fact. So even a
+//    list of a million lines is just an array of numbers.
 
 /** @typedef {{text: number, thinking: number, tool_input: number, tool_output: number, lost: boolean}} Streamed */
 
@@ -11,16 +11,16 @@ const KINDS = ["text", "thinking", "tool_input", "tool_output"];
 export class EventLog {
   /** @type {any[]} */
   facts = [];
-  /** When each fact was, in milliseconds since the run began. */
+  /** The time of each fact, in milliseconds since the run started. */
   times = [];
-  /** @type {Map<number, Streamed>} what was streamed behind a fact, by the fact's place */
+  /** @type {Map<number, Streamed>} what was streamed after a fact, by the fact's index */
   streamed = new Map();
   /** All lines, in order. */
   lines = [];
   /** How many facts there are of each type. */
   types = new Map();
 
-  /** Takes an item of the feed; `at` is when a fact was. */
+  /** Adds an item of the feed; `at` is the time of a fact. */
   add(item, at) {
     if (item.type === "delta" || item.type === "text_lost") {
       this.#stream(item);
@@ -45,7 +45,7 @@ export class EventLog {
     for (const kind of KINDS) if (item[kind]) sum[kind] += item[kind].length;
   }
 
-  /** The place of the fact with this number; facts have no gaps, but a reader may have begun later. */
+  /** The index of the fact with this seq. There are no gaps, but the first fact may have a higher seq than 1. */
   placeOf(seq) {
     const first = this.facts[0]?.seq ?? 1;
     const place = seq - first;

@@ -1,10 +1,10 @@
-// The list of a run's events: a window on a list of any length.
+// The list of a run's events, which may be of any length.
 //
-// 1. There are as many elements as rows are seen. They are moved and rewritten, never made anew, as the list is scrolled.
-// 2. A browser draws nothing that is some ten million pixels high. Beyond `TALLEST` the scroll bar stands for the whole list in
-//    proportion; keys still go row by row.
-// 3. The list stays where somebody has scrolled it. At its end it follows what comes.
-// 4. JSON is made when it is opened.
+// 1. There are only elements for the rows in view. They are moved and rewritten as the list is scrolled, never recreated.
+// 2. Browsers cannot draw elements that are tens of millions of pixels high. Beyond `TALLEST` the scroll bar is proportional; keys
+//    still move row by row.
+// 3. The list stays where it was scrolled to. At its end it follows new events.
+// 4. JSON is created when an event is opened.
 
 import { announce, everyFrame, h, set, write } from "../dom.js";
 import { number, several } from "../words.js";
@@ -13,11 +13,11 @@ import { KIND, main } from "./facts.js";
 import { searcher } from "./search.js";
 import { factPane } from "./factpane.js";
 
-/** How high a row is; on a narrow screen it has two lines. */
+/** The height of a row in pixels; on a narrow screen a row has two lines. */
 const ROW = 30;
 const HIGH_ROW = 50;
 const TALLEST = 6_000_000;
-/** No screen shows more rows; a list without its style is as high as all of it. */
+/** The most row elements: without its style sheet the list would be as high as its content. */
 const MOST = 300;
 
 /**
@@ -28,7 +28,7 @@ const MOST = 300;
 export function events(log, { toolOf, onChoose, signal }) {
   const inner = h("div", { class: "inner", role: "presentation" });
   const box = h("div", {
-    class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Arrow keys choose one, Enter reads its JSON.",
+    class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Use the arrow keys to select one and Enter to read its JSON.",
   }, inner);
   const pane = factPane();
   const state = { log, toolOf, box, inner, pane, onChoose, rows: [], lines: log.lines, chosen: -1, follows: true, drawn: 0, row: ROW };
@@ -61,7 +61,7 @@ export function events(log, { toolOf, onChoose, signal }) {
 
 const heightOf = (state) => Math.min(state.lines.length * state.row, TALLEST);
 
-/** Which row is the first that is seen (invariant 2). */
+/** The first row in view, as a fraction (invariant 2). */
 function firstRow(state) {
   const { box, lines } = state;
   const total = lines.length * state.row;
@@ -70,7 +70,7 @@ function firstRow(state) {
   return (Math.min(box.scrollTop / way, 1) * (total - box.clientHeight)) / state.row;
 }
 
-/** Scrolls so that a row is seen. */
+/** Scrolls a row into view. */
 function reveal(state, index) {
   const { box, lines } = state;
   const first = firstRow(state);
@@ -78,7 +78,7 @@ function reveal(state, index) {
   if (index >= first && index + 1 <= first + seen) return;
   const wanted = Math.max(0, index < first ? index : index + 1 - seen) * state.row;
   const total = lines.length * state.row;
-  // The height may not be there yet.
+  // The height may not have been set yet.
   state.inner.style.height = `${heightOf(state)}px`;
   box.scrollTop = total <= TALLEST ? wanted : (wanted / (total - box.clientHeight)) * (TALLEST - box.clientHeight);
 }
@@ -99,7 +99,7 @@ function drawRows(state) {
   const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin, MOST));
   while (rows.length < wanted) rows.push(inner.appendChild(emptyRow()));
   while (rows.length > wanted) rows.pop().remove();
-  // Rows stand where they are seen, wherever the scroll bar is.
+  // Rows are positioned within the visible part, wherever the scroll bar is.
   const offset = box.scrollTop - (first - begin) * state.row;
   rows.forEach((row, index) => {
     row.style.transform = `translateY(${offset + index * state.row}px)`;
@@ -124,7 +124,7 @@ function writeRow({ log, lines, chosen, toolOf }, row, index) {
   const isChosen = String(line === chosen);
   if (row.getAttribute("aria-selected") !== isChosen) set(row, "aria-selected", isChosen);
   set(row, "data-index", index);
-  // What was streamed grows; a fact never changes.
+  // A fact never changes, but what was streamed grows.
   if ((line & 1) === 0 && row.dataset.line === String(line)) return;
   set(row, "data-line", line);
   set(row, "aria-posinset", index + 1);
@@ -167,7 +167,7 @@ function keyed(state, event, draw) {
   if (event.key === "Enter") state.pane.focus();
 }
 
-/** Chooses a row and shows its JSON. */
+/** Selects a row and shows its JSON. */
 function choose(state, index, draw) {
   const { log, lines, toolOf } = state;
   state.chosen = lines[index];

@@ -1,4 +1,4 @@
-// One event in full: as JSON, as text.
+// One event in full, as JSON.
 
 import { fill, h } from "../dom.js";
 import { copyButton } from "../copy.js";
@@ -6,10 +6,10 @@ import { longText, pretty } from "../long.js";
 import { KIND, main } from "./facts.js";
 import { exactTime, since } from "../runwords.js";
 
-/** A place for the event that was chosen. */
+/** The pane for the selected event. */
 export function factPane() {
-  const element = h("div", { class: "fact", tabindex: -1, role: "region", "aria-label": "The chosen event" },
-    h("p", { class: "soft" }, "Choose an event to read it."));
+  const element = h("div", { class: "fact", tabindex: -1, role: "region", "aria-label": "Selected event" },
+    h("p", { class: "soft" }, "Select an event to see it in full."));
   return {
     element,
     focus: () => element.focus(),
@@ -17,7 +17,7 @@ export function factPane() {
       const json = pretty(fact);
       fill(element,
         h("div", { class: "titlebar" }, h("h3", null, `${fact.seq}: ${KIND[fact.type] ?? fact.type}`), copyButton("Copy JSON", () => json)),
-        h("p", { class: "small soft" }, `${since(at)} after the run began, at `, h("time", { datetime: fact.at.wall }, exactTime(fact.at.wall))),
+        h("p", { class: "small soft" }, `${since(at)} after the run started, at `, h("time", { datetime: fact.at.wall }, exactTime(fact.at.wall))),
         h("p", null, h("bdi", null, main(fact, toolOf))),
         longText(json, { label: "JSON" }));
       element.scrollTop = 0;
@@ -27,8 +27,8 @@ export function factPane() {
       fill(element, h("p", { class: "problem" }, `There is no event ${seq} in this run.`));
     },
     showStreamed(words, fact) {
-      fill(element, h("h3", null, `Streamed behind event ${fact.seq}`), h("p", null, words),
-        h("p", { class: "soft small" }, "It is whole in the message or the result that follows."));
+      fill(element, h("h3", null, `Streamed after event ${fact.seq}`), h("p", null, words),
+        h("p", { class: "soft small" }, "The full text is in the message or result that follows."));
     },
   };
 }

@@ -1,22 +1,22 @@
-// A fact of a run in words: what kind it is, and the main thing it says.
+// A fact of a run in words: its kind, and the main thing it says.
 
 import { REASON, number, span } from "../words.js";
 import { FORCE_WORD, HOW, REFUSED, ending } from "../runwords.js";
 
-/** How much of a text stands in a line. */
+/** The most characters in a line. */
 const LINE = 240;
 
 /** The kinds of facts, in words. */
 export const KIND = {
-  run_accepted: "run accepted", run_started: "run started", hook_started: "hook began", hook_finished: "hook ended",
+  run_accepted: "run accepted", run_started: "run started", hook_started: "hook started", hook_finished: "hook ended",
   model_started: "model called", message: "message", usage: "usage", model_finished: "model call ended",
-  backoff_started: "waits to retry", backoff_finished: "wait over", approval_requested: "asks for approval",
-  approval_resolved: "decided", tool_started: "tool started", tool_finished: "tool ended", tool_refused: "tool not started",
-  call_cancel_requested: "stop of one call", cancel_requested: "stop requested", run_quieted: "quiet", grace_ended: "grace over",
+  backoff_started: "waiting to retry", backoff_finished: "retrying", approval_requested: "approval requested",
+  approval_resolved: "approval decided", tool_started: "tool started", tool_finished: "tool ended", tool_refused: "tool not started",
+  call_cancel_requested: "call stop requested", cancel_requested: "stop requested", run_quieted: "quiet", grace_ended: "grace over",
   run_settled: "settled", text_lost: "text lost", streamed: "streamed",
 };
 
-/** A text in one line, and no more of it than is seen. */
+/** A text in one line, shortened. */
 export function oneLine(text) {
   const head = String(text ?? "").slice(0, LINE * 2).replace(/\s+/g, " ").trim();
   return head.length > LINE || String(text ?? "").length > LINE * 2 ? `${head.slice(0, LINE)}…` : head;
@@ -27,7 +27,7 @@ export function messageLine({ parts, cut }) {
   const said = parts.map((part) => {
     if (part.type === "tool_call") return `→ ${part.name}(${oneLine(part.arguments)})`;
     if (part.type === "tool_result") return contentLine(part.content);
-    if (part.type === "thinking") return `(thinks: ${oneLine(part.text)})`;
+    if (part.type === "thinking") return `(thinking: ${oneLine(part.text)})`;
     return part.text ?? `[${part.media_type ?? part.type}]`;
   });
   return `${cut ? "cut: " : ""}${oneLine(said.map((text) => text.slice(0, LINE)).join(" "))}`;
@@ -45,10 +45,10 @@ const MAIN = {
   model_started: ({ call, model }) => `${model}, call ${call}`,
   message: ({ message }) => messageLine(message),
   usage: ({ call, used, pending }) =>
-    `call ${call}: ${tokens(used.billed.input)} in, ${tokens(used.billed.output)} out${pending ? ", a better figure is on its way" : ""}`,
+    `call ${call}: ${tokens(used.billed.input)} in, ${tokens(used.billed.output)} out${pending ? ", a better figure is pending" : ""}`,
   model_finished: ({ call, end, first_piece_us }) =>
     `call ${call}: ${HOW[end.how] ?? end.how}${end.failure ? `: ${oneLine(end.failure.message)}` : ""}` +
-    `${first_piece_us === null ? "" : `, first piece after ${span(first_piece_us / 1000)}`}`,
+    `${first_piece_us === null ? "" : `, first token after ${span(first_piece_us / 1000)}`}`,
   backoff_started: ({ delay_ms }) => span(delay_ms),
   approval_requested: ({ call }, tool) => `${tool(call)} ${call}`,
   approval_resolved: ({ call, verdict: { verdict, by, why } }, tool) =>
@@ -71,7 +71,7 @@ export function main(record, toolOf) {
   try {
     return MAIN[record.type]?.(record, toolOf) ?? "";
   } catch {
-    // A fact of a newer program: its JSON says what it is.
+    // A fact from a newer server: its JSON shows what it is.
     return "";
   }
 }

@@ -1,7 +1,7 @@
-// The stop, magnified: its four instants on a scale of their own, with what still went on between them.
+// The stop, magnified: its four instants on their own scale, with what was still going on between them.
 //
-// 1. Nothing is shown before somebody asked for a stop, and no instant before it is on record.
-// 2. The durations are differences of one clock, and written out.
+// 1. Nothing is shown until a stop was requested, and no instant before it is on record.
+// 2. The durations are measured with one clock, and written out.
 
 import { fill, h, write } from "../dom.js";
 import { span } from "../words.js";
@@ -21,13 +21,14 @@ export function stopInset() {
   return {
     element,
     draw(trace, now) {
-      const found = NEXT.map((name) => trace.marks.find((mark) => mark.name === name)).filter(Boolean);
-      element.hidden = found[0]?.name !== "requested";
+      const found = NEXT.flatMap((name) => trace.marks.find((mark) => mark.name === name) ?? []);
+      const [first] = found;
+      element.hidden = first?.name !== "requested";
       if (element.hidden) return;
-      asked = found[0].at;
-      const last = trace.isSettled ? Math.max(found.at(-1).at, trace.latest) : now;
-      const length = Math.max(last - found[0].at, 0.001);
-      chart.draw(trace, { from: found[0].at - length * 0.06, to: last + length * 0.12 }, now);
+      asked = first.at;
+      const last = trace.isSettled ? Math.max(found[found.length - 1].at, trace.latest) : now;
+      const length = Math.max(last - asked, 0.001);
+      chart.draw(trace, { from: asked - length * 0.06, to: last + length * 0.12 }, now);
       const words = found.map(({ name, at }) => `${name} ${at}`).join();
       if (words !== known) fill(list, steps(found));
       known = words;

@@ -1,21 +1,22 @@
-// Items taken in a little at a time, so that a million of them freeze nothing.
+// Processes items a few at a time, so that even a million of them do not freeze the page.
 //
-// 1. In a frame, items are taken for at most `SLICE` milliseconds; the others wait for the next one, in order.
-// 2. After each slice who shows them is told once.
+// 1. In each frame items are processed for at most `SLICE` milliseconds; the others wait for the next frame, in order.
+// 2. `after` is called once after each slice.
 
 import { everyFrame } from "../dom.js";
 
 const SLICE = 8;
-/** How many items are taken between two looks at the clock. */
+/** How many items are processed before the clock is checked again. */
 const STEP = 128;
 
 /**
  * @param {(item: any) => void} take
  * @param {(isCaughtUp: boolean) => void} after
  * @param {AbortSignal} signal
- * @returns {(items: any[]) => void} hands items in
+ * @returns {(items: any[]) => void} adds items
  */
 export function intake(take, after, signal) {
+  /** @type {any[][]} */
   let batches = [];
   let next = 0;
   const work = everyFrame(() => {

@@ -1,7 +1,6 @@
-// The marks on a timeline: a line for each, and its words.
+// The marks on a timeline: a line for each, and its label.
 //
-// 1. No words are written over others: where there is room for one row, marks that are near share their words; in a magnified
-//    stop each mark has a row of its own.
+// 1. Labels never overlap: on the timeline, marks that are close share a label; in the magnified stop each has its own row.
 
 import { h } from "../dom.js";
 import { since } from "../runwords.js";
@@ -9,15 +8,15 @@ import { since } from "../runwords.js";
 const LETTER = 7;
 const ROW = 16;
 
-/** How many marks have a row of their own; the others have only a line. */
+/** The most marks with a row of their own; with more, minor marks are lines without labels. */
 const ROWS = 8;
 
 const main = (all) => all.filter(({ isMain }) => isMain);
 const within = (all, window) => all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
-/** The marks that have words. */
+/** The marks that have labels. */
 const worded = (seen, isMagnified) => (isMagnified && seen.length <= ROWS ? seen : main(seen));
 
-/** How many rows of words there are. */
+/** How many rows of labels there are. */
 export const markRows = (all, window, isMagnified) => (isMagnified ? Math.max(1, worded(within(all, window), true).length) : 1);
 
 /**
@@ -25,7 +24,7 @@ export const markRows = (all, window, isMagnified) => (isMagnified ? Math.max(1,
  * @param {{from: number, to: number}} window
  * @param {(at: number) => number} place
  * @param {{width: number, top: number, bottom: number}} size
- * @param {number} [zero] what times are counted from, if the marks are magnified
+ * @param {number} [zero] the instant that times are counted from, in the magnified stop
  */
 export function marks(all, window, place, size, zero) {
   const seen = within(all, window);
@@ -41,7 +40,7 @@ export function marks(all, window, place, size, zero) {
   })];
 }
 
-/** Of marks on one pixel, the first: there are no more lines than pixels. */
+/** Only the first mark on each pixel, so that there are no more lines than pixels. */
 function apart(all, place) {
   const seen = new Set();
   return all.filter(({ at }) => {
@@ -50,14 +49,14 @@ function apart(all, place) {
   });
 }
 
-/** The words beside their line: behind it, or before it where there is no room. */
+/** The label after its line, or before it if there is no room. */
 function beside(mark, words, y, place, width) {
   const x = place(mark.at);
   const fits = x + 6 + words.length * LETTER < width;
   return h("svg:text", { x: fits ? x + 5 : x - 5, y, "text-anchor": fits ? "start" : "end" }, words);
 }
 
-/** Marks that are near share their words. */
+/** Marks that are close share a label. */
 function shared(all, place, width) {
   const clusters = [];
   for (const mark of all) {

@@ -1,8 +1,8 @@
-// What a fact says about how a run stands: its state, its phase, how hard it is being stopped, and its end.
+// The standing of a run after a fact: its state, its phase, the force of its stop, and its end.
 
 /**
- * How a run stands behind a fact, which says so itself.
- * @param {any} before how it stood, as far as it has changed
+ * The standing of a run after a fact. The fact itself has it.
+ * @param {any} before the standing before the fact, or null
  * @param {any} fact
  */
 export function standing(before, fact) {

@@ -1,7 +1,7 @@
-// A run's receipt: one sheet that can be read, printed and linked.
+// A run's receipt: one sheet that can be read, printed and linked to.
 //
-// 1. It says what the server's receipt says, and nothing else; what is unknown is called unknown.
-// 2. A run that has not settled has none yet: what there is so far is shown as that, and replaced when it settles.
+// 1. It says what the server's receipt says and nothing else; what is unknown is called unknown.
+// 2. While a run has not settled, the account so far is shown, marked as such, and replaced when the run settles.
 
 import { get, key, part, address } from "../api.js";
 import { announce, fill, h } from "../dom.js";
@@ -24,7 +24,7 @@ export async function receiptView(place, id, signal) {
   /** @type {any} */
   let latest = null;
   const show = (receipt) => {
-    if (latest) announce(receipt.outcome && !latest.outcome ? "The run is settled." : "The receipt has more to say.");
+    if (latest) announce(receipt.outcome && !latest.outcome ? "The run has settled." : "The receipt was updated.");
     latest = receipt;
     fill(sheet, body(run, receipt));
   };
@@ -42,15 +42,15 @@ export async function receiptView(place, id, signal) {
 }
 
 function toolbar(id, latest) {
-  const save = h("a", { class: "button", download: `receipt-${id}.json`, href: address(`/v1/runs/${part(id)}/receipt`).href }, "JSON");
-  // A link can carry no key: then what is shown is saved.
+  const save = h("a", { class: "button", download: `receipt-${id}.json`, href: address(`/v1/runs/${part(id)}/receipt`).href }, "Download JSON");
+  // A link cannot send a key, so with a key the receipt on the screen is saved.
   save.addEventListener("click", (event) => {
     if (!key.get()) return;
     event.preventDefault();
     saveAs(`receipt-${id}.json`, pretty(latest()));
   });
   return h("div", { class: "toolbar noprint", role: "toolbar", "aria-label": "Receipt" },
-    h("a", { class: "button", href: `#/run/${part(id)}` }, "← The run"),
+    h("a", { class: "button", href: `#/run/${part(id)}` }, "← Run"),
     h("span", { class: "gap" }),
     h("button", { type: "button", onclick: () => print() }, "Print"),
     copyButton("Copy link", () => `${location.origin}${location.pathname}#/run/${part(id)}/receipt`), save);
@@ -66,14 +66,14 @@ function body(run, receipt) {
   return [
     head(run, receipt),
     section("The stop", stop(receipt)),
-    section("When", instantsOf(receipt)),
-    receipt.requests.length > 1 ? section("Every request, in order", requestsOf(receipt)) : null,
+    section("Times", instantsOf(receipt)),
+    receipt.requests.length > 1 ? section("Stop requests, in order", requestsOf(receipt)) : null,
     section("Tool calls", callsOf(receipt)),
     section("Tokens", usageTable(receipt)),
     section("Leaks", leaksOf(receipt)),
     section(`Addenda (revision ${receipt.revision})`, addendaOf(receipt)),
     h("footer", { class: "small" },
-      `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
+      `Built from the run’s journal alone. Times are in ${zone()}; durations are measured with a monotonic clock.`),
   ];
 }
 
@@ -83,15 +83,15 @@ function head(run, receipt) {
   const { session, outcome } = receipt;
   return h("header", null,
     h("p", { class: "kicker" }, h("span", null, "Andon"), h("span", null, "Receipt")),
-    h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
-    h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: so far"),
+    h("h1", null, h("bdi", null, oneLine(run.title) || "Run without a prompt")),
+    h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: the account so far"),
     definitions([
       ["Run", h("code", null, receipt.run), "wholerow"],
       ["Agent", h("bdi", null, session.app)], ["User", h("bdi", null, session.user)], ["Session", h("bdi", null, session.session)],
       ["Date", h("time", { datetime: receipt.accepted_at }, dayOf(receipt.accepted_at))],
-      ["Took", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],
+      ["Duration", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],
       receipt.cost ? ["Cost", money(receipt.cost)] : null,
-      outcome && isOpen(receipt) ? ["Open", "something may still be learnt; this page looks again for half a minute"] : null,
+      outcome && isOpen(receipt) ? ["Pending", "more may become known; this page keeps checking for 30 seconds"] : null,
     ]));
 }
 
@@ -104,15 +104,15 @@ function definitions(pairs) {
 
 function stop(receipt) {
   if (!receipt.requested_at) {
-    return h("p", null, receipt.outcome ? "Nobody stopped this run." : "Nobody has asked this run to stop.");
+    return h("p", null, receipt.outcome ? "This run was not stopped." : "No stop has been requested.");
   }
   const { by, reason, note, force, cut_in: where } = receipt;
   return definitions([
-    ["Who", by ? h("bdi", null, by) : "nobody gave a name"],
-    ["Why", `${REASON[reason] ?? reason} (${reason})`],
+    ["Stopped by", by ? h("bdi", null, by) : "unknown"],
+    ["Reason", `${REASON[reason] ?? reason} (${reason})`],
     note ? ["Note", h("q", null, h("bdi", null, note))] : null,
-    ["How hard", FORCE[force] ?? force],
-    ["Where", CUT_IN[where] ?? where ?? "unknown"],
-    ["Asked", h("time", { datetime: receipt.requested_at }, exactTime(receipt.requested_at))],
+    ["Force", FORCE[force] ?? force],
+    ["Phase", CUT_IN[where] ?? where ?? "unknown"],
+    ["Requested", h("time", { datetime: receipt.requested_at }, exactTime(receipt.requested_at))],
   ]);
 }

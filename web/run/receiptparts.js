@@ -17,12 +17,12 @@ export function requestsOf({ requests }) {
     h("td", { class: "number" }, h("time", { datetime: at.wall }, exactTime(at.wall))), h("td", null, FORCE_WORD[force] ?? force),
     h("td", null, by ? h("bdi", null, by) : "–"), h("td", null, REASON[reason] ?? reason),
     h("td", null, note ? h("bdi", null, note) : "", grace === undefined ? "" : ` (grace ${grace} ms)`)));
-  return table("Requests to stop, in order", ["At", "How hard", "Who", "Why", "Note"], rows);
+  return table("Requests to stop, in order", ["Time", "Force", "By", "Reason", "Note"], rows);
 }
 
 /** What became of each tool call. */
 export function callsOf({ calls, outcome }) {
-  if (!calls.length) return h("p", null, outcome ? "No tool was called." : "No tool call has ended.");
+  if (!calls.length) return h("p", null, outcome ? "No tools were called." : "No tool call has ended yet.");
   const rows = calls.map(({ call, tool, verdict, refused, took_us: took, effect_id: effect, notes = [], compensation }) => {
     const more = [REFUSED[refused] ?? refused, COMPENSATION[compensation] ?? compensation, ...notes].filter(Boolean);
     return h("tr", { "data-call": call, "data-verdict": verdict },
@@ -30,20 +30,20 @@ export function callsOf({ calls, outcome }) {
       h("td", { class: "verdictcell" }, VERDICT[verdict] ?? verdict),
       h("td", { class: "number" }, took === undefined || took === null ? "–" : spanUs(took)),
       h("td", null, more.map((note) => h("p", null, h("bdi", null, note))),
-        effect ? h("p", { class: "small" }, "effect ", h("code", null, effect)) : null));
+        effect ? h("p", { class: "small" }, "effect ID ", h("code", null, effect)) : null));
   });
-  return table("What became of each tool call", ["Tool", "Verdict", "Took", "Notes"], rows);
+  return table("What became of each tool call", ["Tool", "Verdict", "Duration", "Notes"], rows);
 }
 
-/** What may still be going on after the run. */
+/** What may still be running after the run. */
 export function leaksOf({ leaked, outcome }) {
-  if (!leaked.length) return h("p", { "data-leaks": 0 }, outcome ? "None: nothing went on after the run." : "None so far.");
+  if (!leaked.length) return h("p", { "data-leaks": 0 }, outcome ? "None: nothing was left running." : "None so far.");
   return h("ul", { class: "leaks", "data-leaks": leaked.length }, leaked.map((name) => h("li", null, h("bdi", null, name))));
 }
 
-/** What was learnt after the end. */
+/** What became known after the end. */
 export function addendaOf({ addenda, calls, outcome }) {
-  if (!addenda.length) return h("p", null, outcome ? "None: nothing was learnt after the end." : "None.");
+  if (!addenda.length) return h("p", null, outcome ? "None." : "None yet.");
   const toolOf = (call) => calls.find((it) => it.call === call)?.tool ?? call;
   return h("ol", { class: "addenda" }, addenda.map((it) => {
     const [words, text] = addendum(it, toolOf);

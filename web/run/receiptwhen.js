@@ -1,4 +1,4 @@
-// The instants of a receipt: when each was, and how long it took to get there, drawn to scale.
+// The instants of a receipt: when each was, how long it took to get there, and a bar to scale.
 
 import { h } from "../dom.js";
 import { span, spanUs } from "../words.js";
@@ -20,25 +20,25 @@ export function instantsOf(receipt) {
   ];
   const rows = all.filter(([name, wall]) => wall || (name === "settled" && receipt.outcome));
   const hasStop = Boolean(receipt.requested_at);
-  const head = ["Instant", "At", hasStop && "Since requested", hasStop && "Since the one before"].filter(Boolean);
+  const head = ["Instant", "Time", hasStop && "Since request", hasStop && "Since previous"].filter(Boolean);
   return [
-    h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "The instants of the run"),
+    h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "Times of the run"),
       h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", null, rows.map((row, index) => line(row, rows[index - 1], hasStop, receipt.on_disk))))),
     hasStop ? bar(rows.slice(1)) : null,
   ];
 }
 
-/** What each is. */
+/** What each instant means. */
 const WHAT = {
-  requested: "the stop was asked for", delivered: "the run heard of it", quiet: "nothing is accepted or started any more",
-  settled: "all is at rest, and the outcome is on disk",
+  requested: "the stop was requested", delivered: "the run received it", quiet: "nothing more is accepted or started",
+  settled: "everything has ended, and the outcome is on disk",
 };
 
 function line([name, wall, us], before, hasStop, isOnDisk) {
   const head = h("th", { scope: "row", title: WHAT[name] }, name);
   if (!wall) {
-    const words = isOnDisk ? "on disk; the instant is not on record" : "not on disk";
+    const words = isOnDisk ? "on disk; the time was not recorded" : "not on disk";
     return h("tr", { "data-instant": name }, head, h("td", { colspan: hasStop ? 3 : 1 }, words));
   }
   return h("tr", { "data-instant": name }, head,
@@ -51,11 +51,11 @@ function step([, wall, us], before) {
   if (!before) return "";
   const [, earlier, base] = before;
   if (us !== null && base !== null) return spanUs(us - base);
-  // From the beginning to the request there is only wall time.
+  // From the start to the request there is only wall time.
   return base === null && us === 0 ? `${span((wallUs(wall) - wallUs(earlier)) / 1000)} into the run` : "unknown";
 }
 
-/** Requested to settled, to scale. */
+/** From requested to settled, to scale. */
 function bar(rows) {
   const known = rows.filter(([, , us]) => us !== null && us !== undefined);
   const total = known.at(-1)?.[2];

@@ -1,7 +1,7 @@
-// The page of one run: its head, its timeline, its events, its conversation and what it used. Its receipt is a view of its own.
+// The page of one run: its head, its timeline, its events, its conversation and its usage. The receipt is a separate view.
 //
-// 1. All that is shown comes from the run's feed, which goes on where it was after a break, and from its receipt.
-// 2. However much comes, it is taken a little each frame.
+// 1. Everything comes from the run's feed, which resumes after a break, and from its receipt.
+// 2. However much arrives, only a little is processed in each frame.
 
 import { get, part, serverIsGone, serverNow } from "../api.js";
 import { announce, fill, h, styled } from "../dom.js";
@@ -18,16 +18,16 @@ import { Trace } from "./trace.js";
 import { usageTable } from "./usage.js";
 import { standing } from "./phases.js";
 
-/** How long the first events are waited for before the page is shown without them, in milliseconds. */
+/** How long to wait for the first events before showing the page without them, in milliseconds. */
 const PATIENCE = 3000;
-/** How often it is looked whether the run has stalled, in milliseconds. */
+/** How often to check whether the run has stalled, in milliseconds. */
 const LOOK = 2000;
 
 /** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
 export default async function view(place, { parts, query }, signal) {
   const [id, what] = parts;
   if (!id) {
-    fill(place, nothing("Which run? ", "#/runs", "See what ran."));
+    fill(place, nothing("No run selected. ", "#/runs", "Go to the history"));
     return;
   }
   fill(place, skeleton(what));
@@ -42,36 +42,36 @@ export default async function view(place, { parts, query }, signal) {
   });
 }
 
-/** Does it, or says that there is no such run, with a way on. */
+/** Does the work, or says that there is no such run. */
 async function found(place, signal, work) {
   try {
     await work();
   } catch (error) {
     if (signal.aborted) return;
     if (error.status === 404) {
-      fill(place, nothing("There is no such run here, or it is not yours to see. ", "#/runs", "See what ran."));
+      fill(place, nothing("Run not found, or you do not have access to it. ", "#/runs", "Go to the history"));
     } else if (error.status === 403) {
-      fill(place, nothing("Your key may not read runs. Ask who runs the server for one with the scope run:read. ", "#/", "Go to the board."));
+      fill(place, nothing("Your key cannot read runs. Ask the server’s administrator for a key with the scope run:read. ", "#/", "Go to the board"));
     } else throw error;
   }
 }
 
 const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }, h("p", null, words, h("a", { href }, way)));
 
-/** As much room as will be needed, so that nothing jumps. */
+/** Takes as much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
   return h("div", { class: "runpage skeleton", "aria-busy": "true" },
-    h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
+    h("h1", null, what === "receipt" ? "Loading the receipt…" : "Loading the run…"),
     what === "receipt" ? null : ghost());
 }
 
-const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Reading the events…"));
+const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Loading events…"));
 
 function page(place, run, wanted, signal) {
   const trace = new Trace();
   const log = new EventLog();
   const began = Date.parse(run.accepted_at);
-  // The server's clock says how old an open run is; the latest event knows better if that is later.
+  // The age of an open run is by the server's clock, unless the latest event is later.
   const now = () => {
     if (trace.isSettled) return trace.latest;
     const ended = run.settled_at ?? run.ended_at;
@@ -79,13 +79,13 @@ function page(place, run, wanted, signal) {
   };
   const head = runHead(run, { now, signal });
   const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
-  const used = h("div", null, h("p", { class: "soft" }, "Reading what was used…"));
+  const used = h("div", null, h("p", { class: "soft" }, "Loading…"));
   const talk = conversation(run.run_id, signal);
   const panels = tabs([
     { name: "Events", element: list.element },
     { name: "Conversation", element: talk.element, onShow: talk.load },
     { name: "Usage", element: used },
-  ], "The run in detail");
+  ], "Run details");
   const pick = (seq) => {
     panels.show(0);
     list.jump(seq);
@@ -93,7 +93,7 @@ function page(place, run, wanted, signal) {
   const chart = timeline(trace, { onPick: pick, now, signal });
   const rest = ghost();
   fill(place, h("div", { class: "runpage" }, head.element, rest));
-  // The head is there at once. What is below has its size when the first events are there, and is shown then: nothing jumps.
+  // The head shows at once. The rest shows with the first events, when its size is known, so that nothing jumps.
   const show = () => {
     if (signal.aborted || !rest.isConnected) return;
     rest.replaceWith(chart.element, panels.element);
@@ -113,13 +113,13 @@ function page(place, run, wanted, signal) {
   feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }
 
-/** Looks now and then whether the run has stalled, until it is settled: its feed is of what is on record, and does not tell. */
+/** Checks from time to time whether the run has stalled, until it has settled. The feed has only what is on record, so it cannot tell. */
 function lookForStall(run, { trace, head }, signal) {
   let known = run.stalled;
   const look = async () => {
     if (trace.isSettled) clearInterval(timer);
     if (trace.isSettled || document.hidden || serverIsGone()) return;
-    // A look that fails is not the last.
+    // If it fails, the next check may work.
     const { stalled } = await get(`/v1/runs/${part(run.run_id)}`, { signal }).catch(() => ({ stalled: known }));
     if (stalled !== known) head.changed({ stalled });
     known = stalled;
@@ -128,7 +128,7 @@ function lookForStall(run, { trace, head }, signal) {
   signal.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
-/** Behind these the receipt says more than before. */
+/** After these facts the receipt has more to say. */
 const NEWS = new Set(["usage", "tool_finished", "run_settled"]);
 
 /** Follows the run. */
@@ -175,7 +175,7 @@ function feed(run, all, signal) {
   });
 }
 
-/** The address names the event that was chosen, so that it can be passed on. */
+/** Puts the selected event into the address, so that it can be shared. */
 function remember(run, seq) {
   history.replaceState(null, "", `#/run/${part(run)}?seq=${seq}`);
 }

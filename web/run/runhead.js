@@ -1,12 +1,12 @@
-// The head of a run's page: what it is, how it stands, and its Stop.
+// The head of a run's page: what it is, its state, and its Stop button.
 //
-// 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
-// 2. What the button says and does is what `stop.js` says, as everywhere on the page.
-// 3. A press that did not reach the server is sent again when that is back. Until then it says so, and nothing else.
-// 4. A run that has stalled can be stopped like any other, and is stalled until it is settled.
-// 5. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
+// 1. A press on Stop shows at once. The run is shown as stopped when it has settled, and not before.
+// 2. What the button says and does is defined in `stop.js`, as everywhere on the page.
+// 3. A press that did not reach the server is sent again when the server is back. Until then the button says that it was not sent.
+// 4. A stalled run can be stopped like any other, and stays stalled until it has settled.
+// 5. When the run settles, the link to the receipt takes over the focus from the button.
 
-import { may, part, serverIsGone, stopRun } from "../api.js";
+import { may, part, serverIsGone, stopRun, userWord } from "../api.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
@@ -14,8 +14,8 @@ import { nextForce, NOT_YET, sendStop, WORDS } from "../stop.js";
 import { oneLine } from "./facts.js";
 
 /**
- * @param {any} run as the server tells it
- * @param {{now: () => number, signal: AbortSignal}} how `now` is the time since the run began, in milliseconds
+ * @param {any} run as the server sends it
+ * @param {{now: () => number, signal: AbortSignal}} how `now` returns the time since the run started, in milliseconds
  */
 export function runHead(run, { now, signal }) {
   const state = h("span", { class: "state" });
@@ -33,13 +33,13 @@ export function runHead(run, { now, signal }) {
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
-    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
+    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "Run without a prompt")),
       h("div", { class: "acts" }, state, stop.element, receipt)),
     stop.said, stalled, outcome,
     h("dl", { class: "facts" },
-      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),
+      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", { title: run.user }, h("bdi", null, userWord(run.user, run.tenant)))),
       fact("Session", h("dd", null, h("a", { href: chat }, h("bdi", null, run.session)))),
-      fact("Began", times), fact("Time", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
+      fact("When", times), fact("Duration", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
   const show = () => {
     const isSettled = view.run.state === "settled";
     set(state, "data-state", shownState(view.run));
@@ -58,12 +58,12 @@ export function runHead(run, { now, signal }) {
   signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
   return {
     element,
-    /** The run stands otherwise now. */
+    /** Applies changes to the run. */
     changed(more) {
       const wasSettled = view.run.state === "settled";
       view.run = { ...view.run, ...more };
       show();
-      if (!wasSettled && view.run.state === "settled") announce(`The run is settled: ${ending(view.run.outcome)}.`);
+      if (!wasSettled && view.run.state === "settled") announce(`The run has settled: ${ending(view.run.outcome)}.`);
     },
   };
 }
@@ -74,16 +74,16 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 /**
  * Stop, and then stop now (invariants 1 to 5).
  * @param {string} run
- * @param {HTMLElement} after what has the focus when the button goes
- * @param {(isStopping: boolean) => void} onShow told whenever something may have changed
+ * @param {HTMLElement} after gets the focus when the button disappears
+ * @param {(isStopping: boolean) => void} onShow called whenever something may have changed
  */
 function stopButton(run, after, onShow) {
   const said = h("p", { class: "problem", role: "alert" });
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
-  /** How hard it was pressed here, and what the server says. */
+  /** The force of the last press here, and the run as the server sees it. */
   let pressed = null;
   let told = { state: "running" };
-  /** What the next press does, as the button says. */
+  /** What the next press does. */
   let next = "graceful";
   let isUnsent = false;
   const show = () => {
@@ -91,7 +91,7 @@ function stopButton(run, after, onShow) {
     const isStopping = next !== "graceful";
     write(element, WORDS.run[isUnsent ? "unsent" : next]);
     set(element, "data-pressed", isStopping || null);
-    // It stays where it is, for who is at it: a disabled one would lose the focus.
+    // Not disabled, because a disabled button would lose the focus.
     set(element, "aria-disabled", next === "none" ? "true" : null);
     onShow(isStopping && !isUnsent);
   };
@@ -105,20 +105,20 @@ function stopButton(run, after, onShow) {
     await sendStop(() => stopRun(run, { force }), {
       isOver: () => pressed !== force || told.state === "settled",
       onHeard: (answer) => {
-        write(said, answer?.reply === "too_late" ? "It was too late: the run had already ended." : "");
+        write(said, answer?.reply === "too_late" ? "Too late: the run had already ended." : "");
         isUnsent = false;
         show();
       },
       onProblem: (words, { isGone, isRefused }) => {
         isUnsent = isGone;
         write(said, words);
-        // One that was refused did nothing.
+        // A refused press had no effect.
         if (isRefused) pressed = before;
         show();
       },
     });
   });
-  /** The run stands so now. */
+  /** Takes the current state of the run. */
   const changed = (is) => {
     told = is;
     const isSettled = told.state === "settled";

@@ -1,7 +1,7 @@
-// Finding events: by type, by words, by number.
+// Searches events: by type, text or number.
 //
-// 1. However many events there are, they are looked through in slices of a few milliseconds.
-// 2. What comes while a search is on is looked through as well.
+// 1. However many events there are, they are searched in slices of a few milliseconds.
+// 2. Events that arrive during a search are searched too.
 
 import { everyFrame, fill, h, write } from "../dom.js";
 import { number, several } from "../words.js";
@@ -11,14 +11,15 @@ const SLICE = 6;
 
 /**
  * @param {import("./eventlog.js").EventLog} log
- * @param {(record: any) => string} textOf what of a fact is looked through
- * @param {(lines: number[] | null) => void} onFound the lines that were found so far; null if nothing is looked for
+ * @param {(record: any) => string} textOf the text of a fact that is searched
+ * @param {(lines: number[] | null) => void} onFound called with the lines found so far; null if there is no search
  * @param {AbortSignal} signal
  */
 export function searcher(log, textOf, onFound, signal) {
-  const type = h("select", { "aria-label": "Type" }, h("option", { value: "" }, "All types"));
-  const words = h("input", { type: "search", placeholder: "Find…", "aria-label": "Find in events" });
+  const type = h("select", { "aria-label": "Event type" }, h("option", { value: "" }, "All types"));
+  const words = h("input", { type: "search", placeholder: "Search…", "aria-label": "Search events" });
   const said = h("span", { class: "small soft", role: "status" });
+  /** @type {{log: typeof log, textOf: typeof textOf, wanted: {text: string, type: string} | null, lines: number[], next: number}} */
   const state = { log, textOf, wanted: null, lines: [], next: 0 };
   const tell = () => {
     const found = `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}`;
@@ -68,7 +69,7 @@ function lookOn(state) {
   }
 }
 
-/** The types that there are, with how many. */
+/** Lists the types that occur, with their counts. */
 function offerTypes(select, log) {
   const known = [...select.options].slice(1);
   for (const [name, count] of log.types) {
@@ -80,11 +81,11 @@ function offerTypes(select, log) {
 }
 
 function numberForm(jump) {
-  const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "seq", "aria-label": "Event number" });
+  const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "No.", "aria-label": "Event number" });
   const submit = (event) => {
     event.preventDefault();
     const found = input.value && jump(Number(input.value));
-    input.setCustomValidity(found || !input.value ? "" : "There is no event of this number.");
+    input.setCustomValidity(found || !input.value ? "" : "There is no event with this number.");
     input.reportValidity();
   };
   return fill(h("form", { class: "goto", onsubmit: submit }), input, h("button", null, "Go"));

@@ -1,4 +1,4 @@
-// Tabs: one of several panels is shown. Arrow keys go from tab to tab.
+// Tabs: one of several panels is shown. The arrow keys move from tab to tab.
 
 import { h, set } from "../dom.js";
 

@@ -1,10 +1,10 @@
 // A run drawn to scale: what it did, what it waited for, and the instants of its stop.
 //
-// 1. One scale for all lanes. A window of it can be looked at; without one, all of the run is shown.
-// 2. It is drawn at most every `PACE` milliseconds, however fast the run goes, and not at all while nobody sees it.
-// 3. What is narrower than a few pixels is drawn together with its neighbours, and says how many it stands for: the number of
-//    elements depends on the width, not on the run.
-// 4. Every bar can be reached with the keyboard and has a name; the same is there as a table.
+// 1. All lanes have the same scale. You can zoom into a window of time; otherwise the whole run is shown.
+// 2. It is drawn at most every `PACE` milliseconds, however fast the run is, and not at all while it is hidden.
+// 3. Bars narrower than a few pixels are combined with their neighbours and show a count, so the number of elements depends on the
+//    width of the chart, not on the run.
+// 4. Every bar can be reached with the keyboard and has a name; the same data is available as a table.
 
 import { announce, h, write } from "../dom.js";
 import { number, several } from "../words.js";
@@ -18,13 +18,13 @@ const ZOOM = 2;
 
 /**
  * @param {import("./trace.js").Trace} trace
- * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` is the time since the run began
+ * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` returns the time since the run started
  * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
  */
 export function timeline(trace, { onPick, now, signal }) {
   const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
   const chart = drawing({
-    label: "Timeline of the run. Arrow keys go from bar to bar, Enter shows the event, plus and minus zoom.",
+    label: "Timeline of the run. Use the arrow keys to move from bar to bar, Enter to show the event, plus and minus to zoom.",
     onPick,
     onDetail: (text) => {
       view.pointed = text;
@@ -39,14 +39,14 @@ export function timeline(trace, { onPick, now, signal }) {
   const redraw = paced(() => draw(view, chart, inset, said, table), signal);
   const setWindow = (window) => {
     view.window = window;
-    announce(window ? `Shown: ${since(window.from)} to ${since(window.to)}` : "All of the run is shown");
+    announce(window ? `Showing ${since(window.from)} to ${since(window.to)}` : "Showing the whole run");
     redraw();
   };
   const zoom = (factor, at) => setWindow(zoomed(view, factor, at));
   const move = (part) => { if (view.window) setWindow(moved(view, part)); };
   new ResizeObserver(redraw).observe(chart.element);
   signal.addEventListener("abort", () => clearInterval(growing), { once: true });
-  // An open run grows also while it says nothing.
+  // A run in progress grows even while nothing arrives.
   const growing = setInterval(() => { if (!trace.isSettled && trace.bars) redraw(); }, PACE);
   const element = h("section", { class: "card timeline", "aria-labelledby": "timeline-name" },
     h("div", { class: "titlebar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, move, setWindow)),
@@ -55,21 +55,21 @@ export function timeline(trace, { onPick, now, signal }) {
   return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
 }
 
-const hint = ({ trace }) => (trace.bars ? "Point at a bar, or go to one with the keyboard. Drag to look closer." : "Nothing yet.");
+const hint = ({ trace }) => (trace.bars ? "Point at a bar, or move to one with the keyboard, for details. Drag to zoom in." : "Nothing yet.");
 
 function buttons(zoom, move, setWindow) {
   const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
-  return h("div", { class: "tools", role: "group", "aria-label": "Scale" },
+  return h("div", { class: "tools", role: "group", "aria-label": "Zoom" },
     button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
     button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)),
-    button("All", "Show all of the run", () => setWindow(null)));
+    button("All", "Show the whole run", () => setWindow(null)));
 }
 
-/** All that there is to see. */
+/** The window of the whole run. */
 function whole({ trace, now }) {
   const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
   const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
-  // A little air behind the last instant, so that its mark is seen.
+  // A little room after the last instant, so that its mark is visible.
   return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
 }
 
@@ -83,7 +83,7 @@ function zoomed(view, factor, at) {
   return { from: begin, to: begin + Math.max(half * 2, 0.001) };
 }
 
-/** A part of the window earlier or later, but not beyond the run. */
+/** Moves the window by a part of its length, within the run. */
 function moved(view, part) {
   const all = whole(view);
   const length = view.window.to - view.window.from;
@@ -97,9 +97,9 @@ function draw(view, chart, inset, said, table) {
   const now = trace.isSettled ? trace.latest : Math.max(view.now(), trace.latest);
   const { merged } = chart.draw(trace, window, now);
   const notes = [
-    merged ? `${several(merged, "bar")} too narrow to be seen alone ${merged === 1 ? "is" : "are"} drawn together` : "",
-    trace.crowded ? `${number(trace.crowded)} more went on at once than there are lanes` : "",
-    trace.clock.isMixed ? "the run had more than one owner: between them, times are by wall clock" : "",
+    merged ? `${several(merged, "bar")} too narrow to show separately ${merged === 1 ? "is" : "are"} combined` : "",
+    trace.crowded ? `${number(trace.crowded)} more ran at once than there are lanes` : "",
+    trace.clock.isMixed ? "the run had more than one owner: times between them are by wall clock" : "",
   ].filter(Boolean);
   write(said, notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join(" "));
   said.hidden = notes.length === 0;
@@ -108,7 +108,7 @@ function draw(view, chart, inset, said, table) {
   table.changed();
 }
 
-/** Does the work now, or as soon as `PACE` has passed since it was last done (invariant 2). */
+/** Does the work now, or once `PACE` has passed since the last time (invariant 2). */
 function paced(work, signal) {
   let last = -PACE;
   let timer = 0;

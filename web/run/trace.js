@@ -1,10 +1,10 @@
-// What a run did and when: its facts folded into bars and marks, to be drawn.
+// Folds the facts of a run into bars and marks for the timeline.
 //
-// 1. Whatever began and has not ended is an open bar (`to` is null). Nothing is drawn as ended before its fact is there.
-// 2. Bars of one group that overlap are in lanes of their own, up to `LANES`; what would need more shares the last one, and
-//    `crowded` counts it.
-// 3. The marks are the four instants of a stop, and what else was asked for on the way. The run's last event was made before it
-//    was on disk, so when the run settled is in its receipt alone.
+// 1. Whatever has started and not ended is an open bar (`to` is null). Nothing is drawn as ended before there is a fact that says so.
+// 2. Overlapping bars of a group are in separate lanes, up to `LANES`; further ones share the last lane and are counted in
+//    `crowded`.
+// 3. The marks are the four instants of a stop and any further requests. The run's last event is written before it is on disk, so
+//    only the receipt says when the run settled.
 
 import { Instants } from "../instants.js";
 
@@ -12,33 +12,35 @@ const LANES = 12;
 
 /**
  * @typedef {{key: string, group: string, name: string, from: number, to: number | null, how: string, seq: number,
- *   first?: number, lane: number, detail: string}} Bar times in milliseconds since the run began
+ *   first?: number, lane: number, detail: string}} Bar times in milliseconds since the run started
  * @typedef {{name: string, at: number, seq: number, isMain: boolean, detail: string}} Mark
  */
 
 /** A run's bars and marks. */
 export class Trace {
   clock = new Instants();
-  /** Bars by group and lane, each lane in the order of time. */
+  /** Bars by group and lane, each lane sorted by time. */
   groups = { waits: [], model: [], tools: [] };
   /** @type {Mark[]} */
   marks = [];
   bars = 0;
   crowded = 0;
   isSettled = false;
+  /** @type {{record: any, at: number} | null} */
   #end = null;
+  /** @type {{at: number | null} | null} */
   #settled = null;
   #busy = { waits: [], model: [], tools: [] };
   #open = new Map();
   #tools = new Map();
 
-  /** The last instant that is known. */
+  /** The latest known instant. */
   get latest() { return Math.max(this.clock.latest, this.#settled?.at ?? 0); }
 
   /** The name of a tool call. */
   toolOf(call) { return this.#tools.get(call) ?? call; }
 
-  /** Takes a fact; gives when it was. */
+  /** Adds a fact; returns its time. */
   add(record) {
     const at = this.clock.of(record);
     FOLD[record.type]?.(this, record, at);
@@ -65,7 +67,7 @@ export class Trace {
     Object.assign(bar, { to: at, how }, more);
   }
 
-  /** A wait that took no time was none. */
+  /** Drops a wait that took no time. */
   forgetIfNothing(group) {
     const lane = this.groups[group][0];
     if (lane.at(-1)?.to !== lane.at(-1)?.from) return;
@@ -77,14 +79,14 @@ export class Trace {
     this.marks.push({ name, at, seq: record.seq, isMain, detail });
   }
 
-  /** The run's last event. */
+  /** Adds the run's last event. */
   finish(record, at) {
     this.isSettled = true;
     this.#end = { record, at };
     this.#markEnd();
   }
 
-  /** What the receipt says of when the run settled. */
+  /** Takes from the receipt when the run settled. */
   learn({ settled_at: settled, on_disk: isOnDisk, run_us: us }) {
     this.#settled = isOnDisk ? { at: settled ? us / 1000 : null } : null;
     this.#markEnd();
@@ -93,7 +95,7 @@ export class Trace {
   #markEnd() {
     if (!this.#end || !this.#settled || this.marks.some(({ name }) => name === "settled" || name === "ended")) return;
     const { record, at } = this.#end;
-    if (this.#settled.at === null) this.mark("ended", at, record, true, "settled on disk; the instant is not on record");
+    if (this.#settled.at === null) this.mark("ended", at, record, true, "settled on disk; the time was not recorded");
     else this.mark("settled", this.#settled.at, record, true, "the outcome is on disk");
   }
 
@@ -114,7 +116,7 @@ const HOOKS = {
   after_model: "hook after the model", before_tool: "hook before a tool", after_tool: "hook after a tool",
 };
 
-/** What each fact means for the drawing. */
+/** What each fact does to the bars and marks. */
 const FOLD = {
   run_accepted: (trace, record, at) => trace.begin("waits", "queued", "queued", record, at),
   run_started: (trace, record, at) => {
@@ -133,10 +135,10 @@ const FOLD = {
     const first = record.first_piece_us === null ? undefined : record.first_piece_us / 1000;
     trace.end(`model ${record.call}`, at, record.end.how, { first });
   },
-  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waits to try again", record, at),
+  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waiting to retry", record, at),
   backoff_finished: (trace, record, at) => trace.end("backoff", at, "over"),
   approval_requested: (trace, record, at) => {
-    trace.begin("waits", `yes ${record.call}`, `waits for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
+    trace.begin("waits", `yes ${record.call}`, `waiting for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
   },
   approval_resolved: (trace, record, at) => trace.end(`yes ${record.call}`, at, record.verdict.verdict),
   tool_started: (trace, record, at) => {
@@ -155,7 +157,7 @@ const FOLD = {
   cancel_requested: (trace, record) => {
     const asked = trace.clock.at(record.epoch, record.request.requested_at);
     if (trace.marks.some(({ name }) => name === "requested")) {
-      trace.mark(`asked again: ${record.request.force}`, asked, record, false, "the stop was made harder");
+      trace.mark(`requested again: ${record.request.force}`, asked, record, false, "a harder stop was requested");
       return;
     }
     trace.mark("requested", asked, record, true);

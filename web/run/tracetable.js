@@ -1,10 +1,10 @@
-// The timeline as a table, for those who read rather than look.
+// The timeline as a table.
 //
-// 1. It is made when it is opened, and not before.
+// 1. It is created when it is opened, not before.
 // 2. It shows a page of rows at a time.
 
 import { fill, h, write } from "../dom.js";
-import { number, span } from "../words.js";
+import { number, several, span } from "../words.js";
 import { HOW, since } from "../runwords.js";
 
 const PAGE = 200;
@@ -27,7 +27,7 @@ export function tableOf(trace) {
   return {
     element,
     changed: () => {
-      write(summary, `As a table (${number(trace.bars + trace.marks.length)} rows)`);
+      write(summary, `As a table (${several(trace.bars + trace.marks.length, "row")})`);
       show();
     },
   };
@@ -36,10 +36,10 @@ export function tableOf(trace) {
 function table(trace, shown) {
   const bars = Object.values(trace.groups).flat(2).sort((a, b) => a.from - b.from).slice(0, shown);
   const rows = bars.map((bar) => row(since(bar.from), bar.group === "waits" ? "wait" : bar.group === "model" ? "model call" : "tool call",
-    bar.name, bar.to === null ? "still open" : span(bar.to - bar.from), HOW[bar.how] ?? bar.how));
+    bar.name, bar.to === null ? "in progress" : span(bar.to - bar.from), HOW[bar.how] ?? bar.how));
   const marks = trace.marks.map((mark) => row(since(mark.at), "mark", mark.name, "", mark.detail));
-  return h("table", { class: "lines" }, h("caption", { class: "unseen" }, "What the run did, with times since it began"),
-    h("thead", null, h("tr", null, ["At", "Kind", "Name", "Took", "How"].map((name) => h("th", { scope: "col" }, name)))),
+  return h("table", { class: "lines" }, h("caption", { class: "unseen" }, "What the run did, with times since it started"),
+    h("thead", null, h("tr", null, ["Time", "Type", "Name", "Duration", "Result"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", null, rows, marks));
 }
 

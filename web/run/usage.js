@@ -1,7 +1,7 @@
-// What each model call used: delivered and billed, every figure with how it is known.
+// What each model call used: delivered and billed, every figure with its source.
 //
-// 1. Unknown is never 0.
-// 2. How a figure is known is written out, not only in a title: paper has no titles.
+// 1. Unknown is never shown as 0.
+// 2. The source of a figure is written out, not only in a tooltip, because paper has no tooltips.
 
 import { h } from "../dom.js";
 import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "../words.js";
@@ -16,33 +16,33 @@ const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write
 export function usageTable(receipt) {
   const { model_calls: calls, usage, cost } = receipt;
   const hasCost = Boolean(cost) || calls.some((call) => call.cost);
-  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), ...(hasCost ? ["Cost"] : []), "How it is known"];
+  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), ...(hasCost ? ["Cost"] : []), "Source"];
   const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
-  const none = receipt.outcome === null ? "no model call has ended" : "no model was called";
-  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [none]);
+  const none = receipt.outcome === null ? "no model call has ended yet" : "no model was called";
+  const total = usage && group("Total", "", usage, cost, hasCost, calls.length ? [] : [none]);
   total?.classList.add("total");
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens per model call" },
     h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
       h("thead", null, h("tr", null, head.map((name, at) => headCell(name, at > 1 && at < head.length - 1)))),
       bodies, total));
 }
 
-/** The name of a column; the second one needs none to be seen. */
+/** A column header; that of the second column is only for screen readers. */
 function headCell(name, isFigure) {
   return h("th", { scope: "col", class: isFigure ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
 }
 
 function timesOf({ first_piece_us: first, took_us: took, pending }) {
-  // A correction has only figures.
+  // A correction has figures only.
   if (first === undefined) return [];
   return [
-    `first piece ${first === null ? "never came" : `after ${spanUs(first)}`}`,
-    `took ${took === null ? "an unknown time" : spanUs(took)}`,
-    pending ? `better figures are on their way until ${timeOfDay(pending.until)}: ${PENDING[pending.what] ?? pending.what}` : "",
+    first === null ? "no token arrived" : `first token after ${spanUs(first)}`,
+    took === null ? "duration unknown" : `took ${spanUs(took)}`,
+    pending ? `better figures expected by ${timeOfDay(pending.until)}: ${PENDING[pending.what] ?? pending.what}` : "",
   ].filter(Boolean);
 }
 
-/** A call in two rows: what reached us, and what is charged. */
+/** A call in two rows: what was delivered, and what was billed. */
 function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   const row = (what, used, isFirst) => h("tr", { "data-used": what },
     isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
@@ -60,7 +60,7 @@ function cell(it) {
     figure(it), hasRange ? h("span", { class: "range" }, `${number(it.low)}–${number(it.high)}`) : null);
 }
 
-/** How the figures of a row are known: once for those that are known in the same way. */
+/** The sources of the figures of a row; figures with the same source are grouped. */
 function known(used) {
   const ways = new Map();
   for (const [key, name] of COLUMNS) {

@@ -1,4 +1,4 @@
-"""What the page costs in a browser: bytes of the first view, time of a core with thousands of runs, frames from a press to its answer.
+"""What the page costs in a browser: the bytes of the first view, CPU time with thousands of runs, frames from a press to its effect.
 
 `python3 bench.py PROGRAM FOLDER [--web-dir FOLDER] [--runs N] [bytes | load | presses]..`
 """
@@ -44,18 +44,18 @@ class Bench:
             print(f"| {' | '.join(line)} |")
 
     def start(self, many, prompt):
-        """Starts so many runs, each of a user of its own."""
+        """Starts this many runs for different users."""
         one = lambda number: self.house.start("teller", prompt, user=f"user-{number % 500}")
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             return list(pool.map(one, range(many)))
 
 
 def first_view(bench):
-    """Cold: a browser that has never been here."""
+    """Cold: a browser that has never loaded the page."""
     browser = bench.browser(watched=True)
     try:
         person = Person(bench.house, browser, bench.given.folder)
-        # A browser opens a page of its own first.
+        # The browser opens its own start page first.
         browser.open("about:blank")
         browser.network()
         person.open()
@@ -83,7 +83,7 @@ def first_view(bench):
 
 
 def processes(root):
-    """A process and all that came of it."""
+    """A process and all its descendants."""
     parents = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -99,7 +99,7 @@ def processes(root):
 
 
 def share(browser, seconds=SECONDS):
-    """What all processes of a browser use of one core, over a while."""
+    """How much of one core all processes of a browser use, over a while."""
     before, began = processes(browser.process), time.monotonic()
     time.sleep(seconds)
     after, took = processes(browser.process), time.monotonic() - began
@@ -132,7 +132,7 @@ def load(bench):
         browser.close()
 
 
-# From the press to the frame behind the first change of what was pressed: how long, and how many frames.
+# From a press to the frame after the first change of the button: the time, and the number of frames.
 PRESS = """
   const [button, done] = [arguments[0], arguments[arguments.length - 1]];
   button.addEventListener('click', (event) => {
@@ -157,7 +157,7 @@ PRESS = """
 
 
 def measured(person, button):
-    """Presses a button with the mouse; gives how long the screen took to show it."""
+    """Clicks a button; returns how long the screen took to show it."""
     person.browser.later(PRESS, button)
     person.browser.click(button)
     return until("the press is shown", lambda: person.ask("return window.measured"))
@@ -178,7 +178,7 @@ def presses_on_the_board(bench, person):
     tell_presses(bench, f"a row among {bench.given.runs:,}", found)
 
 
-# When the feed said that the run has settled, and when the cut was first shown.
+# When the feed reported that the run has settled, and when the cut was first shown.
 MARKS = """
   const Own = window.WebSocket;
   window.marks = {};

@@ -1,7 +1,7 @@
-"""How long a page does not answer: the tasks of its thread that took long, and how long it worked in each.
+"""How long a page is unresponsive: the long tasks of its thread, and how long each actually worked.
 
-On a machine that has others to serve a task takes longer than it works. So beside the page's own account of its tasks stands the
-system's account of the thread, read a hundred times a second; what is left of a task is how long it would take with a core of its own.
+On a busy machine a task takes longer than it works. So the page's own report of its long tasks is compared with the CPU time of the
+process, read a hundred times per second; the result is how long a task would take with a core to itself.
 """
 
 import bisect
@@ -17,7 +17,7 @@ TASKS = """
 
 
 class Busy:
-    """Watches the page that is open, until `longest` is asked for."""
+    """Watches the open page until `longest` is called."""
 
     def __init__(self, person):
         self.person = person
@@ -44,7 +44,7 @@ class Busy:
         return max(((self.worked(begin, begin + took), took) for begin, took in tasks), default=(0, 0))
 
     def worked(self, begin, end):
-        """How long the busiest renderer worked between two times, at most."""
+        """The most that any renderer worked between two times."""
 
         def of(times, ran):
             before = max(0, bisect.bisect_right(times, begin) - 1)

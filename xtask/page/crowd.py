@@ -1,4 +1,4 @@
-"""A provider for thousands of calls at once: those that are to stay silent do, the others say a word again and again."""
+"""A provider for thousands of calls at once: some stay silent, the others say a word again and again."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import threading
 
 
 class Crowd:
-    """On a port that is free, until `close`. A prompt that begins with `say` is answered with a word every `pause` seconds."""
+    """On a free port, until `close`. A prompt that starts with `say` is answered with a word every `pause` seconds."""
 
     def __init__(self, pause=0.25):
         self.pause = pause
@@ -28,7 +28,7 @@ class Crowd:
     def end(self):
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
-        # Behind what the tasks have to do at their end.
+        # After the cleanup of the tasks.
         self.loop.call_soon(self.loop.stop)
 
     async def answer(self, reader, writer):

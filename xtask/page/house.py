@@ -1,4 +1,4 @@
-"""The real program, with agents that have something to stop, and what it has stored."""
+"""The real program, with agents whose runs can be stopped, and access to what it has stored."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import urllib.request
 
 from browser import DIRECT, until
 
-# The app of each folder: its model and its tools. `practice` is in the program, the others ask the provider of the suite.
+# The app of each folder: its model and its tools. `practice` is built in; the others use the provider of the suite.
 AGENTS = {
     "teller": ("openai/stand-in", ""),
     "worker": ("openai/stand-in", "tools:\n  - name: shell\n  - name: read_file\n    args: {folder: notes}\n"),
@@ -24,7 +24,7 @@ AGENTS = {
 
 
 class House:
-    """A server that serves the page, until `end`."""
+    """A server with the page, until `end`."""
 
     def __init__(self, program, provider, *flags, web=None, agents=AGENTS):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="andon-page-"))
@@ -40,12 +40,12 @@ class House:
         self.begin()
 
     def begin(self):
-        """Starts the server; a second time at the address that it had."""
+        """Starts the server; the next time at the same address."""
         words = [self.program, "serve", "--bind", self.url.removeprefix("http://"), "--db", self.folder / "andon.db"]
         words += ["--agents", self.folder / "agents", "--seed", "7", "--drain", "1s", *self.flags]
         words += ["--web-dir", self.web] if self.web else []
         self.said = open(self.folder / "said.txt", "w+")
-        # Python ignores SIGXFSZ, and so does the server then: a write that `fill_disk` refuses is an error, and not its end.
+        # The server inherits from Python that SIGXFSZ is ignored, so a write past the limit of `fill_disk` fails instead of killing it.
         how = {"stdout": self.said, "stderr": subprocess.STDOUT, "restore_signals": False}
         self.process = subprocess.Popen(words, env=self.environment(), **how)
         self.url = until("the server says where it is", self.address)
@@ -64,13 +64,13 @@ class House:
         return found and found[1]
 
     def owner_key(self):
-        """With --auth: the key of the operator, which stands beside the database."""
+        """With --auth: a key with the admin scope."""
         if "--auth" not in self.flags:
             return None
         return self.command("keys", "create", "suite", "--scope", "admin").strip()
 
     def command(self, *words):
-        """What the program says, asked on the command line."""
+        """The output of a command of the program."""
         where = ["--db", str(self.folder / "andon.db")]
         asked = [self.program, *words, *where]
         done = subprocess.run(asked, env=self.environment(), capture_output=True, text=True, timeout=90)
@@ -83,14 +83,14 @@ class House:
         self.process.wait()
 
     def freeze(self):
-        """It is there and does nothing, as one whose machine sleeps."""
+        """Suspends the server, as if its machine were asleep."""
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
 
     def fill_disk(self):
-        """From now on the database cannot grow, as on a disk that is full. What the server says stands in a much smaller file."""
+        """From now on the database cannot grow, as on a full disk. The file with the server's output is much smaller, so it still can."""
         self.room = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
         written = (self.folder / "andon.db-wal").stat().st_size
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (written, self.room[1]))
@@ -99,7 +99,7 @@ class House:
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, self.room)
 
     def leave(self):
-        """SIGTERM, as when it is updated."""
+        """SIGTERM, as in an update."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(90)
 
@@ -110,7 +110,7 @@ class House:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, method, path, body=None, key=None):
-        """The server's answer, as JSON. What it refuses is an `HTTPError`; a stop that took effect and is not on disk yet is no refusal."""
+        """The server's response as JSON. A refusal is an `HTTPError`; a stop that took effect but is not on disk yet is not a refusal."""
         headers = {"content-type": "application/json"}
         if key or self.key_of_owner:
             headers["authorization"] = f"Bearer {key or self.key_of_owner}"
@@ -130,7 +130,7 @@ class House:
         return self.ask("GET", path)
 
     def start(self, app, prompt, **more):
-        """Starts a run, beside the page."""
+        """Starts a run without the page."""
         return self.ask("POST", "/v1/runs", {"app": app, "input": prompt, **more})["run_id"]
 
     def run(self, run):
@@ -148,18 +148,18 @@ class House:
         return until(f"run {run} settles", is_settled, (OSError,))
 
     def history(self, run):
-        """What is stored of a run's conversation."""
+        """The stored conversation of a run."""
         view = self.run(run)
         place = "/".join(urllib.parse.quote(view[part], safe="") for part in ("app", "user", "session"))
         return self.get(f"/v1/sessions/{place}/history")["messages"]
 
     def said_by_model(self, run):
-        """The text of the last answer that is stored, as it was written."""
+        """The text of the last stored answer, as it was written."""
         answers = [message for message in self.history(run) if message["role"] == "assistant"]
         return "".join(part.get("text", "") for part in answers[-1]["parts"] if part["type"] == "text")
 
     def quiet(self):
-        """Stops all that runs, and opens the line: the next case begins with nothing."""
+        """Stops all runs and opens the line, so that the next case starts clean."""
         for hold in self.get("/v1/line")["holds"]:
             scope = {name: hold[name] for name in ("app", "user", "tenant") if hold.get(name)}
             self.ask("PUT", "/v1/line", {"state": "open", **scope})
@@ -168,7 +168,7 @@ class House:
 
 
 def refused(ask):
-    """The status with which the server refuses, or None."""
+    """The status of a refusal, or None."""
     try:
         ask()
     except urllib.error.HTTPError as error:
@@ -177,7 +177,7 @@ def refused(ask):
 
 
 def is_alive(process):
-    """Whether a process of this machine is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         stat = pathlib.Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The page, as a person sees it, and what the server stored of it.
+"""Tests of the page as a person sees it, compared with what the server has stored.
 
 `python3 main.py PROGRAM FOLDER [--pictures FOLDER] [--web-dir FOLDER] [WORD..]` runs the cases whose name
 contains one of the words, or all. What the page looked like is left in FOLDER.
@@ -26,13 +26,13 @@ def main():
     parser.add_argument("--web-dir")
     parser.add_argument("words", nargs="*")
     given = parser.parse_intermixed_args()
-    # However this ends, what it began ends with it.
+    # However this ends, whatever it started is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for module in MODULES:
         importlib.import_module(f"cases.{module}")
     wanted = [one for one in CASES if not given.words or any(word in titled(one) or word in one.__name__ for word in given.words)]
     if not wanted:
-        sys.exit(f"no case is called so; there are:\n" + "\n".join(map(titled, CASES)))
+        sys.exit("no case has such a name; there are:\n" + "\n".join(map(titled, CASES)))
     world = World(given.program, given.folder, web=given.web_dir, pictures=given.pictures)
     try:
         failed = [titled(one) for one in wanted if not world.run(one)]

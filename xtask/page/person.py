@@ -1,7 +1,7 @@
-"""Somebody in front of the page: what they press, and what they see.
+"""A person in front of the page: what they press, and what they see.
 
-Controls are found as a person finds them, by what they are and what they are called. Nothing here sleeps for a while: all that
-waits, waits for something to be seen.
+Controls are found as a person finds them, by what they are and what they are called. Nothing here sleeps: every wait is for
+something to appear.
 """
 
 import json
@@ -11,7 +11,7 @@ from browser import ELEMENT, until
 
 ENTER, ESCAPE, TAB, SPACE = "\ue007", "\ue00c", "\ue004", " "
 
-# What is shown, of all that matches. A control's name is what a screen reader would say, near enough.
+# What is visible of all that matches. A control's name is roughly what a screen reader would say.
 SEEN = """
 const isShown = (e) => e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && e.getClientRects().length > 0;
 const labels = (e) => [...(e.labels ?? [])].map((l) => l.innerText).join(' ');
@@ -32,13 +32,13 @@ class Person:
     def __init__(self, house, browser, folder):
         self.house, self.browser, self.folder = house, browser, pathlib.Path(folder)
 
-    # Going somewhere.
+    # Navigation.
 
     def open(self, route="#/"):
         self.browser.open(f"{self.house.url}/ui/{route}")
 
     def visit(self, route, wanted):
-        """Opens a view as who has never been here, and waits for something of it."""
+        """Opens a view in a fresh page, and waits for something in it."""
         self.browser.open("about:blank")
         self.open(route)
         return self.wait_for(wanted)
@@ -49,14 +49,14 @@ class Person:
         self.open(f"#/chat/{app}")
         until("there is a place to write", lambda: self.find("textarea"))
 
-    # Looking.
+    # What is shown.
 
     def ask(self, text, *arguments):
-        """What a script in the page gives."""
+        """The result of a script in the page."""
         return self.browser.script(SEEN + text, *arguments)
 
     def all(self, role, name="", within=None):
-        """What is shown of a kind, a button or a link or whatever a selector finds, whose name matches."""
+        """All visible elements of a role, or of a selector, whose name matches."""
         return self.ask("return all(...arguments)", role, name, within)
 
     def find(self, role, name="", within=None):
@@ -70,7 +70,7 @@ class Person:
         until(f"{role} {name!r} is gone", lambda: not self.all(role, name, within))
 
     def text(self, within=None):
-        """What can be read. What is only said to those who listen is not."""
+        """The visible text, without what is only for screen readers."""
         return self.ask(
             """
             const parts = arguments[0] ? [arguments[0]] : [...document.body.children].filter((e) => e.id !== 'announce' && e.checkVisibility());
@@ -83,11 +83,11 @@ class Person:
         until(f"{text!r} is shown", lambda: text in self.text(within))
 
     def told(self):
-        """What was said to those who listen, since `listen`."""
+        """What was announced to screen readers since `listen`."""
         return self.ask("return window.told ?? []")
 
     def listen(self):
-        """Keeps what is put into live regions from now on."""
+        """Records what is put into live regions from now on."""
         self.ask("""
           window.told = [];
           const regions = '[aria-live], [role=status], [role=alert], [role=log]';
@@ -100,10 +100,10 @@ class Person:
           }).observe(document.body, {subtree: true, childList: true, characterData: true});
         """)
 
-    # Doing.
+    # Actions.
 
     def press(self, role, name="", within=None):
-        """Presses a control with the mouse. One that is drawn anew at this moment is looked for again."""
+        """Clicks a control. If it is redrawn at that moment, it is looked up again."""
 
         def pressed():
             element = self.find(role, name, within)
@@ -114,7 +114,7 @@ class Person:
         return until(f"{role} {name!r} can be pressed", pressed)
 
     def type(self, field, text):
-        """Writes into a field."""
+        """Types into a field."""
         place = f"{self.browser.session}/element/{field[ELEMENT]}/value"
         self.browser.call("POST", place, {"text": text})
 
@@ -122,7 +122,7 @@ class Person:
         self.browser.press(*keys)
 
     def say(self, text):
-        """Writes into the chat, and sends it. Gives the run that this began."""
+        """Sends a prompt in the chat; returns the run that it started."""
         before = {run["run_id"] for run in self.house.runs()}
         self.type(self.wait_for("textarea"), text)
         self.keys(ENTER)
@@ -130,15 +130,15 @@ class Person:
         return until(f"a run of {text!r} begins", begun)[0]["run_id"]
 
     def stop(self):
-        """Presses Stop beside the input, which is where Send was."""
+        """Presses Stop beside the input."""
         self.press("button", "^Stop", self.wait_for("form"))
 
     def focused(self):
-        """The name of what has the focus."""
+        """The name of the focused element."""
         return self.ask("const e = document.activeElement; return e ? `${e.tagName.toLowerCase()} ${nameOf(e)}` : ''")
 
     def tab_to(self, wanted, most=60):
-        """Presses Tab until something has the focus whose name matches, as one does without a mouse."""
+        """Presses Tab until an element with a matching name has the focus."""
         passed = []
         for _ in range(most):
             self.keys(TAB)
@@ -148,13 +148,13 @@ class Person:
             passed.append(here)
         raise AssertionError(f"Tab never comes to {wanted!r}, only to {passed}")
 
-    # Keeping.
+    # Records.
 
     def picture(self, name):
         self.browser.picture(self.folder / f"{name}.png")
 
     def failure(self, name):
-        """What there was to see when a case failed."""
+        """Saves what was on the screen when a case failed."""
         try:
             self.picture(f"failed-{name}")
             words = self.text()[-3000:]

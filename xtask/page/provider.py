@@ -1,7 +1,8 @@
-"""A model's provider, as OpenAI's servers speak: it says what a case wants, piece by piece.
+"""A model provider with OpenAI's API that says what a case wants, piece by piece.
 
-A case writes down what is answered to a prompt: a list of turns, each a list of steps. A step is a text, a `Thought`, a `Call`,
-a `threading.Event` that is waited for, a number of seconds to pause, or an `OSError`, at which the connection breaks. So a case decides what has been said when it stops a run.
+A case plans the answer to a prompt: a list of turns, each a list of steps. A step is a text, a `Thought`, a `Call`, a
+`threading.Event` to wait for, a number of seconds to pause, or an `OSError`, which breaks the connection. So a case decides how much
+has been said when it stops a run.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ class Call:
 
 
 class Provider:
-    """The provider, on a port that is free, until `close`."""
+    """The provider, on a free port, until `close`."""
 
     def __init__(self):
         self.plans = {}
@@ -49,7 +50,7 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def plan(self, prompt, *turns):
-        """What is answered to a prompt, turn by turn."""
+        """Plans the answer to a prompt, turn by turn."""
         self.plans[prompt] = turns
 
     def close(self):
@@ -86,14 +87,14 @@ class Provider:
             request.close_connection = True  # The run was stopped, or the case wants this.
 
     def steps(self, body):
-        """The turn that is due: the one behind as many answers as were given since the prompt."""
+        """The next turn: as many turns are done as there are answers since the prompt."""
         answers = 0
         for message in reversed(body["messages"]):
             if message["role"] == "assistant":
                 answers += 1
             if message["role"] != "user":
                 continue
-            # Beside the prompt it may be told that the last answer was stopped.
+            # The message may also say that the last answer was stopped.
             found = [prompt for prompt in self.plans if prompt in words(message)]
             if found:
                 turns = self.plans[max(found, key=len)]

@@ -1,4 +1,4 @@
-"""Answers whose every word is known: so what is on the screen can be compared with what is stored, word by word."""
+"""Answers made of numbered words, so that the screen can be compared with what is stored, word by word."""
 
 import re
 
@@ -6,12 +6,12 @@ from browser import until
 
 
 def counted(many, pause=0.01, begin=0):
-    """A turn of so many numbered words, one after the other."""
+    """A turn with this many numbered words, one after the other."""
     return [step for number in range(begin, begin + many) for step in (f"w{number} ", pause)]
 
 
 def on_screen(person, within=None):
-    """The numbered words that are on the screen, in their order."""
+    """The numbered words on the screen, in order."""
     return re.findall(r"\bw\d+\b", person.text(within or person.find("main")))
 
 
@@ -20,12 +20,12 @@ def in_text(text):
 
 
 def at_least(person, many):
-    """Waits until so many of the words are on the screen."""
+    """Waits until this many words are on the screen."""
     until(f"{many} words are shown", lambda: len(on_screen(person)) >= many)
 
 
 def same_as_stored(person, run):
-    """What is on the screen is what is stored: no word less, none twice, and letter by letter."""
+    """Checks that the screen shows exactly what is stored: no word missing, none repeated, letter by letter."""
     stored = person.house.said_by_model(run)
     assert in_text(stored), f"nothing is stored of {run}"
     until("the screen shows what is stored", lambda: on_screen(person) == in_text(stored))

@@ -1,7 +1,7 @@
-// What the pure modules of the page promise, checked in the browser that shows it. Run as an async script of WebDriver in an
-// open page (`/ui/`): answers with a list of what failed, a sentence each, and what was measured.
+// Unit tests of the page's pure modules, run in the browser as an async script of WebDriver in an open page (`/ui/`). The result is
+// a list of failures, a sentence each, and some measurements.
 //
-// `arguments[0]` is the seed (a number, optional), the last argument is where the answer goes.
+// `arguments[0]` is the seed (a number, optional), the last argument is the callback for the result.
 
 const answer = arguments[arguments.length - 1];
 const seed = Number(arguments[0]) || 20_261;
@@ -26,7 +26,7 @@ const seed = Number(arguments[0]) || 20_261;
   const cases = [];
   const test = (name, run) => cases.push([name, run]);
 
-  /** Numbers that look like chance, and are the same for the same seed. */
+  /** Pseudo-random numbers: the same for the same seed. */
   function chance(from) {
     let state = from >>> 0;
     return (most) => {
@@ -143,8 +143,7 @@ const seed = Number(arguments[0]) || 20_261;
       drawn.write(piece);
       drawn.flush();
     }
-    /** @type {HTMLElement & {written?: string}} */
-    const code = place.querySelector("code");
+    const code = /** @type {HTMLElement & {written?: string}} */ (place.querySelector("code"));
     says(["a\u202Eb\nc", "a⟪U+202E⟫b\nc"], [code.written, code.textContent]);
   });
   test("nothing is lost of a text, however broken", () => {
@@ -159,7 +158,7 @@ const seed = Number(arguments[0]) || 20_261;
     }
   });
 
-  /* Markdown: drawn while it comes. */
+  /* Markdown: drawn while it arrives. */
 
   const SAMPLE = ["# Head\n\npara *one*\nmore `co", "de`\n\n- a\n  - b\n\n    more\n- c\n\n1. x\n2. y\n\n```js\nlet a = 1;\n\n", "// **x**\n```\n\n| a | b |\n|---|:-:|\n",
     "| 1 | 2 |\n| 3 | 😀 |\n\n> quote\n> - in it\n\nlast **bold** https://example.com/x and [l](https://e.example/) \\* end\n===\n\n---\n~~~\nopen"].join("");
@@ -219,7 +218,7 @@ const seed = Number(arguments[0]) || 20_261;
     drawn.write("b\nc");
     drawn.flush();
     isTrue("the box was drawn anew", place.querySelector("pre") === pre);
-    says("ab\nc", pre.textContent);
+    says("ab\nc", pre?.textContent);
   });
 
   /* Markdown: it never freezes. */
@@ -237,7 +236,7 @@ const seed = Number(arguments[0]) || 20_261;
       chat.className = "chat";
       const place = chat.appendChild(document.createElement("div"));
       place.className = "said";
-      // What the case before has left to do is not counted.
+      // Leftover work of the previous case does not count.
       await new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 20)); });
       const end = new AbortController();
       const drawn = new Markdown(place, end.signal);
@@ -261,7 +260,7 @@ const seed = Number(arguments[0]) || 20_261;
       measured[name] = `longest task ${task ? Math.round(task) : "under 50"} ms, longest frame ${Math.round(longest)} ms, all in ${Math.round(last - began)} ms`;
       isTrue(`${name}: not drawn in 20 s`, isAll);
       isTrue(`${name}: ${length} characters are shown`, length > text.replaceAll(/[>\n -]/g, "").length * 0.2);
-      // Far above what it takes on a busy machine, and far below what a quadratic reading takes.
+      // Far more than it takes on a busy machine, and far less than a quadratic algorithm would.
       isTrue(`${name}: ${measured[name]}`, task < 10_000);
     });
   }
@@ -282,7 +281,7 @@ const seed = Number(arguments[0]) || 20_261;
   const usage = (input, output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
   const used = (input, output) => ({ delivered: usage(input, output), billed: usage(input, output) });
   const accepted = { run: "r", session: { app: "a", user: "u", session: "s" }, input: { role: "user", parts: [{ type: "text", text: "hi" }] } };
-  /** A fact with what the server says behind it. */
+  /** A fact with the standing of the run after it. */
   const stood = (fact, state, phase, force) => ({ ...fact, standing: { state, ...(phase && { phase }), ...(force && { force }) } });
   const begin = [stood(item(1, "run_accepted", { accepted }), "queued", "queued"), stood(item(2, "run_started"), "running", "between"),
     stood(item(3, "model_started", { call: 1, model: "m" }), "running", "model")];
@@ -309,7 +308,7 @@ const seed = Number(arguments[0]) || 20_261;
     stood(item(14, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }), "settled", null, "graceful"),
   ];
   const folded = (items) => items.reduce((run, it) => fold(run, it), newRun("r"));
-  /** What is seen of a run, however its pieces were cut. */
+  /** What is shown of a run, however it was split into pieces. */
   const seen = (run) => ({
     ...run, answerFrom: null,
     parts: run.parts.map((part) => ({ ...part, ...(part.pieces && { pieces: textOf(part), edition: 0 }), ...(part.output && { output: part.output.join("") }) })),
@@ -322,7 +321,7 @@ const seed = Number(arguments[0]) || 20_261;
       for (const it of whole.slice(cut)) fold(run, it);
       says(wanted, seen(run));
     }
-    // After a reload what was streamed comes as one piece of each kind.
+    // After a reload the streamed text arrives as one piece of each kind.
     const lump = whole.filter(({ type }) => type !== "delta");
     lump.splice(3, 0, { type: "delta", at: "3.9", thinking: "hmm, well" }, { type: "delta", at: "3.20", text: "Hello there" },
       { type: "delta", at: "3.27", tool_input: '{"a":1}', call: "c1", tool: "look" }, { type: "delta", at: "3.29", tool_input: "{}", call: "c2", tool: "wait" });
@@ -374,7 +373,7 @@ const seed = Number(arguments[0]) || 20_261;
     const asked = [...begin, stood(item(4, "cancel_requested", { request: request(390, "after_turn") }), "cancelling", "model", "after_turn")];
     const wanted = ["cancelling", "model", "after_turn", "graceful"];
     says([wanted, wanted], shownBy(asked));
-    // What ends meanwhile changes nothing of that.
+    // A model call that ends meanwhile does not change that.
     const goesOn = [...asked, stood(item(5, "model_finished", { call: 1, end: { how: "answered", stop: "tool_use" } }), "cancelling", "tools", "after_turn")];
     says(["cancelling", "tools", "after_turn", "graceful"], shownBy(goesOn)[1]);
     const harder = [...goesOn, stood(item(6, "cancel_requested", { request: request(395) }), "cancelling", "tools", "graceful")];
@@ -526,7 +525,7 @@ const seed = Number(arguments[0]) || 20_261;
   test("what stalled means ends with what the server says, and tells how a run that was stopped will settle", () => {
     const [left, stopped] = [stalledWords("the disk is full", false), stalledWords("the disk is full", true)];
     for (const words of [left, stopped]) isTrue(words, words.endsWith("The server says: the disk is full."));
-    says([false, true], [left, stopped].map((words) => words.includes("settles by itself as stopped")));
+    says([false, true], [left, stopped].map((words) => words.includes("settle by itself as stopped")));
   });
 
   /* Arguments. */

@@ -1,3 +1,3 @@
-// What WebDriver gives a script: it is run as the body of a function.
+// WebDriver runs a script as the body of a function with these arguments.
 
 declare const arguments: any[];

@@ -1,4 +1,4 @@
-"""What a case has to do with: the browser, a person in front of it, servers, and the models' provider."""
+"""What a case works with: the browser, a person in front of it, servers, and the model provider."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from provider import Provider
 from served import NOT_LET_OUT, refusals, unanswered
 
 CASES = []
-# A stop or a decision that is not on disk within a second is told with 503, although it took effect. A busy machine does that.
+# On a busy machine a stop or an approval may not be on disk within a second. The response is then 503, although it took effect.
 SLOW_DISK = r"^503 POST /v1/(cancel|runs/.+/(cancel|approvals/[^/]+))$"
 
 
@@ -43,13 +43,13 @@ class World:
         self.requests = []
 
     def house(self):
-        """The server that most cases share: nothing runs in it when a case begins."""
+        """The server that most cases share. Nothing is running in it when a case starts."""
         if not self.shared:
             self.shared = self.new_house()
         return self.shared
 
     def new_house(self, *flags, **how):
-        """A server of a case's own."""
+        """A separate server for a case."""
         house = House(self.program, self.provider, *flags, web=self.web, **how)
         self.houses.append(house)
         return house
@@ -58,17 +58,17 @@ class World:
         return Person(house or self.house(), self.browser, self.folder)
 
     def expect(self, words):
-        """Something wrong that belongs to the case, as a pattern: a status, the name of a network error,
-        `policy` for what the page's policy kept back, or words of what a script of the page says or throws."""
+        """Allows an error that is part of the case, as a pattern: a status, the name of a network error,
+        `policy` for what the page's policy blocked, or words that a script of the page logs or throws."""
         self.expected.append(words)
 
     def crossed(self):
-        """What crossed the network in this case so far, as (method, parameters)."""
+        """The network events of this case so far, as (method, parameters)."""
         self.requests += self.browser.network()
         return self.requests
 
     def addresses(self):
-        """Every address that was asked for in this case. What the policy keeps from being asked is not."""
+        """Every address that was requested in this case, without what the policy blocked."""
         crossed = self.crossed()
         kept = {it["requestId"] for method, it in crossed if method == "Network.loadingFailed" and it.get("blockedReason") == NOT_LET_OUT}
         asked = [it for method, it in crossed if method == "Network.requestWillBeSent" and it["requestId"] not in kept]
@@ -76,7 +76,7 @@ class World:
         return sent + [it["url"] for method, it in self.crossed() if method == "Network.webSocketCreated"]
 
     def run(self, function):
-        """Runs one case in a tab of its own; gives whether it went well."""
+        """Runs one case in a new tab; returns whether it passed."""
         began = time.monotonic()
         self.begin_case()
         tab = self.fresh_tab()
@@ -97,7 +97,7 @@ class World:
         return True
 
     def fresh_tab(self):
-        """A tab with nothing of the case before in it."""
+        """A new tab, with all others closed."""
         tab = self.browser.new_tab()
         for other in self.browser.tabs():
             if other != tab:
@@ -109,8 +109,8 @@ class World:
         return tab
 
     def check(self):
-        """What holds in every case: the page complains of nothing, the server refuses nothing and leaves nothing without an answer, and
-        nothing is asked of anybody but our servers."""
+        """Checks what holds in every case: the page logs no errors, the server refuses nothing and responds to everything, and only our
+        servers get requests."""
         wrong = self.browser.complaints() + refusals(self.crossed()) + unanswered(self.crossed())
         odd = [words for words in wrong if not any(re.search(known, words) for known in self.expected)]
         assert not odd, f"something is wrong with the page: {json.dumps(odd, indent=1)}"

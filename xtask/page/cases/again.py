@@ -1,4 +1,4 @@
-"""Coming back, and looking twice."""
+"""Reloads, and two tabs."""
 
 import threading
 
@@ -17,7 +17,7 @@ def a_reload_in_mid_answer_goes_on_in_place(world):
     run = person.say("Count through a reload.")
     at_least(person, 30)
     world.browser.reload()
-    # What was there is there again, and it goes on.
+    # The text is back, and the answer continues.
     at_least(person, 200)
     assert person.house.run(run)["state"] == "running"
     assert on_screen(person) == [f"w{number}" for number in range(200)]
@@ -28,7 +28,7 @@ def a_reload_in_mid_answer_goes_on_in_place(world):
     assert person.house.settled(run)["outcome"]["kind"] == "completed"
     same_as_stored(person, run)
     person.wait_for("button", "^Send")
-    # And once more, when it is over.
+    # And again after the end.
     world.browser.reload()
     at_least(person, 250)
     same_as_stored(person, run)
@@ -91,7 +91,7 @@ def two_tabs_show_the_same(world):
     assert same_as_stored(person, run) == stored
     person.wait_for("button", "^Send")
     world.browser.turn_to(second)
-    # A prompt in one is shown in both, too.
+    # A prompt sent in one is shown in both, too.
     world.provider.plan("And you?", ["I am here."])
     person.say("And you?")
     person.shows("I am here.")

@@ -1,4 +1,4 @@
-"""What models write that is meant to do harm, or just too much: shown as text, nothing run, nothing frozen."""
+"""Malicious or enormous output from models: it is shown as text, nothing runs, nothing freezes."""
 
 import threading
 
@@ -81,7 +81,7 @@ def quoted(text):
 
 
 def answered(busy):
-    """The page was never busy for so long that somebody would notice."""
+    """Checks that the page was never unresponsive for long enough to notice."""
     worked, took = busy.longest()
     assert worked < FROZEN, f"the page did not answer for {took:.0f} ms, and worked for {worked:.0f} ms of it"
 

@@ -1,4 +1,4 @@
-"""A conversation: what is said is streamed, and stays."""
+"""A conversation: answers are streamed, and stay."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""The cord: everything stops, and nothing begins until somebody lets it."""
+"""The cord: everything stops, and nothing new starts until the line is opened."""
 
 import threading
 
@@ -19,14 +19,14 @@ def the_cord_stops_all_and_holds_the_line(world):
     until("all of them run", lambda: {house.run(run)["state"] for run in runs} == {"running"})
     person.open()
     until("all are on the board", lambda: len(person.all("[data-run]")) >= 5)
-    # A look at what it would do does nothing.
+    # Opening the dialog does nothing yet.
     person.press("button", "cord")
     dialog = person.wait_for("dialog")
     assert "5 runs" in person.text(dialog), person.text(dialog)
     person.press("button", "^Cancel$", dialog)
     person.gone("dialog")
     assert {house.run(run)["state"] for run in runs} == {"running"} and house.get("/v1/line")["state"] == "open"
-    # Now in earnest.
+    # Now for real.
     person.press("button", "cord")
     dialog = person.wait_for("dialog")
     reason = person.find("input[type=text], input:not([type]), textarea", "", dialog)
@@ -45,7 +45,7 @@ def the_cord_stops_all_and_holds_the_line(world):
 
 
 def turned_away(world, person):
-    """What is begun now is refused, and the page says why and by whom."""
+    """Checks that new runs are refused, and that the page says why and by whom."""
     assert refused(lambda: world.house().start("teller", "Stay.")) == 503
     person.chat()
     world.expect("^503")
@@ -54,7 +54,7 @@ def turned_away(world, person):
     person.keys("\ue007")
     until("the reason is told", lambda: "held" in person.text().lower())
     assert len(world.house().runs()) == before
-    # What was written is not lost.
+    # The prompt is not lost.
     until("the words are still there", lambda: "May I?" in person.ask("return document.querySelector('textarea').value") or "May I?" in person.text())
 
 
@@ -90,9 +90,9 @@ def the_rest_is_stopped_now_and_what_began_since_is_not(world):
     house.settled(run)
     forces = [request["force"] for request in house.receipt(run)["requests"]]
     assert forces == ["graceful", "now"], forces
-    until("it is told that it has settled", lambda: "has settled" in person.text(dialog))
+    until("it is told that it has settled", lambda: "The run settled in" in person.text(dialog))
     assert house.run(later)["state"] == "running", "a run that nobody saw was stopped"
-    # The button is gone, and who pressed it is still in the dialog.
+    # The button is gone, and the focus is still in the dialog.
     assert person.ask("return arguments[0].contains(document.activeElement)", dialog), person.focused()
 
 
@@ -106,7 +106,7 @@ def the_cord_says_how_many_do_what(world):
     person.open()
     person.press("button", "cord")
     dialog = person.wait_for("dialog")
-    until("they are counted", lambda: "It stops 3 runs of 2 users in 2 agents:" in person.text(dialog))
+    until("they are counted", lambda: "This stops 3 runs (2 users, 2 agents):" in person.text(dialog))
     until("how many wait is said", lambda: "2 need approval" in person.text(dialog) and "1 running" in person.text(dialog))
     person.press("button", "^Cancel$", dialog)
 
@@ -127,7 +127,7 @@ def enter_that_is_held_down_does_not_pull_the_cord(world):
     world.browser.cdp("Input.dispatchKeyEvent", type="keyUp", **enter)
     assert "Pull the cord?" in person.text(dialog), person.text(dialog)
     assert house.get("/v1/line")["state"] == "open" and house.run(run)["state"] == "running"
-    # Pressed anew, it is meant.
+    # A new press counts.
     person.keys(ENTER)
     until("the line is held", lambda: house.get("/v1/line")["state"] == "held")
     house.settled(run)
@@ -144,7 +144,7 @@ def a_line_that_somebody_else_holds_is_shown(world):
     until("it is open again", lambda: "somebody is at the machine" not in person.text())
 
 
-# How large a text is and how strong its colours are against the page: what is seen first.
+# The size, weight and background of a text, which decide what is seen first.
 WEIGHT = """
   const style = getComputedStyle(arguments[0]);
   return {size: parseFloat(style.fontSize), weight: Number(style.fontWeight), ground: style.backgroundColor};
@@ -162,7 +162,7 @@ def a_line_that_is_held_is_seen_before_the_cord(world):
     cord = person.ask(WEIGHT, person.wait_for("button", "^Pull the cord"))
     assert said["size"] > cord["size"] and said["weight"] >= cord["weight"], (said, cord)
     assert cord["ground"] != open_cord["ground"], "the cord is as loud as when the line is open"
-    # The way out is as plain as the state, and other views say it too.
+    # The way out is next to the state, and other views show the state too.
     assert person.wait_for("button", "^Open the line$")
     person.open("#/runs")
     person.shows("Line held")

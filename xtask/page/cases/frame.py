@@ -1,4 +1,4 @@
-"""The frame around the views: it loads, from its server alone, and lets nothing in."""
+"""The frame around the views: it loads only from its server, and lets nothing in."""
 
 import pathlib
 
@@ -16,12 +16,12 @@ def the_page_loads_from_its_server_alone(world):
     until("the address leads to the page", lambda: world.browser.address().startswith(world.house().url + "/ui/"))
     person.wait_for("link", "^Board$")
     assert person.ask("return document.title"), "the page has no title"
-    for name in ("Board", "Chat", "What ran"):
+    for name in ("Board", "Chat", "History"):
         assert person.find("link", f"^{name}$"), name
     until("nothing is loaded any more", lambda: person.ask("return document.readyState === 'complete'"))
     sent = world.addresses()
     assert any(url.endswith("/ui/app.js") for url in sent), sent
-    # That all of them are our server's is checked behind every case.
+    # Every case checks that all of them are on our server.
 
 
 @case
@@ -29,7 +29,7 @@ def a_script_that_is_put_in_does_not_run(world):
     person = world.person()
     person.open()
     person.wait_for("link", "^Board$")
-    # What is tried here is refused in words that are the browser's.
+    # The browser reports the refusals in its own words.
     world.expect("")
     tried = """
       const done = arguments[arguments.length - 1];
@@ -48,7 +48,7 @@ def a_script_that_is_put_in_does_not_run(world):
     assert got is None, f"a script ran: {got}"
     assert what["html"] == "TypeError" and what["fetch"] == "refused", what
     assert {"img-src", "connect-src"} <= set(what["refused"]), what
-    # A timer, because what the driver runs itself is let off the policy.
+    # In a timer, because the policy does not apply to scripts of the driver.
     evaluated = world.browser.later("""
       const done = arguments[arguments.length - 1];
       setTimeout(() => { try { (0, eval)('window.got = 4'); done('ran'); } catch (error) { done(error.name); } });
@@ -63,7 +63,7 @@ def a_script_that_is_put_in_does_not_run(world):
 def an_address_that_is_no_view_says_so(world):
     person = world.person()
     person.open("#/nonsense/%E0%A4%A")
-    person.shows("no such page")
+    person.shows("Page not found")
     person.press("link", "Go to the board")
     until("the board is there", lambda: person.ask("return location.hash") == "#/")
 

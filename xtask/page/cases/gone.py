@@ -1,4 +1,4 @@
-"""The server does not answer: nothing looks as if it did, and nobody is told that something stops that may not."""
+"""The server does not respond: nothing looks as if it did, and nothing is shown as stopping that may not be."""
 
 import threading
 
@@ -10,9 +10,9 @@ from provider import Call
 from telling import at_least, counted
 from world import case
 
-# Colours that say that something goes on: green, and the red of the cord.
+# Whether an element has a signal colour: green, or the red of the cord.
 SIGNALS = """
-  // A state has its colour in its words, a button in its ground.
+  // A state has a coloured text, a button a coloured background.
   const style = getComputedStyle(arguments[0]), isState = arguments[0].matches('.state');
   const [red, green, blue] = (isState ? style.color : style.backgroundColor).match(/[0-9.]+/g).map(Number);
   const most = Math.max(red, green, blue), least = Math.min(red, green, blue);
@@ -21,7 +21,7 @@ SIGNALS = """
 
 
 def left_alone(world, prompt="Stay."):
-    """A person at a server that has something to stop and will be killed; gives the run too."""
+    """A person at a server that will be killed, and a run on it."""
     for words in GONE:
         world.expect(words)
     world.provider.plan(prompt, [*counted(20, 0), threading.Event()])
@@ -31,7 +31,7 @@ def left_alone(world, prompt="Stay."):
 
 def killed(person):
     person.house.kill()
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
 
 
 @case
@@ -44,16 +44,16 @@ def neither_the_line_nor_the_cord_looks_alive_without_a_server(world):
     for name, element in alive.items():
         assert person.ask(SIGNALS, person.find(element)), f"the {name} has no colour while it works"
     killed(person)
-    person.wait_for(".line-state .state", "no answer")
+    person.wait_for(".line-state .state", "unknown")
     assert not person.find("main", "The line is open"), person.text()
     for name, element in alive.items():
         assert not person.ask(SIGNALS, person.find(element)), f"the {name} looks alive"
-    # Who pulls it all the same is told what that is worth.
+    # The cord can be pulled anyway, and says what happened.
     person.press("button", "^Pull the cord")
     dialog = person.wait_for("dialog")
-    person.shows("The server does not answer", dialog)
+    person.shows("The server is not responding", dialog)
     person.press("button", "^Hold the line and stop", dialog)
-    person.shows("The cord did not get through", dialog)
+    person.shows("The cord may not have been pulled", dialog)
     person.press("button", "^Close", dialog)
     person.house.begin()
     person.wait_for(".line-state .state", "The line is open")
@@ -67,7 +67,7 @@ def a_stop_that_is_not_sent_says_so_where_it_can_be_read(world):
         world.browser.size(width, height)
         person.visit("#/", f"[data-run='{run}']")
         person.house.kill()
-        person.wait_for("#banner", "does not answer")
+        person.wait_for("#banner", "not responding")
         person.press("button", "^Stop", row(person, run))
         until("it says so", lambda: "stop not sent" in person.text(row(person, run)))
         assert "stopping" not in person.text(row(person, run)).lower(), person.text(row(person, run))
@@ -89,14 +89,14 @@ def the_chat_does_not_take_a_server_that_is_gone_for_an_answer_in_progress(world
     person.open("#/chat/teller/alone?user=local")
     at_least(person, 20)
     killed(person)
-    person.shows("how far this has come is not known")
+    person.shows("current progress is unknown")
     field = person.wait_for("textarea")
     person.type(field, "Are you there?")
     person.keys(ENTER)
     person.shows("Your text is kept here")
     assert "in progress" not in person.text(), person.text()
     assert person.ask("return arguments[0].value", field) == "Are you there?"
-    # A stop is not on its way either.
+    # The stop is not shown as sent either.
     person.stop()
     person.wait_for("button", "^Stop not sent")
     assert "Stopping" not in person.text(), person.text()
@@ -120,9 +120,9 @@ def the_page_of_a_run_stands_still_without_a_server(world):
     assert person.ask(SIGNALS, state()), "it is not green while it runs"
     killed(person)
     assert not person.ask(SIGNALS, state()), "it looks alive"
-    time = lambda: person.ask("return [...document.querySelectorAll('.runhead dt')].find((e) => e.innerText === 'Time').nextSibling.innerText")
+    time = lambda: person.ask("return [...document.querySelectorAll('.runhead dt')].find((e) => e.innerText === 'Duration').nextSibling.innerText")
     before = time()
-    # As many turns of the page's own clock as would have moved it.
+    # Long enough for the page's own timer to have changed it.
     world.browser.later("let left = 5; const done = arguments[0]; const tick = setInterval(() => { if (!--left) { clearInterval(tick); done(); } }, 100)")
     assert time() == before, "time goes on for a run of which nobody knows anything"
     person.press("button", "^Stop$")

@@ -1,4 +1,4 @@
-"""Without a mouse, without a screen, over a slow link."""
+"""Without a mouse, with a screen reader, over a slow network."""
 
 import threading
 
@@ -31,7 +31,7 @@ def a_conversation_needs_no_mouse(world):
     person.tab_to("^button Send")
     person.keys(ENTER)
     run = until("a run begins", lambda: [it for it in person.house.runs() if it["run_id"] not in before])[0]["run_id"]
-    # Longer than a hasty second press on what was Send a moment ago, which is taken for none.
+    # Longer than a double click, which is ignored on a button that was Send a moment ago.
     at_least(person, 80)
     if not person.focused().startswith("button Stop"):
         person.tab_to("^button Stop")
@@ -76,7 +76,7 @@ def the_board_and_the_cord_need_no_mouse(world):
 
 
 def stop_a_row(person, runs):
-    """Comes to a row with Tab, and to its Stop with what the row offers."""
+    """Tabs to a row, then to its Stop, and presses it."""
     for _ in range(120):
         person.keys(TAB)
         inside = person.ask("return document.activeElement?.closest('[data-run]')?.dataset.run ?? null")
@@ -139,7 +139,7 @@ def a_slow_link_shows_the_page_and_carries_a_stop(world):
     run = person.say("Count slowly for me.")
     until("some of it is shown", lambda: "w5 " in person.text())
     person.stop()
-    # It is answered on the screen before the server has heard of it.
+    # The press shows before the server has received it.
     until("it says that it is stopping", lambda: person.find("button", "now") or "stopp" in person.text().lower())
     assert person.house.settled(run)["outcome"]["kind"] == "cancelled"
     until("the cut is shown", lambda: person.find("[data-cut]"))

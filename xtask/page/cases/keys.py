@@ -7,12 +7,12 @@ from person import ESCAPE
 from telling import at_least, counted
 from world import case
 
-# What is asked without a key: it is refused.
+# What requests without a valid key get.
 UNKNOWN = ["^401"]
 
 
 def guarded(world):
-    """The server of these cases, which asks for keys, and a maker of them."""
+    """The server of these cases, which needs keys."""
     house = getattr(world, "guarded", None)
     if not house:
         house = world.guarded = world.new_house("--auth")
@@ -32,7 +32,7 @@ def enter(world, person, key):
 
 
 def kept_nowhere(world, person, key):
-    """The key is in no address and in nothing that outlives the tab or that others read."""
+    """Checks that the key is in no address and in nothing that outlives the tab or that others can read."""
     addresses = world.addresses()
     assert addresses and not any(key in url for url in addresses), [url for url in addresses if key in url]
     kept = person.ask("return JSON.stringify([Object.entries(localStorage), document.cookie, location.href, history.state])")
@@ -57,14 +57,14 @@ def a_server_with_keys_asks_for_one(world):
     person.press("button", "^Sign in$")
     person.gone("dialog")
     person.shows("ada")
-    # The feed, which can send no header, is there as well.
+    # The feed works too, although it cannot send headers.
     run = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, key)["run_id"]
     person.wait_for(f"[data-run='{run}']")
     kept_nowhere(world, person, key)
     world.browser.reload()
     person.wait_for(f"[data-run='{run}']")
     assert not person.find("dialog"), "a reload asks again"
-    # Another tab is another place.
+    # Signing out lasts.
     person.press("button", "^Sign out$")
     person.wait_for("dialog")
     world.browser.reload()
@@ -148,7 +148,7 @@ def a_key_that_may_not_start_runs_may_stop_them(world):
     for words in UNKNOWN:
         world.expect(words)
     house = guarded(world)
-    # Its first tenant and user are those of who started the run.
+    # A key of the same name is the same user in the same tenant.
     starts = key_for(house, "gina")
     world.provider.plan("Count for Gina.", counted(3000, 0.01))
     run = house.ask("POST", "/v1/runs", {"app": "teller", "input": "Count for Gina."}, starts)
@@ -161,7 +161,7 @@ def a_key_that_may_not_start_runs_may_stop_them(world):
     person.stop()
     assert house.settled(run["run_id"])["outcome"]["kind"] == "cancelled"
     person.wait_for("[data-cut]")
-    # Nothing can be written here, and so the focus is where the answer was stopped.
+    # The input is disabled, so the stopped answer gets the focus.
     focused = lambda: person.ask("return document.activeElement?.dataset.run ?? document.activeElement?.tagName")
     until("what was stopped has the focus", lambda: focused() == run["run_id"])
 
@@ -180,9 +180,9 @@ def one_sees_ones_own_runs_alone(world):
     enter(world, person, ours)
     person.wait_for(f"[data-run='{own}']")
     assert not person.find(f"[data-run='{other}']") and "frida" not in person.text()
-    # The cord is for who may pull it for all.
+    # The cord is only for those who may pull it for everyone.
     assert not person.find("button", "pull the cord|hold the line"), person.text()
     person.open(f"#/run/{other}")
-    until("it is said that it is not there", lambda: "no run" in person.text() or "no such run" in person.text())
+    until("it is said that it is not there", lambda: "Run not found" in person.text())
     world.expect("^404")
     gate.set()

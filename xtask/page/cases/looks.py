@@ -8,7 +8,7 @@ from provider import Call, Thought
 from telling import at_least, counted
 from world import case
 
-# The contrast of each text against what is behind it, as WCAG counts it; only what is shown, and only what has words of its own.
+# The contrast of each visible text against its background, as defined by WCAG.
 CONTRAST = """
   const canvas = document.createElement('canvas'); canvas.width = canvas.height = 1;
   const brush = canvas.getContext('2d', {willReadFrequently: true});
@@ -41,7 +41,7 @@ CONTRAST = """
   return [looked, bad];
 """
 
-# How far the page reaches past its window, and what reaches there.
+# How far the page extends beyond the window, and which elements do.
 WIDE = """
   const wide = document.documentElement.scrollWidth - innerWidth;
   const out = [...document.querySelectorAll('body *')].filter((e) => {
@@ -53,7 +53,7 @@ WIDE = """
 """
 
 
-# How each element is dressed, by its place in the page.
+# The style of each element, by its path in the page.
 DRESS = """
   const kept = ['display', 'position', 'padding', 'margin', 'fontSize', 'fontFamily', 'fontWeight', 'lineHeight', 'color', 'backgroundColor',
     'border', 'borderRadius', 'alignItems', 'justifyContent', 'gap', 'flex', 'textAlign', 'overflow', 'maxWidth', 'zIndex'];
@@ -61,7 +61,7 @@ DRESS = """
   const walk = (e, path) => {
     if (!e.checkVisibility()) return;
     const style = getComputedStyle(e);
-    // Another class is another dress, also for what is in it.
+    // An element with another class may have another style, and so may its children.
     const place = `${path}.${e.className?.baseVal ?? e.className}`;
     found[place] = kept.map((name) => style[name]).join('; ');
     [...e.children].slice(0, 12).forEach((child, i) => walk(child, `${place}>${child.tagName.toLowerCase()}:${i}`));
@@ -72,7 +72,7 @@ DRESS = """
 
 
 def furnished(world):
-    """A house in which there is something to see on every view; gives the views, each with what is waited for."""
+    """A server with something to see in every view; returns the views, each with an element to wait for."""
     house = world.house()
     long_word = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik" * 3
     shell = Call("shell", {"command": f"echo {long_word}; sleep 300"})
@@ -155,11 +155,11 @@ def light_and_dark_can_be_chosen_and_stay(world):
     person.open()
     scheme = lambda: person.ask("return getComputedStyle(document.documentElement).colorScheme")
     until("it is light", lambda: scheme() == "light")
-    person.press("button", "Light or dark")
+    person.press("button", "Toggle dark mode")
     until("it is dark", lambda: scheme() == "dark")
     world.browser.reload()
     until("it is still dark", lambda: scheme() == "dark")
-    person.press("button", "Light or dark")
+    person.press("button", "Toggle dark mode")
     until("it is light again", lambda: scheme() == "light")
 
 
@@ -172,7 +172,7 @@ def the_style_of_one_view_does_not_touch_another(world):
         person.visit(route, wanted)
         fresh[name] = person.ask(DRESS)
     wrong = []
-    # Twice through all of them without a reload: the second time each is seen with the styles of all.
+    # Twice through all of them without a reload: the second time the style sheets of all views are loaded.
     for name, (route, wanted) in [*views.items(), *views.items()]:
         person.ask("location.hash = arguments[0]", route)
         person.wait_for(wanted)
@@ -183,7 +183,7 @@ def the_style_of_one_view_does_not_touch_another(world):
     assert not wrong, "\n".join(wrong)
 
 
-# Where the words of an element begin and end.
+# Where the text of an element starts and ends.
 WORDS = """
   const wordsOf = (e) => {
     const range = document.createRange();
@@ -196,13 +196,13 @@ WORDS = """
   };
 """
 
-# Each column's name against what stands under it: how far they are apart at the side at which both stand.
+# How far each column header is from the alignment of its cells.
 APART = WORDS + """
   const wrong = [];
   const look = (name, head, cell, isRight) => {
     const [above, below] = [wordsOf(head), wordsOf(cell)];
     if (!above || !below || !isShown(head)) return;
-    // A pill begins where its ground does.
+    // A pill starts where its background does.
     const pill = cell.querySelector('.state')?.getBoundingClientRect();
     const apart = isRight ? above[1] - below[1] : above[0] - (pill?.left ?? below[0]);
     if (Math.abs(apart) > 1) wrong.push(`${name}: ${apart.toFixed(1)} px`);
@@ -250,7 +250,7 @@ def the_first_run_is_high_up_on_a_telephone(world):
     person.shows("live.")
     top = lambda: person.ask("return Math.min(...all('[data-run]').map((e) => e.getBoundingClientRect().top))")
     until("the first run is in the upper part", lambda: top() < 844 * 0.4)
-    # What was folded away is a press away, and folds again.
+    # One press unfolds what was folded away, another folds it again.
     for name, part in (("^Filter", "field"), ("^Charts", "svg")):
         assert not person.find(part, "", person.find("main")), f"{name} is not folded"
         person.press("button", name)
@@ -275,7 +275,7 @@ def a_dialog_dims_the_page_to_its_edge(world):
     assert width > 1000 and max(edge) < 200, f"the edge is bright: {edge}"
 
 
-# How light a picture is at its right and its left edge, at some heights.
+# The brightness of a picture at its left and right edges, at several heights.
 EDGE = """
   const done = arguments[arguments.length - 1];
   const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
@@ -297,7 +297,7 @@ def all_of_an_agents_card_leads_to_it(world):
         person.open("#/")
         person.open("#/chat")
         card = person.wait_for("li.card", "^teller")
-        # With the mouse, wherever on the card.
+        # A click anywhere on the card.
         x, y = person.ask("const box = arguments[0].getBoundingClientRect(); return [box.left + 5, box.top + 5]", person.wait_for(part, "", card))
         for kind in ("mousePressed", "mouseReleased"):
             world.browser.cdp("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

@@ -10,7 +10,7 @@ from world import case
 SHELL = "tools:\n  - name: shell\n    args: {needs_approval: true}\n"
 AGENTS = {"shop": ("practice", ""), "research": ("practice", ""), "release": ("practice", SHELL)}
 
-# Who asks what of whom. The long ones are still at it when the picture is taken.
+# Agents, users and prompts. The long runs are still in progress when the picture is taken.
 RUNS = [
     ("shop", "ada", "Where is my order?"),
     ("shop", "grace", "Do you have it in blue?"),
@@ -26,7 +26,7 @@ RUNS = [
 
 
 def furnished(world):
-    """A house in which all sorts of things run."""
+    """A server with all kinds of runs."""
     house = getattr(world, "gallery", None)
     if house:
         tell_on(house)
@@ -45,7 +45,7 @@ def furnished(world):
 
 
 def tell_on(house):
-    """Begins anew the stories that have come to their end since: there is always something that is told."""
+    """Restarts the stories that have ended, so that something is always in progress."""
     live = {(run["app"], run["user"]) for run in house.runs(settled="false")}
     for app, user, prompt in RUNS:
         if "story" in prompt and (app, user) not in live:
@@ -58,11 +58,11 @@ def shown(world, theme="light", height=720):
 
 
 def take(world, name):
-    """Takes a picture, once nothing moves that need not."""
+    """Takes a picture, and checks its size."""
     file = world.pictures / f"{name}.png"
     world.browser.picture(file)
     size = file.stat().st_size
-    # Fonts and the browser have a say in it. What goes into the docs is not to be large.
+    # The size depends on fonts and the browser. Pictures in the docs must not be large.
     assert size > 10_000, f"{file.name} has {size} bytes"
     assert size < 150_000 or world.pictures == world.folder, f"{file.name} has {size} bytes"
 
@@ -73,7 +73,7 @@ def board(world, name, theme):
     person = Person(house, world.browser, world.folder)
     person.open()
     until("all that runs is there", lambda: len(person.all("[data-run]")) >= len(RUNS))
-    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Pieces/s")))
+    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Tokens/s")))
     take(world, name)
     return person
 
@@ -112,7 +112,7 @@ def stopped_run(world):
         prompt = "Count slowly to 20, and roll 3 dice"
         run = world.pictured = house.start("practice", prompt, user="ada", session="friday")
         until("its tools run", lambda: house.run(run)["phase"] == "tools")
-        # As long as the answer before it took, so that there is something to draw.
+        # About as long as the answer before it, so that there is something to draw.
         enough = time.monotonic() + 1.5
         until("it has counted for a while", lambda: time.monotonic() > enough)
         house.ask("POST", f"/v1/runs/{run}/cancel", {"note": "wrong question", "wait": True})
@@ -133,7 +133,7 @@ def a_picture_of_a_timeline(world):
 @case
 def a_picture_of_a_receipt(world):
     house, run = stopped_run(world)
-    # Down to its instants.
+    # High enough to show the times.
     shown(world, height=920)
     person = Person(house, world.browser, world.folder)
     person.open(f"#/run/{run}/receipt")
@@ -147,7 +147,7 @@ def a_picture_of_the_cord(world):
     shown(world)
     person = Person(house, world.browser, world.folder)
     person.open()
-    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Pieces/s")))
+    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Tokens/s")))
     person.press("button", "cord")
     person.wait_for("dialog")
     take(world, "cord")

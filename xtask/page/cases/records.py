@@ -1,4 +1,4 @@
-"""What ran: the page of a run, its timeline to scale, its events, its conversation, and its receipt."""
+"""Records: the history, the page of a run with its timeline, events and conversation, and the receipt."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ from world import case
 
 
 def stopped_in_a_tool(world, prompt="Make a record.", session="records"):
-    """A run with a finished call and one that was cut; gives its id."""
+    """A run with one finished call and one that was cut; returns its id."""
     house = world.house()
     calls = [Call("shell", {"command": "echo quick"}), Call("shell", {"command": "echo slow; sleep 300"})]
     world.provider.plan(prompt, ["I do two things.", 0.2, *calls], ["Never said."])
@@ -23,7 +23,7 @@ def stopped_in_a_tool(world, prompt="Make a record.", session="records"):
 
 
 def feed_of(house, run):
-    """What a run's feed has told so far: read to its end, or, while it goes on, until there is nothing for a moment."""
+    """The items of a run's feed so far: read to its end or, if the run is in progress, until nothing arrives for a moment."""
     found = []
     is_over = house.run(run)["state"] == "settled"
     try:
@@ -37,11 +37,11 @@ def feed_of(house, run):
 
 
 def events_of(house, run, kind=None):
-    """The facts among them."""
+    """The facts of a run's feed."""
     return [it for it in feed_of(house, run) if "seq" in it and kind in (None, it["type"])]
 
 
-# The events in sight, after a step of scrolling to one end of the list and, next time, to the other.
+# The events in view; then scrolls the list to its other end.
 ROWS = """
   const rows = [...document.querySelectorAll('[data-type][data-seq]')];
   let list = rows[0]?.parentElement;
@@ -59,7 +59,7 @@ def the_page_of_a_run_shows_each_event(world):
     person.wait_for("[data-seq]")
     stored = events_of(world.house(), run)
     person.shows(f"{len(stored)} events")
-    # Only what is in sight is in the page: the list is scrolled from end to end.
+    # Only the events in view are in the page, so the list is scrolled from end to end.
     listed = {}
 
     def read():
@@ -79,7 +79,7 @@ def the_timeline_is_drawn_to_scale(world):
     person, receipt = world.person(), world.house().receipt(run)
     person.open(f"#/run/{run}")
     person.wait_for("[data-kind]")
-    # The first drawing is of the whole run; the stop is magnified in a second one.
+    # The first chart shows the whole run; the second magnifies the stop.
     marks = person.ask(
         "return Object.fromEntries([...all('svg')[0].querySelectorAll('[data-mark]')].map((e) => [e.dataset.mark, e.getBoundingClientRect().left]))"
     )
@@ -87,12 +87,12 @@ def the_timeline_is_drawn_to_scale(world):
     bars = person.ask("return all('[data-kind]', '', all('svg')[0]).map((e) => [e.dataset.kind, (e.querySelector('rect') ?? e).getBoundingClientRect().width])")
     wide = sorted(width for kind, width in bars if kind.startswith("tool"))
     assert any(kind == "model" for kind, _ in bars), bars
-    # The quick call and the slow one: as wide as they took time.
+    # The widths of the quick and the slow call are proportional to their durations.
     took = sorted(call["took_us"] for call in receipt["calls"])
     assert len(wide) == len(took) == 2, (bars, receipt["calls"])
     scale = wide[1] / took[1]
     assert abs(wide[0] - took[0] * scale) <= 4, f"not to scale: {wide} px for {took} µs"
-    # What the marks are apart is what passed between them.
+    # The distance between the marks is proportional to the time between them.
     apart, passed = marks["settled"] - marks["requested"], receipt["took"]["settled_us"]
     assert abs(apart - passed * scale) <= 4, f"not to scale: {apart} px for {passed} µs"
 
@@ -117,17 +117,17 @@ def a_receipt_tells_who_why_when_and_what_became_of_each_call(world):
     person.open(f"#/run/{run}/receipt")
     person.wait_for("[data-verdict]")
     text = person.text()
-    for words in ("local", "for the record", "somebody asked", run, "stand-in"):
+    for words in ("local", "for the record", "on request", run, "stand-in"):
         assert words in text, (words, text)
     shown = person.ask("return [...document.querySelectorAll('[data-call][data-verdict]')].map((e) => [e.dataset.call, e.dataset.verdict])")
     assert sorted(map(tuple, shown)) == sorted((call["call"], call["verdict"]) for call in receipt["calls"]), shown
     for instant in ("requested", "delivered", "quiet", "settled"):
         assert instant in text.lower(), instant
-    # It can be linked: the address alone shows it, in a tab that knows nothing.
+    # It can be linked to: the address is enough in a new tab.
     world.browser.new_tab()
     person.open(f"#/run/{run}/receipt")
     person.shows("for the record")
-    # And printed: nothing of the frame is on the sheet.
+    # And printed, without the frame.
     world.browser.cdp("Emulation.setEmulatedMedia", media="print")
     assert not person.find("nav") and not person.find("button"), "buttons on paper"
     assert "for the record" in person.text()
@@ -175,18 +175,18 @@ def what_ran_is_searched_by_words_and_days(world):
     person.open("#/runs")
     until("both are there", lambda: {run, other} <= set(listed(person)))
     for words in ("zwetsch", "ORCHARD", "plums", run):
-        field = person.wait_for("field", "^Title, session, user or run id")
+        field = person.wait_for("field", "^Search by prompt, session, user or run ID")
         person.ask("arguments[0].value = ''", field)
         person.type(field, words)
         until(f"{words} finds it", lambda: listed(person) == [run])
-    # What is asked for stands in the address.
+    # The filter is in the address.
     world.browser.reload()
     until("it finds it again", lambda: listed(person) == [run])
     for query, expected in (("from={0}", True), ("to={0}", True), ("from={1}", False), ("to={2}", False), ("from={0}&to={0}", True)):
         today, tomorrow, yesterday = (datetime.date.today() + datetime.timedelta(days) for days in (0, 1, -1))
         person.open("#/")
         person.open(f"#/runs?text={run}&{query.format(today, tomorrow, yesterday)}")
-        person.shows("1 run in all." if expected else "No run matches.")
+        person.shows("1 run in total." if expected else "No runs match.")
         assert listed(person) == [run] * expected, query
     assert person.find("field", "^From") and person.find("field", "^To")
 
@@ -199,19 +199,19 @@ def what_ran_says_what_it_used_and_what_that_cost(world):
     world.provider.plan("What is it worth?", ["Little."])
     run = person.house.start("teller", "What is it worth?")
     person.house.settled(run)
-    # 20 tokens at 1000 and 10 at 2000 dollars a million.
+    # 20 tokens at 1000 and 10 at 2000 dollars per million.
     person.open("#/runs")
     row = person.wait_for(f"tr[data-run='{run}']")
     person.shows("20 / 10", row)
     person.shows("$0.04", row)
     assert person.find("th", "^Cost$")
-    # A run that goes on has no figures yet, and no noughts.
+    # A run in progress has no figures yet, and no zeros.
     world.provider.plan("Stay.", [threading.Event()])
     live = person.house.start("teller", "Stay.", user="ada")
     person.press("button", "^Refresh$")
     row = person.wait_for(f"tr[data-run='{live}']")
     person.shows("…", row)
-    assert "0" not in person.text(row).partition("not settled")[2], person.text(row)
+    assert "0" not in person.text(row).partition("in progress")[2], person.text(row)
 
 
 @case

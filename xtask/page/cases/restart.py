@@ -1,4 +1,4 @@
-"""The server goes, and comes back: the page says so, and goes on by itself."""
+"""The server goes away and comes back: the page says so, and resumes by itself."""
 
 import threading
 
@@ -7,12 +7,12 @@ from person import ENTER, ESCAPE
 from telling import at_least, counted, in_text, on_screen
 from world import case
 
-# What becomes of requests to a server that is not there.
+# What requests get when the server is gone.
 GONE = ["^ERR_", "^503", "^502"]
 
 
 def gone_and_back(world, go):
-    """A conversation in which the server goes in mid-answer; gives the person, the run and what was on the screen then."""
+    """A conversation in which the server goes away during an answer; returns the person, the run and what was on the screen then."""
     gate = threading.Event()
     world.provider.plan("Count while you can.", [*counted(100, 0.005), gate])
     for words in GONE:
@@ -24,7 +24,7 @@ def gone_and_back(world, go):
     until("it is stored", lambda: person.house.run(run)["state"] == "running")
     shown = on_screen(person)
     go(person.house)
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     gate.set()
     assert on_screen(person)[: len(shown)] == shown, "what was shown is gone with the server"
     person.house.begin()
@@ -38,11 +38,11 @@ def a_server_that_was_killed_is_missed_and_found_again(world):
     view = person.house.settled(run)
     assert view["outcome"]["kind"] == "lost", view
     stored = in_text(person.house.said_by_model(run))
-    # All of it but the last 50 ms. A word came every 5 ms, or several at once where the machine was busy.
+    # All but the last 50 ms. A word came every 5 ms, or several at once if the machine was busy.
     assert stored == shown[: len(stored)] and len(shown) - len(stored) <= 40, (stored, shown)
     until("the screen shows what is stored", lambda: on_screen(person) == stored)
     until("it says that the run was lost", lambda: "went down" in person.text() or "lost" in person.text())
-    # And it goes on: nothing was reloaded.
+    # And it continues without a reload.
     world.provider.plan("Are you there?", ["I am."])
     person.wait_for("button", "^Send")
     after = person.say("Are you there?")
@@ -73,7 +73,7 @@ def what_is_written_while_the_server_is_gone_is_not_lost(world):
     person.house.kill()
     person.type(person.wait_for("textarea"), "Hear me later.")
     person.keys(ENTER)
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     person.gone("#banner")
     person.shows("I hear you.")
@@ -92,8 +92,8 @@ def a_server_that_says_nothing_is_missed_too(world):
     at_least(person, 50)
     person.house.freeze()
     try:
-        # Every connection is open, and none says anything.
-        until("the page says so", lambda: person.find("#banner", "does not answer"))
+        # Every connection is open, but nothing arrives.
+        until("the page says so", lambda: person.find("#banner", "not responding"))
     finally:
         person.house.thaw()
     until("it is back", lambda: not person.find("#banner"))
@@ -104,7 +104,7 @@ def a_server_that_says_nothing_is_missed_too(world):
 
 @case
 def a_view_that_was_not_loaded_comes_with_the_server(world):
-    # A module that cannot be had is an error that its script throws.
+    # A module that cannot be loaded is an error in the script that imports it.
     for words in [*GONE, "Failed to fetch dynamically"]:
         world.expect(words)
     person = world.person(world.new_house())
@@ -112,7 +112,7 @@ def a_view_that_was_not_loaded_comes_with_the_server(world):
     person.wait_for("[data-summary]")
     person.house.kill()
     person.open("#/chat/teller")
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     until("there is a place to write", lambda: person.find("textarea"))
     assert not person.find("#banner")
@@ -134,7 +134,7 @@ def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
     come_back_to_it(world, person)
     run = until("the prompt is sent", person.house.runs)[0]["run_id"]
     assert person.house.settled(run)["outcome"] == {"kind": "cancelled", "reason": "requested"}, person.house.run(run)
-    # The stop went ahead of the prompt: the run was born stopped.
+    # The stop arrived before the prompt, so the run never called the model.
     assert not [body for body in world.provider.heard if "Count in vain." in str(body)], "the model was asked"
     person.wait_for("[data-cut]")
     person.wait_for("button", "^Send")
@@ -154,7 +154,7 @@ def prompts_that_did_not_arrive_arrive_in_their_order_after_a_reload(world):
     person.keys(ENTER)
     person.shows("sent again when it is back")
     person.type(person.wait_for("textarea"), "Two then.")
-    person.press("button", "Send after this")
+    person.press("button", "^Queue$")
     come_back_to_it(world, person)
     person.shows("It was two.")
     runs = sorted(person.house.runs(), key=lambda run: run["accepted_at"])
@@ -163,7 +163,7 @@ def prompts_that_did_not_arrive_arrive_in_their_order_after_a_reload(world):
 
 
 def come_back_to_it(world, person):
-    """Leaves the page, and opens it again when the server is back: what was on its way in the page is not there any more."""
+    """Leaves the page, and opens it again when the server is back: pending requests of the page are lost."""
     address = world.browser.address()
     world.browser.open("about:blank")
     person.house.begin()
@@ -180,7 +180,7 @@ def the_board_comes_back_by_itself(world):
     person.open()
     person.wait_for(f"[data-run='{before}']")
     person.house.kill()
-    person.wait_for("#banner", "does not answer")
+    person.wait_for("#banner", "not responding")
     person.house.begin()
     person.gone("#banner")
     after = person.house.start("teller", "Stay.", user="bob")

@@ -1,4 +1,4 @@
-"""Signing in, and what a key that may only read is offered."""
+"""Signing in, and what is offered with a key that may only read."""
 
 import threading
 
@@ -10,7 +10,7 @@ from world import case
 
 
 def refusals(world):
-    """The answers of the server that refuse something, so far."""
+    """The refusals of the server so far."""
     answers = [it["response"] for method, it in world.crossed() if method == "Network.responseReceived"]
     return [f"{answer['status']} {answer['url'].partition('/v1')[2]}" for answer in answers if answer["status"] in (401, 403)]
 
@@ -26,8 +26,8 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     person.wait_for("field", "key", dialog)
     assert not person.ask("return document.querySelector('main').textContent.trim()"), "something is drawn behind it"
     assert not person.ask("return document.querySelector('[data-cord], [data-board], [data-line-state]')")
-    assert not person.find("link", "^(Board|Chat|What ran)$"), "one can go where nothing is shown"
-    # Whoever waits a little longer is refused no more often, wherever the address leads.
+    assert not person.find("link", "^(Board|Chat|History)$"), "one can go where nothing is shown"
+    # Waiting and changing the address cause no further requests.
     person.ask("location.hash = '#/runs'")
     person.ask("document.dispatchEvent(new Event('visibilitychange'))")
     world.browser.later("const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 300))")
@@ -35,8 +35,8 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
     person.type(person.find("field", "key", dialog), key_for(house, "hugo"))
     person.press("button", "^Sign in$")
     person.gone("dialog")
-    person.wait_for("h1", "What ran")
-    # Who signs out is where they began.
+    person.wait_for("h1", "History")
+    # Signing out leads back to the start.
     person.press("button", "^Sign out$")
     person.wait_for("dialog")
     assert not person.ask("return document.querySelector('main').textContent.trim()"), "something is left behind it"
@@ -72,7 +72,7 @@ def a_key_that_may_only_read_is_offered_nothing_else(world):
         "practice": ("#/chat/practice", "textarea"),
         "runs": ("#/runs", "tr[data-run]"),
     }
-    changes = "^(Stop|Pull|Hold|Open the|Approve|Deny|Send|New session|Answer|Tell me|Count|Write|Think)"
+    changes = "^(Stop|Pull|Hold|Open the|Approve|Deny|Send|New session|Review|Queue|Tell me|Count|Write|Think)"
     for name, (route, wanted) in views.items():
         person.open(route)
         person.wait_for(wanted)
@@ -80,10 +80,10 @@ def a_key_that_may_only_read_is_offered_nothing_else(world):
             "return [...all('button', arguments[0]), ...all('link', arguments[0])].filter((e) => !e.disabled && !e.matches('.chip')).map(nameOf)", changes
         )
         assert not live, f"{name} offers {live}"
-        # Nor is there a key that would do it.
+        # The Escape key does nothing either.
         person.keys(ESCAPE)
     person.open(chat(asks, "careful"))
-    person.shows("Your key may not give it")
+    person.shows("Your key cannot give it")
     assert [line for line in refusals(world) if line.startswith("403")] == [], refusals(world)
     assert {house.run(run["run_id"])["state"] for run in (asks, works, stays, queued)} == {"waiting", "running", "queued"}
     gate.set()

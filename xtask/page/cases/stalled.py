@@ -1,4 +1,4 @@
-"""The disk is full while a run is at work: the page says that the run has stalled, and then that it has settled."""
+"""The disk is full while a run is in progress: the page says that the run has stalled, and later that it has settled."""
 
 import threading
 
@@ -9,15 +9,15 @@ from provider import Call
 from telling import at_least, counted, same_as_stored
 from world import case
 
-# What the page says of a run that has stalled, wherever it is read in full.
-TOLD = ("has stopped working", "cannot be written to the journal", "settles by itself", "The server says: the journal could not be written")
+# What the page says about a stalled run, wherever there is room for it.
+TOLD = ("has stopped working", "cannot be written to the journal", "settle by itself", "The server says: the journal could not be written")
 
 
 def at_work(world, prompt="Count on a small disk."):
-    """A person at a server of their own, and a run in the middle of its answer. The gate lets it say more."""
+    """A person at a separate server, and a run in the middle of its answer. The gate lets it continue."""
     gate = threading.Event()
     world.provider.plan(prompt, [*counted(20, 0), gate, *counted(20, 0, 20), threading.Event()])
-    # New runs and stops cannot be put on record meanwhile.
+    # New runs and stops cannot be recorded meanwhile.
     world.expect("^503 POST /v1/")
     person = world.person(world.new_house())
     run = person.house.start("teller", prompt, user="local", session="small")
@@ -27,7 +27,7 @@ def at_work(world, prompt="Count on a small disk."):
 
 
 def stall(person, run, gate):
-    """The disk is full, and the run has something to write."""
+    """Fills the disk, and lets the run write something."""
     person.house.fill_disk()
     gate.set()
     return until("the run has stalled", lambda: person.house.run(run).get("stalled"))
@@ -40,7 +40,7 @@ def is_told(person, within, why):
 
 
 def count(person, state):
-    """The number on a filter of the board; nothing if it is not offered."""
+    """The number on a filter of the board; None if it is not shown."""
     chip = person.find(f".chip[data-filter={state}]")
     return chip and int(person.text(chip).split()[-1])
 
@@ -79,8 +79,8 @@ def a_run_that_stalls_says_why_on_its_page_and_is_stopped_there(world):
     is_told(person, head, why)
     assert person.find("button", "^Stop$", head), "it cannot be stopped"
     person.press("button", "^Stop$", head)
-    # It is pulled and not on record: it says so, and the run is no nearer to being settled.
-    person.shows("settles by itself as stopped", head)
+    # The stop has taken effect but is not on record: the page says so, and the run is still stalled.
+    person.shows("settle by itself as stopped", head)
     person.wait_for(".runhead .state", "^stalled$")
     person.picture("stalled-run")
     person.house.make_room()
@@ -101,7 +101,7 @@ def a_run_that_stalls_says_so_in_the_chat_and_loses_no_word(world):
     person.keys(ENTER)
     person.shows("has stalled. Your text is kept here")
     person.picture("stalled-chat")
-    # One who comes now is told the same.
+    # A page that is opened now says the same.
     person.visit("#/chat/teller/small?user=local", f"article[data-run='{run}']")
     is_told(person, person.find(f"article[data-run='{run}']"), why)
     person.house.make_room()
@@ -113,7 +113,7 @@ def a_run_that_stalls_says_so_in_the_chat_and_loses_no_word(world):
 
 @case
 def a_tool_of_a_run_that_stalls_is_not_shown_as_running(world):
-    # What it says has to be written, and so the run finds out that it cannot be.
+    # Its output has to be written, so the run notices that it cannot be.
     world.provider.plan("Keep talking.", [Call("shell", {"command": "while echo here; do sleep 0.05; done"})])
     person = world.person(world.new_house())
     run = person.house.start("worker", "Keep talking.", user="local", session="small")
@@ -121,7 +121,7 @@ def a_tool_of_a_run_that_stalls_is_not_shown_as_running(world):
     person.wait_for(".call[data-stage=runs] .state", "^running$")
     person.house.fill_disk()
     until("the run has stalled", lambda: person.house.run(run).get("stalled"))
-    person.wait_for(".call .state", "^told to end$")
+    person.wait_for(".call .state", "^told to stop$")
     assert not person.find("button", "^Stop", person.find(".call")), "its tool can be stopped, although it was"
     person.house.make_room()
     person.wait_for("[data-end=failed]")

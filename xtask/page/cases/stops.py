@@ -1,4 +1,4 @@
-"""Stop in mid-answer: what was shown is kept, and it is told by whom and why it ended."""
+"""Stopping during an answer: what was shown is kept, and the page says who stopped it and why."""
 
 import threading
 
@@ -9,12 +9,12 @@ from telling import at_least, counted, in_text, on_screen, same_as_stored
 from world import case
 
 LONG = counted(3000, 0.01)
-# Ignores that it is asked to end, so that a graceful stop takes the whole of its grace.
+# Ignores signals, so that a graceful stop takes the whole grace.
 STUBBORN = "trap '' TERM INT; echo begun; while :; do sleep 0.05; done"
 
 
 def is_stopped(person, run):
-    """The screen and the server agree that the run was stopped in its text."""
+    """Checks that the screen and the server agree that the run was stopped in its text."""
     view = person.house.settled(run)
     assert view["outcome"] == {"kind": "cancelled", "reason": "requested"}, view
     person.wait_for("[data-cut]")
@@ -49,7 +49,7 @@ def the_stop_button_cuts_the_text_and_keeps_it(world):
     world.provider.plan("And now?", ["We go on."])
     person.keys(*"And now?", ENTER)
     person.shows("We go on.")
-    # What was cut is in what the provider is told next, letter by letter.
+    # The cut text is in the next request to the provider, letter by letter.
     sent = next(body for body in reversed(world.provider.heard) if "And now?" in str(body))
     assert person.house.history(run)[1]["parts"][0]["text"].strip() in str(sent["messages"])
 
@@ -68,7 +68,7 @@ def a_stop_of_the_command_line_is_shown_as_well(world):
     stop_in_mid_text(world, stop)
 
 
-# The stops of this tab give tools all the time there is: only what comes behind one ends what ignores it, however busy the machine is.
+# Stops of this tab get a very long grace, so that only a harder stop ends a tool that ignores them, however busy the machine is.
 PATIENT = """
   const own = window.fetch;
   window.fetch = (url, how) => own(url, /cancel$/.test(url) ? {...how, body: JSON.stringify({...JSON.parse(how.body), grace_ms: 600_000})} : how);
@@ -90,7 +90,7 @@ def a_second_press_stops_now(world):
     person, run = stubborn(world, "Be stubborn.")
     person.stop()
     until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
-    # Pressed is not stopped: the page says so, and shows no cut before the run has settled.
+    # The page says that it is stopping, and shows no cut before the run has settled.
     until("it says that it is stopping", lambda: "stopping" in person.text().lower())
     assert not person.find("[data-cut]"), "the cut is shown before it is settled"
     person.press("button", "now", person.find("form"))
@@ -111,7 +111,7 @@ def escape_twice_stops_now(world):
     assert person.house.receipt(run)["force"] == "now"
 
 
-# Presses Escape in the moment in which something is shown, as who was about to press it would.
+# Presses Escape at the moment when something is shown, like someone who was about to press it.
 TOO_LATE = """
   const [shown] = arguments;
   const watch = new MutationObserver(() => {
@@ -133,12 +133,12 @@ def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
     first = person.say("Stay first.")
     person.shows("Here I am.")
     person.type(person.wait_for("textarea"), "Stay second.")
-    person.press("button", "Send after this")
+    person.press("button", "^Queue$")
     second = until("the second waits", lambda: [run for run in person.house.runs(settled="false") if run["run_id"] != first])[0]["run_id"]
     person.ask(TOO_LATE, f"[data-run='{first}'][data-cut]")
     person.keys(ESCAPE)
     person.wait_for(f"[data-run='{first}'][data-cut]")
-    # What it did is said, and the next one goes on until Stop is pressed for it.
+    # The page says what it did, and the next run continues until Stop is pressed again.
     person.shows("nothing else was stopped")
     until("the second runs", lambda: person.house.run(second)["state"] == "running")
 
@@ -181,5 +181,5 @@ def a_stop_of_what_has_just_ended_does_no_harm(world):
     kind = person.house.settled(run)["outcome"]["kind"]
     person.wait_for("button", "^Send")
     assert on_screen(person) == [f"w{number}" for number in range(5)]
-    # Whichever came first, screen and server say the same.
+    # Whichever came first, the screen and the server agree.
     until("the screen says what the server says", lambda: bool(person.find("[data-cut]")) == (kind == "cancelled"))

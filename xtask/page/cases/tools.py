@@ -1,4 +1,4 @@
-"""Tool calls: live output, a stop of their own, and a person's yes or no."""
+"""Tool calls: live output, their own Stop, and approval."""
 
 import threading
 import time
@@ -116,7 +116,7 @@ def what_is_to_be_approved_is_seen_to_its_end(world):
     person.shows("THE END", person.find("[data-call]"))
     person.ask("arguments[0].focus()", person.wait_for("button", "^Deny"))
     person.keys(ENTER)
-    # The buttons are gone, and who pressed one is still at the call.
+    # The buttons are gone, and the focus is still at the call.
     until("the call has the focus", lambda: person.ask("return document.activeElement.matches('[data-call], textarea')"))
     person.house.settled(run)
 
@@ -163,7 +163,7 @@ def the_model_is_not_said_to_be_asked_while_a_tool_runs(world):
     person = world.person()
     person.chat("worker")
     run = person.say("Use both.")
-    # The one that stands last has finished, and the other runs on.
+    # The last one has finished, and the other is still running.
     until("the quick one is done", lambda: person.find("[data-call][data-verdict=finished]"))
     person.shows("Running shell…")
     assert "model" not in person.text(person.find("main")), person.text()
@@ -190,12 +190,12 @@ def what_is_in_the_chat_can_be_copied(world):
     run = person.say("Say *it*.")
     person.house.settled(run)
     person.shows("And the rest.")
-    # As it was written, and not as it is shown.
+    # As it was written, not as it is shown.
     assert copied(person, "^Copy prompt$") == "Say *it*."
     assert copied(person, "^Copy answer$") == f"{answer}\n\nAnd the rest."
     assert '"echo a result"' in copied(person, "^Copy arguments$")
     assert copied(person, "^Copy result$").startswith("a result")
-    # And what somebody marks can be copied too.
+    # Selected text can be copied too.
     marked = person.ask("""
       const said = document.querySelector('.said p');
       getSelection().selectAllChildren(said);

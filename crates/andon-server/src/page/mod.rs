@@ -8,7 +8,9 @@
 //! 3. It works wherever the server is mounted: it is told no address, and finds everything beside itself.
 
 pub(crate) mod folder;
+mod preloads;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -22,6 +24,7 @@ use axum::routing::{MethodRouter, get};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::Embed;
+use sha2::{Digest as _, Sha256};
 
 use crate::http::path::Path;
 use crate::http::problem::Problem;
@@ -108,17 +111,29 @@ struct Asset {
 
 static PAGE: LazyLock<HashMap<String, Asset>> = LazyLock::new(|| {
     let files = Files::iter().filter_map(|name| Files::get(&name).map(|file| (name, file)));
-    files.map(|(name, file)| (name.to_string(), Asset::new(&name, file))).collect()
+    files.map(|(name, file)| (name.to_string(), Asset::new(&name, content(&name, file.data)))).collect()
 });
 
+/// The bytes that are served for a file: those of the file, or `index.html` with the modules that it needs.
+fn content(name: &str, file: Cow<'static, [u8]>) -> Bytes {
+    match (name, std::str::from_utf8(&file)) {
+        ("index.html", Ok(index)) => Bytes::from(preloads::with_preloads(index, text)),
+        _ => match file {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => Bytes::from(bytes),
+        },
+    }
+}
+
+/// The text of a file of the page.
+fn text(name: &str) -> Option<String> {
+    String::from_utf8(Files::get(name)?.data.into_owned()).ok()
+}
+
 impl Asset {
-    fn new(name: &str, file: rust_embed::EmbeddedFile) -> Self {
-        let hash = file.metadata.sha256_hash();
+    fn new(name: &str, plain: Bytes) -> Self {
+        let hash = Sha256::digest(&plain);
         let tag: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        let plain = match file.data {
-            std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
-        };
         let packed = packed(&plain).map_or_else(|| plain.clone(), Bytes::from);
         Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }
     }
