@@ -1,5 +1,5 @@
-//! What the explorer cannot see: threads. The cord, the registry and the race of finish against pull, checked by shuttle
-//! in many orders. Run by `cargo xtask test`; the number of orders is `ANDON_SHUTTLE`.
+//! Races between threads, which the explorer cannot see: shuttle checks the cord, the registry and finish against pull
+//! in many orders. Run by `cargo xtask test`; `ANDON_SHUTTLE` sets the number of orders.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ type WorkFn = dyn Fn(Invocation) -> Work + Send + Sync;
 type UndoFn = dyn Fn(Undo) -> BoxFuture<Returned> + Send + Sync;
 
 impl FnTool {
-    /// A tool of this name that does what the async closure does.
+    /// A tool with this name that runs the async closure.
     pub fn new<F, R>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
     where
         F: Fn(Invocation) -> R + Send + Sync + 'static,
@@ -47,7 +47,7 @@ impl FnTool {
         Self::from_spec(ToolSpec::new(name, description, schema), move |call| Work::task(run(call)))
     }
 
-    /// A tool of this name that does what the closure does, which may block: it runs on a thread of its own.
+    /// A tool with this name that runs the closure, which may block: it runs on a separate thread.
     pub fn blocking<F>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
     where
         F: Fn(Invocation) -> Returned + Send + Sync + 'static,
@@ -59,54 +59,54 @@ impl FnTool {
         })
     }
 
-    /// A tool of which everything is said in its spec.
+    /// A tool with this spec.
     pub fn from_spec(spec: ToolSpec, work: impl Fn(Invocation) -> Work + Send + Sync + 'static) -> Self {
         Self { spec: Arc::new(spec), work: Box::new(work), undo: None }
     }
 
-    /// What kind of effect it can have. Unless told otherwise it is taken to change the world.
+    /// What kind of effect it can have. By default it is assumed to change the world.
     #[must_use]
     pub fn effect(self, effect: Effect) -> Self {
         self.with(|spec| spec.effect = effect)
     }
 
-    /// How long it may take to stop by itself; two seconds unless told otherwise.
+    /// How long it may take to stop by itself; two seconds by default.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         self.with(|spec| spec.grace = grace)
     }
 
-    /// What a pull does to it: it is told and has its grace, unless told otherwise.
+    /// What a pull does to it; by default it is told and has its grace.
     #[must_use]
     pub fn on_cancel(self, on_cancel: OnCancel) -> Self {
         self.with(|spec| spec.on_cancel = on_cancel)
     }
 
-    /// How long one call may take. Over it that call alone is stopped, and the model is told.
+    /// How long one call may take. After that the call alone is stopped, and the model is told.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|spec| spec.timeout = Some(timeout))
     }
 
-    /// A person has to say yes before each call.
+    /// A person must approve each call.
     #[must_use]
     pub fn needs_approval(self) -> Self {
         self.with(|spec| spec.needs_approval = true)
     }
 
-    /// How long the cleanup of its work may take, if it has one; two seconds unless told otherwise. See [`Work::cleanup`].
+    /// How long the cleanup of its work may take, if it has one; two seconds by default. See [`Work::cleanup`].
     #[must_use]
     pub fn cleanup_within(self, cleanup: Duration) -> Self {
         self.with(|spec| spec.cleanup = cleanup)
     }
 
-    /// How many bytes of its result are kept; a mebibyte unless told otherwise.
+    /// How many bytes of its result are kept; a mebibyte by default.
     #[must_use]
     pub fn max_output(self, bytes: usize) -> Self {
         self.with(|spec| spec.max_output = bytes)
     }
 
-    /// What undoes a call, within so long. It runs only when somebody asks for it with
+    /// Undoes a call, within this time. It runs only when somebody asks for it with
     /// [`Agent::compensate`](crate::Agent::compensate).
     #[must_use]
     pub fn compensation<F, R>(mut self, within: Duration, undo: F) -> Self

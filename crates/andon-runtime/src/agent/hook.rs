@@ -1,4 +1,4 @@
-//! Hooks: a program's own say before and after a run, a model call and a tool call.
+//! Hooks: a program's own code before and after a run, a model call and a tool call.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::lanes::BoxFuture;
 use crate::live::Decision;
 use crate::live::cord::Cord;
 
-/// Where a hook is called, and with what.
+/// What a hook is called with.
 #[derive(Debug, Clone)]
 pub struct Moment {
     /// The run.
@@ -31,12 +31,12 @@ pub struct Moment {
 pub enum What {
     /// The run begins with this input.
     BeforeRun {
-        /// What was asked.
+        /// The prompt.
         input: Arc<Message>,
     },
-    /// The run is about to end so.
+    /// The run is about to end.
     AfterRun {
-        /// How.
+        /// How it will end.
         ending: Arc<Ending>,
     },
     /// The model is about to be called.
@@ -73,7 +73,7 @@ impl What {
 
 type HookFn = dyn Fn(Moment) -> BoxFuture<Decision> + Send + Sync;
 
-/// One hook: a point and what to do there.
+/// One hook: when it is called, and its code.
 #[derive(Clone)]
 pub(crate) struct Hook {
     pub(crate) point: HookPoint,

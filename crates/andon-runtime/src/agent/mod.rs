@@ -1,4 +1,4 @@
-//! What an agent is made of: its model, instructions, tools, hooks and limits. An agent as a user holds it is
+//! What an agent is made of: its model, instructions, tools, hooks and limits. A user's handle on it is
 //! [`Agent`](crate::Agent).
 
 mod fn_tool;
@@ -28,7 +28,7 @@ pub use macro_support::tool;
 pub use progress::Progress;
 pub use state::{SessionState, StateError};
 
-/// An agent, as its runs see it.
+/// An agent as its runs see it.
 pub(crate) struct AgentCore {
     pub(crate) id: AgentId,
     pub(crate) name: Arc<str>,
@@ -43,7 +43,7 @@ pub(crate) struct AgentCore {
     pub(crate) tools_at_once: usize,
 }
 
-/// A tool with the guard that checks its arguments.
+/// A tool with the validator of its arguments.
 pub(crate) struct Armoured {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) guard: Validator,
@@ -55,13 +55,13 @@ pub enum BuildError {
     /// No model was given.
     #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]
     NoModel,
-    /// Two tools have one name.
-    #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
+    /// Two tools have the same name.
+    #[error("two tools are called {0:?}: rename one of them, because the model calls tools by name")]
     TwoToolsOfOneName(String),
-    /// A tool's name is none that every provider takes.
+    /// A tool's name is not one that every provider accepts.
     #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
     BadToolName(String),
-    /// A tool's schema does not describe an object, or is no schema.
+    /// A tool's schema is not valid, or does not describe an object.
     #[error("the schema of tool {tool:?} cannot be used: {why}")]
     BadSchema {
         /// The tool.
@@ -73,14 +73,14 @@ pub enum BuildError {
     #[error("the limit {0:?} is zero, so every run would stop before it began: raise it, or leave it out")]
     ZeroLimit(&'static str),
     /// No tool could ever run.
-    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after the other")]
+    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after another")]
     NoToolAtOnce,
-    /// The name cannot be one.
+    /// The agent's name is not valid.
     #[error("the agent's name cannot be used: {0}")]
     BadName(IdError),
 }
 
-/// Makes the guard that checks a tool's arguments.
+/// Makes the validator of a tool's arguments.
 pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
@@ -95,8 +95,8 @@ pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
 }
 
 impl ToolSpec {
-    /// Whether an agent can have such a tool: its name is one that every provider takes, and its schema can be used.
-    /// Building an agent checks it, too; this is for tools that come from elsewhere and may be left out.
+    /// Checks whether an agent can have this tool: every provider must accept its name, and its schema must be usable.
+    /// Building an agent checks this, too; use it for tools from elsewhere that may be left out.
     pub fn check(&self) -> Result<(), BuildError> {
         guard(self).map(drop)
     }

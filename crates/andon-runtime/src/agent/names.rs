@@ -10,7 +10,7 @@ use crate::session::registry::AgentId;
 #[derive(Default)]
 pub(crate) struct AgentNames {
     next: AtomicU64,
-    /// The agents of each name, the one that was built last at the end. Weak, so that an agent goes with its last handle.
+    /// The agents of each name, the newest last. Weak, so that an agent is dropped with its last handle.
     by_name: Mutex<HashMap<Arc<str>, Vec<Weak<AgentCore>>>>,
 }
 
@@ -23,7 +23,7 @@ impl AgentNames {
     pub(crate) fn add(&self, agent: &Arc<AgentCore>) {
         let mut by_name = self.by_name.lock();
         let namesakes = by_name.entry(Arc::clone(&agent.name)).or_default();
-        // Agents that are gone are removed now and then: a program may build one for each request.
+        // Removes dropped agents now and then: a program may build one for each request.
         if namesakes.len().is_power_of_two() {
             namesakes.retain(|agent| agent.strong_count() > 0);
         }

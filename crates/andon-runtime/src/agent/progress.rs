@@ -9,7 +9,7 @@ use crate::live::Live;
 
 /// Shows in the run's feed what a call is doing. Cheap to clone, usable from any thread; it never blocks and cannot fail.
 ///
-/// What is shown is for people who watch. The model sees only what the call returns.
+/// It is for people who watch. The model sees only what the call returns.
 #[derive(Clone)]
 pub struct Progress {
     live: Arc<Live>,
@@ -23,7 +23,7 @@ impl Progress {
     }
 
     /// Shows text. A call may show 256 KiB; what comes after that is not shown, and a notice says so. Once the call is
-    /// closed nothing of it is shown any more.
+    /// closed, nothing more of it is shown.
     pub fn show(&self, text: &str) {
         self.live.show_output(self.ticket, &self.call, text);
     }

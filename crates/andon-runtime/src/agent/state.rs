@@ -1,4 +1,4 @@
-//! A session's state, as a tool sees it.
+//! A session's state as a tool sees it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub struct SessionState {
 /// Why a tool could not read or change its session's state.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StateError {
-    /// The call was closed: it was stopped, and what it does now is believed by nobody.
-    #[error("this call is over, and can no longer change its session")]
+    /// The call was stopped and closed: it may not change anything any more.
+    #[error("this call has ended, and can no longer change its session's state")]
     CallIsOver,
     /// The journal failed.
     #[error(transparent)]
@@ -37,7 +37,7 @@ impl SessionState {
         Ok(self.all().await?.get(key).cloned())
     }
 
-    /// All of it, with what the session shares with others.
+    /// The whole state, including what the session shares with others.
     pub async fn all(&self) -> Result<StateMap, StateError> {
         let state = self.live.services.journal.sessions().state(&self.live.session).await?;
         Ok(state.unwrap_or_default())
@@ -48,8 +48,8 @@ impl SessionState {
         self.change(StateChange::from([(key.into(), Some(value.into()))])).await
     }
 
-    /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed; a change
-    /// that is on its way just then may still be made.
+    /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed; a
+    /// change that was already on its way may still be made.
     pub async fn change(&self, change: StateChange) -> Result<(), StateError> {
         if !self.live.is_open(self.ticket) {
             return Err(StateError::CallIsOver);

@@ -1,4 +1,4 @@
-//! The seam to tools: what the model may ask for.
+//! The seam to tools: what the model may call.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use crate::lanes::BoxFuture;
 use crate::live::cord::Cord;
 use crate::tool::{Returned, ToolError, ToolSpec, Work};
 
-/// Something that the model may ask for.
+/// Something that the model may call.
 ///
 /// Most tools are functions with `#[tool]` on them, or closures in a [`FnTool`](crate::FnTool). Implement this by hand for a tool that
 /// starts something which outlives a dropped future: a process, a remote call. See [`Work::cleanup`].
 pub trait Tool: Send + Sync + 'static {
-    /// What it is called, what it takes, and how it is stopped.
+    /// Its name, its arguments, and how it is stopped.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Begins a call. It must not block: what takes time belongs into the [`Work`].
+    /// Begins a call. It must not block: whatever takes time belongs in the [`Work`].
     fn call(&self, invocation: Invocation) -> Work;
 
-    /// Undoes what a call did. Asked only if the spec has a budget for it, and only when somebody asks for it with
-    /// [`Agent::compensate`](crate::Agent::compensate).
+    /// Undoes what a call did. Called only if the spec has a [`compensation`](ToolSpec::compensation), and only when
+    /// somebody asks for it with [`Agent::compensate`](crate::Agent::compensate).
     fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
         no_compensation(&undo)
     }
 }
 
 pub(super) fn no_compensation(undo: &Undo) -> BoxFuture<Returned> {
-    let message = format!("the tool {} has a budget for a compensation, and none to run", undo.tool);
+    let message = format!("the tool {} allows time for a compensation and has none to run", undo.tool);
     Box::pin(std::future::ready(Err(ToolError::new(message))))
 }
 
-/// A tool that is shared is a tool.
+/// A shared tool is a tool.
 impl<T: Tool + ?Sized> Tool for Arc<T> {
     fn spec(&self) -> &Arc<ToolSpec> {
         (**self).spec()
@@ -55,29 +55,29 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 pub struct Invocation {
     /// The call's id.
     pub call: CallId,
-    /// The run that asks.
+    /// The run that makes the call.
     pub run: RunId,
     /// The run's session.
     pub session: SessionKey,
-    /// The arguments, which fit the schema.
+    /// The arguments, which match the schema.
     pub input: Value,
     /// The run's cord, as this call sees it: to watch it, or to pull it.
     pub cord: Cord,
-    /// To show in the run's feed what the call is doing.
+    /// Shows in the run's feed what the call is doing.
     pub progress: Progress,
     /// The session's state.
     pub state: SessionState,
 }
 
 impl Invocation {
-    /// A key that no other call has, and that is on record before the call starts: under it an effect can be made to
-    /// happen at most once.
+    /// A key that no other call has, and that is on record before the call starts: use it to make an effect happen at
+    /// most once.
     pub fn effect_id(&self) -> EffectId {
         EffectId::new(&self.run, &self.call)
     }
 }
 
-/// A key under which a call's effect can be made to happen at most once: hand it on as the idempotency key.
+/// A key that makes a call's effect happen at most once: pass it on as the idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EffectId(Arc<str>);
 
@@ -102,27 +102,27 @@ impl std::fmt::Display for EffectId {
     }
 }
 
-/// What is to be undone: a call that is over.
+/// The call to undo, which has ended.
 #[derive(Debug, Clone)]
 pub struct Undo {
     /// The tool's name.
     pub tool: String,
     /// The call's id.
     pub call: CallId,
-    /// The run that asked for it.
+    /// The run that made the call.
     pub run: RunId,
     /// The run's session.
     pub session: SessionKey,
     /// The arguments that it was called with.
     pub input: Value,
-    /// What became of it. `unknown` means that there may be nothing to undo.
+    /// What became of the call. `unknown` means that there may be nothing to undo.
     pub verdict: Verdict,
-    /// What it returned, as the model was told.
+    /// The result that the model got.
     pub result: Arc<ToolResult>,
 }
 
 impl Undo {
-    /// The key that the call itself was given.
+    /// The key that the call itself had.
     pub fn effect_id(&self) -> EffectId {
         EffectId::new(&self.run, &self.call)
     }

@@ -1,9 +1,9 @@
-//! Work that runs beside the driver: a tool call or a hook, on the tools' own threads.
+//! Work that runs beside the driver: a tool call or a hook, on the tools' threads.
 //!
-//! Such a task stops itself. It looks at the cord each time it is polled and is woken when that is pulled; when its grace
-//! is over it drops the tool's future, on its own thread. So a slow disk or a busy driver delays no stop, and nobody
-//! aborts anybody. What cannot be dropped is given up by name: a thread by the task itself, a future that never yields by
-//! the driver.
+//! Such a task stops itself. It checks the cord each time it is polled, and is woken when the cord is pulled; when its
+//! grace is over it drops the tool's future, on its own thread. So a slow disk or a busy driver delays no stop, and
+//! nothing is aborted. What cannot be dropped is given up by name: a thread by the task itself, a future that never
+//! yields by the driver.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -26,7 +26,7 @@ use crate::live::cord::Cancel;
 use crate::live::{AsideEnd, Live, News, Order, REAP, ToolDone};
 use crate::tool::{Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
 
-/// A task beside the driver, as the cord sees it.
+/// Tells a task beside the driver when to stop.
 struct Guard {
     live: Arc<Live>,
     ticket: u32,
@@ -59,7 +59,7 @@ impl Guard {
         }
     }
 
-    /// A place where tests stop a run. It may panic, on purpose.
+    /// A seam for tests. The probe may panic on purpose.
     fn hit(&self, seam: &'static str) -> Result<(), String> {
         catch_unwind(AssertUnwindSafe(|| self.live.hit(seam))).map_err(|panic| panic_text(&*panic))
     }
@@ -71,7 +71,7 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a hook until it is over, and tells the driver. A hook that nobody waits for any more has nothing to say.
+/// Runs a hook to its end, and tells the driver. The end of a hook that was given up is not reported.
 pub(crate) async fn run_hook<T: Send + 'static>(
     live: Arc<Live>,
     ticket: u32,
@@ -110,7 +110,7 @@ pub(crate) struct ToolAside {
     stage: Stage,
     timeout: Option<Pin<Box<Sleep>>>,
     cleanup: Option<Cleanup>,
-    /// What to do with an end that nobody waits for any more.
+    /// Called with the call's end if the driver has given it up.
     late: Option<Late>,
 }
 
@@ -121,10 +121,10 @@ type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 enum Stage {
     Unstarted(Box<dyn FnOnce() -> Work + Send>),
     Task(BoxFuture<Returned>),
-    /// It waits for one of the blocking tools' places.
+    /// Waits for a place in the pool of blocking tools.
     Queued(Doing, Place),
     Thread(Waiter<AsideEnd<Returned>>),
-    /// A thread whose grace is over: it has a last moment, because it cannot be dropped.
+    /// A thread whose grace is over: it has a last moment ([`REAP`]), because it cannot be dropped.
     Overdue(Waiter<AsideEnd<Returned>>, Pin<Box<Sleep>>),
     Over,
 }
@@ -143,7 +143,7 @@ impl ToolAside {
         Self { guard, call, spec, stage, timeout: None, cleanup: None, late: Some(Box::new(late)) }
     }
 
-    /// Runs the work until it is over and cleaned up, and tells the driver.
+    /// Runs the work to its end and cleans up, then tells the driver.
     pub(crate) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll_end(cx)).await;
         let remains = self.clean_up().await;
@@ -174,7 +174,8 @@ impl ToolAside {
         loop {
             match &mut self.stage {
                 Stage::Unstarted(_) => match self.start() {
-                    // The limit is looked at from the beginning: the work need not be polled again before it is reached.
+                    // The time limit is polled from the beginning, because the work might not be polled again before it
+                    // is reached.
                     Ok(()) if self.poll_timeout(cx).is_ready() => {
                         return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
                     }
@@ -208,7 +209,7 @@ impl ToolAside {
         }
     }
 
-    /// Whether the work must stop now. One that waits for its place waits no longer.
+    /// Whether the work must stop now. If it is still waiting for a place, it has no grace.
     fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
         let is_over = self.guard.poll_stop(cx).is_ready();
         let is_queued = matches!(self.stage, Stage::Queued(..));
@@ -246,12 +247,12 @@ impl ToolAside {
         Ok(())
     }
 
-    /// A place is free: the thread begins, and passes the gate once more.
+    /// A place is free: the thread begins, and passes the gate again.
     fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
         let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
         let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
         let live = &self.guard.live;
-        // It has waited, and the threads that made way for it may have been abandoned.
+        // The place may be free because another thread was abandoned meanwhile.
         if let Some(why) = live.services.blocking.refusal() {
             return Err(AsideEnd::Returned(Err(ToolError::new(why))));
         }
@@ -266,7 +267,7 @@ impl ToolAside {
         Ok(())
     }
 
-    /// Stops the work. Nothing is returned for a thread: it has one more moment.
+    /// Stops the work. Returns `None` for a thread, which has one more moment.
     fn stop(&mut self) -> Option<AsideEnd<Returned>> {
         match mem::replace(&mut self.stage, Stage::Over) {
             Stage::Unstarted(_) | Stage::Queued(..) => Some(AsideEnd::NeverStarted),
@@ -282,11 +283,11 @@ impl ToolAside {
         }
     }
 
-    /// Gives a thread up: what it returns later is an addendum.
+    /// Gives up a thread: what it returns later is an addendum.
     fn abandon(&mut self) -> AsideEnd<Returned> {
         let Stage::Overdue(thread, _) = mem::replace(&mut self.stage, Stage::Over) else { return AsideEnd::Dropped };
         let late = self.late.take().unwrap_or_else(|| Box::new(drop));
-        // Its cleanup comes now, and what that finds is told with the call's end.
+        // Its cleanup runs now, and what that finds is reported with the call's end.
         let late = Box::new(|end| late(ToolDone { end, remains: Remains::NONE }));
         thread.abandon(late).unwrap_or(AsideEnd::Abandoned)
     }
@@ -299,7 +300,7 @@ impl ToolAside {
         bounded_end(end, self.spec.max_output)
     }
 
-    /// Cancels this call alone when its time is over; ready if nobody is there to hear it.
+    /// Cancels this call alone when its time limit is reached; ready if the run can no longer cancel it.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(timeout) = &mut self.timeout else { return Poll::Pending };
         ready!(timeout.as_mut().poll(cx));
@@ -307,7 +308,7 @@ impl ToolAside {
         let live = &self.guard.live;
         match live.pull_call(&self.call, out_of_time(&self.spec).at(live.now())).0 {
             ReplyKind::TooLate { .. } | ReplyKind::NotRunning => Poll::Ready(()),
-            // The pull has woken this task: it looks again.
+            // The pull has woken this task, which then stops.
             _ => Poll::Pending,
         }
     }
@@ -320,7 +321,7 @@ impl ToolAside {
     }
 }
 
-/// Brings to its end whatever a call has started, unless somebody else is at it.
+/// Ends whatever a call has started, unless its cleanup has begun elsewhere.
 pub(crate) async fn clean_up(cleanup: Cleanup, budget: Duration) -> Remains {
     let Some(function) = cleanup.take() else { return Remains::NONE };
     let cleaned = match caught(function) {
@@ -338,9 +339,9 @@ pub(crate) async fn clean_up(cleanup: Cleanup, budget: Duration) -> Remains {
     }
 }
 
-/// The stop of a call that takes too long.
+/// The cancel of a call that takes too long.
 pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
-    // One that may finish after a pull has had its time.
+    // A tool that may finish after a pull has no further time after its limit.
     let cancel = match spec.on_cancel {
         OnCancel::Finish { .. } => Cancel::now(),
         OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
@@ -387,7 +388,7 @@ impl Thread {
     }
 }
 
-/// Foreign code, whose panic is its own end and nobody else's.
+/// Runs foreign code and catches its panic.
 fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
 }
@@ -399,13 +400,13 @@ fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<Aside
     }
 }
 
-/// Drops the work; a panic in its `drop` is its own affair.
+/// Drops the work and ignores a panic in its `drop`.
 fn drop_caught<T>(work: Option<T>) {
-    // Nothing can be done about a destructor that panics, and the work is over all the same.
+    // Nothing can be done about a destructor that panics, and the work has ended.
     let _ = caught(move || drop(work));
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())

@@ -1,4 +1,4 @@
-//! When a run has used up what it may use.
+//! When a run has reached its limit of turns or tokens.
 
 use andon_core::cancel::Reason;
 use andon_core::limits::Limits;
@@ -6,7 +6,7 @@ use andon_core::progress::Progress;
 
 use crate::live::cord::Cancel;
 
-/// The stop that is due before another model call, if the budget is used up.
+/// The cancel that is due before another model call, if a limit is reached.
 pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
     if let Some(turns) = limits.turns
         && progress.turns() >= turns
@@ -17,7 +17,7 @@ pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
     limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
 }
 
-/// The stop that is due when the tokens are used up.
+/// The cancel that is due when the tokens are used up.
 pub(crate) fn tokens_spent(limit: u64, used: u64) -> Cancel {
     budget(format!("the limit of {limit} tokens is reached: {used} are used"))
 }

@@ -1,5 +1,5 @@
-//! The ids that calls of a session have, so that a new call gets one that no other has. A run may make thousands of calls, and
-//! a model may name all of them alike.
+//! The ids of a session's calls, so that a new call gets an id that no other has. A run may make thousands of calls,
+//! and a model may give all of them the same id.
 
 use andon_core::history::History;
 use andon_core::id::CallId;
@@ -7,7 +7,7 @@ use andon_core::message::Message;
 
 use crate::lanes::sync::{HashMap, HashSet};
 
-/// How much of an id stays if a number has to be added.
+/// How many characters of an id stay if a number must be added.
 const MAX_BASE: usize = 24;
 
 /// The ids that are taken.
@@ -22,7 +22,7 @@ impl CallIds {
         Self { taken: history.iter().flat_map(|message| ids(message)).collect(), last: HashMap::default() }
     }
 
-    /// The calls of an answer have joined the conversation.
+    /// Adds the calls of an answer that has joined the conversation.
     pub(super) fn take(&mut self, answer: &Message) {
         self.taken.extend(ids(answer));
     }
@@ -45,7 +45,7 @@ impl CallIds {
     }
 }
 
-/// The ids that are taken, to be looked up only if there is a call.
+/// The ids that are taken, collected only if there is a call.
 pub(super) struct LazyIds<'a> {
     pub(super) known: &'a mut Option<Box<CallIds>>,
     pub(super) history: &'a History,

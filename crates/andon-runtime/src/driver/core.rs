@@ -23,30 +23,30 @@ pub(crate) struct RuntimeCore {
     pub(crate) registry: Registry,
     pub(crate) sessions: KnownSessions,
     pub(crate) warm: Warm,
-    /// Runs that wait for an agent of their name to be there.
+    /// Runs that wait for an agent of the right name to be built.
     pub(crate) parked: Mutex<HashSet<RunId>>,
     pub(crate) mender: Mender,
     pub(crate) learner: Learner,
-    /// Models whose meter has been given back what was learned earlier.
+    /// Models whose meter has loaded what was learned earlier.
     pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
-    /// Held by whoever recovers.
+    /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
 }
 
 impl RuntimeCore {
-    /// A session with a name of its own, in which nobody has said anything.
+    /// A session with a new id, which has no history.
     pub(crate) fn new_session(&self, tenant: &str, app: &Arc<str>, user: &str) -> Result<Arc<SessionCore>, IdError> {
         let key = SessionKey::new(app, user, self.services.ids.next("session"))?;
         let tenant = SessionId::new(tenant)?.as_str().into();
         let session = self.sessions.get(&SessionKey { tenant, app: Arc::clone(app), ..key });
-        // A counted name may have been there in an earlier process.
+        // A counted id may have been used by an earlier process.
         if let Ids::Unique = self.services.ids {
             session.set_history(Vec::new(), session.forgotten());
         }
         Ok(session)
     }
 
-    /// Makes the next run in a session read again what was said before.
+    /// Makes the next run in a session read the history again.
     pub(crate) fn forget_history(&self, session: &SessionKey) {
         if let Some(session) = self.sessions.find(session) {
             session.forget_history();
@@ -65,7 +65,7 @@ impl RuntimeCore {
         self.parked.lock().contains(run)
     }
 
-    /// Frees the session and the registry: what must be done before a run's end is shown.
+    /// Frees the seat and the registry's entry, which must be done before a run's end is shown.
     pub(crate) fn conclude(&self, live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
         self.registry.remove(&live.id);
         session.leave(live, messages);

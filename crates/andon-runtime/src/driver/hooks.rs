@@ -1,4 +1,4 @@
-//! Calling hooks: beside the driver, one after the other, and left at once when the cord is pulled.
+//! Calls hooks: beside the driver, one after another, and left at once when the cord is pulled.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::live::cord::Cord;
 use crate::live::{AsideEnd, Decision, Manners, News, Order, REAP};
 use crate::tool::DEFAULT_GRACE;
 
-/// What the hooks at one point said together.
+/// What the hooks at one point decided together.
 pub(super) enum Verdict {
     Continue,
     Deny(String),
@@ -26,7 +26,7 @@ impl Driver {
         self.agent.hooks.iter().any(|hook| hook.point == point)
     }
 
-    /// Calls the hooks at one point, until one denies, or the run is to stop.
+    /// Calls the hooks at one point, until one denies, or the run must stop.
     pub(super) async fn run_hooks(&mut self, what: What) -> Result<Verdict, JournalError> {
         Box::pin(self.run_hooks_in_turn(what)).await
     }
@@ -47,7 +47,7 @@ impl Driver {
     }
 
     async fn run_hook(&mut self, hook: &Hook, what: What) -> Result<Verdict, JournalError> {
-        // Only the last hook of a stopped run has a grace: the others are left at once.
+        // Only the last hook of a stopped run has a grace; the others are left at once.
         let grace = if hook.point == HookPoint::AfterRun { DEFAULT_GRACE } else { Duration::ZERO };
         self.stage(Event::HookStarted { point: hook.point });
         self.commit().await?;
@@ -62,7 +62,7 @@ impl Driver {
         Ok(self.close_hook(hook.point, end))
     }
 
-    /// Waits for a hook; when it was told to stop and does not yield to be dropped, only for a moment.
+    /// Waits for a hook; only briefly, if it was told to stop and does not yield to be dropped.
     async fn wait_for_hook(&mut self, ticket: u32) -> Result<Option<AsideEnd<Decision>>, JournalError> {
         loop {
             if let Some((_, end)) = self.hook_end.take().map(|end| *end).filter(|(number, _)| *number == ticket) {

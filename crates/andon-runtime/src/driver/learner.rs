@@ -1,14 +1,15 @@
-//! Meters learn from calls that came to their end: beside the runs, one call after the other, and never much.
+//! Meters learn from calls that completed: beside the runs, from one call at a time, and never much.
 //!
 //! # Invariants
 //!
 //! 1. No run and no stop waits for a lesson.
-//! 2. However many calls end, at most [`MOST`] wait to be learnt from, and one thread learns. A call that finds no room is
-//!    not learnt from: the others are a sample that is as good.
-//! 3. Learning takes a tenth of a core at most: after each lesson it rests nine times as long as the lesson took.
-//! 4. What was learnt is kept at most once a second for each model, and at the end. A program that is about to leave learns
-//!    from [a few](LAST) more calls, without a rest, so that one that makes few calls learns from them, too; what is lost is
-//!    learnt again.
+//! 2. However many calls end, at most [`MOST`] wait to be learned from, and one thread learns. A call that finds no
+//!    room is skipped: the others are as good a sample.
+//! 3. Learning takes a tenth of a core at most: after each lesson the learner rests nine times as long as the lesson
+//!    took.
+//! 4. What was learned is kept at most once a second for each model, and at the end. When the program is about to exit,
+//!    the learner learns from [a few](LAST) more calls, without a rest, so that a program that makes few calls learns
+//!    from them, too. What is lost is learned again.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -26,19 +27,19 @@ use crate::lanes::sync::Mutex;
 use crate::live::Learning;
 use crate::model::Lesson;
 
-/// How many calls wait to be learnt from.
+/// How many calls may wait to be learned from.
 const MOST: usize = 16;
-/// How many of those are learnt from when the program is about to leave.
+/// How many of those are learned from when the program is about to exit.
 const LAST: usize = 4;
-/// How long it rests after a lesson, by how long the lesson took.
+/// How many times as long as a lesson the rest after it is.
 const REST: u32 = 9;
-/// How often what was learnt is kept.
+/// How often what was learned is kept.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Learner {
     state: Mutex<State>,
-    /// Told when nobody is to wait any more.
+    /// Notified when the program is about to exit, to end the rests.
     hurried: Notify,
 }
 
@@ -46,14 +47,14 @@ pub(crate) struct Learner {
 struct State {
     waiting: VecDeque<Completed>,
     running: bool,
-    /// When the next lesson may begin, and when what was learnt may be kept again.
+    /// When the next lesson may begin, and when what was learned may be kept again.
     rests_until: Option<Instant>,
     keep_at: Option<Instant>,
     in_a_hurry: bool,
 }
 
 impl Learner {
-    /// Learns from a call that came to its end, unless enough others are waiting.
+    /// Learns from a call that completed, unless enough others are waiting.
     pub(crate) fn add(&self, runtime: &Arc<RuntimeCore>, call: Completed) {
         let mut state = self.state.lock();
         if state.waiting.len() >= MOST {
@@ -67,7 +68,7 @@ impl Learner {
         runtime.services.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
     }
 
-    /// The program is about to leave.
+    /// The program is about to exit.
     pub(crate) fn finish(&self) {
         let mut state = self.state.lock();
         state.waiting.truncate(LAST);
@@ -76,7 +77,7 @@ impl Learner {
         self.hurried.notify_waiters();
     }
 
-    /// Waits until an instant, if there is one and nobody is in a hurry.
+    /// Waits until this instant, if there is one and the program is not about to exit.
     async fn wait(&self, until: impl Fn(&State) -> Option<Instant>) {
         let hurried = self.hurried.notified();
         let until = {
@@ -84,25 +85,25 @@ impl Learner {
             until(&state).filter(|_| !state.in_a_hurry)
         };
         if let Some(until) = until {
-            // Whichever comes first.
+            // It does not matter which of the two comes first.
             let _ = timeout_at(until, hurried).await;
         }
     }
 
-    /// The call to learn from next, when it has rested from the one before; `None` when no call waits.
+    /// The call to learn from next, after the rest from the one before; `None` when no call waits.
     async fn next(&self) -> Option<Completed> {
         self.wait(|state| state.rests_until.filter(|_| !state.waiting.is_empty())).await;
         self.state.lock().waiting.pop_front()
     }
 
-    /// A lesson took this long. Says whether what was learnt is to be kept now.
+    /// A lesson took this long. Returns whether to keep now what was learned.
     fn rest_from(&self, lesson: Duration) -> bool {
         let (now, mut state) = (Instant::now(), self.state.lock());
         state.rests_until = Some(now + lesson * REST);
         state.keep_at.is_none_or(|keep_at| keep_at <= now)
     }
 
-    /// Whether the task may end, and then none is running any more: no call waits.
+    /// Whether no call waits, so that the task may end. If so, it counts as ended.
     fn may_end(&self) -> bool {
         let mut state = self.state.lock();
         state.running = !state.waiting.is_empty();
@@ -111,7 +112,7 @@ impl Learner {
     }
 }
 
-/// Lets the next call start another task if this one is dropped in the middle, with the runtime that it ran in.
+/// Lets the next call start another task if this one is dropped, as happens when a tokio runtime is shut down.
 struct Running {
     runtime: Arc<RuntimeCore>,
     is_over: bool,
@@ -132,8 +133,8 @@ async fn learn_all(mut running: Running) {
     loop {
         while let Some(call) = learner.next().await {
             let begun = Instant::now();
-            let learnt = learn(&runtime, call).await;
-            let (lesson, _learning) = learnt.unzip();
+            let learned = learn(&runtime, call).await;
+            let (lesson, _learning) = learned.unzip();
             unkept.extend(lesson.flatten().map(|Lesson { about, page }| (about, page)));
             if learner.rest_from(begun.elapsed()) {
                 keep(&runtime, &mut unkept).await;
@@ -144,21 +145,21 @@ async fn learn_all(mut running: Running) {
             keep(&runtime, &mut unkept).await;
         }
         if learner.may_end() {
-            // The next task may be there already.
+            // The next task may have started already.
             running.is_over = true;
             return;
         }
     }
 }
 
-/// Learns from one call, on a thread, which may take its time. A meter that panics has learnt nothing.
+/// Learns from one call, on a thread, because it may take a while. A meter that panics has learned nothing.
 async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>, Learning)> {
-    let (sender, learnt) = oneshot::channel();
+    let (sender, learned) = oneshot::channel();
     runtime.services.door.spawn_thread(move || drop(sender.send(call.learn())));
-    learnt.await.ok()
+    learned.await.ok()
 }
 
-/// Keeps what was learnt. What cannot be kept is learnt again.
+/// Keeps what was learned. What cannot be kept is learned again.
 async fn keep(runtime: &RuntimeCore, unkept: &mut HashMap<String, Value>) {
     let shelf = runtime.services.journal.shelf();
     let keeping: Vec<_> = unkept.drain().map(|(about, page)| shelf.keep(CALIBRATION, &about, page)).collect();

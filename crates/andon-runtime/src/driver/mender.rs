@@ -1,8 +1,8 @@
-//! Runs whose end the journal does not take: each is tried again until it is durable.
+//! Runs whose end the journal does not accept: each is retried until it is durable.
 //!
-//! There is one task for all of them, as long as there are any. It tries one after the other, with a pause between them; when
-//! the journal takes one, the others follow at once. So a disk that is full is asked once a second, however many runs wait
-//! for it, and a run that can never be written keeps no other one waiting.
+//! There is one task for all of them, as long as there are any. It tries one after another, with a pause between them;
+//! when the journal accepts one, the others follow at once. So a full disk is tried once a second, however many runs
+//! wait for it, and a run that can never be written keeps no other run waiting.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,7 +16,7 @@ use super::orphan::Orphan;
 use crate::journal::JournalError;
 use crate::lanes::sync::Mutex;
 
-/// How long to wait before a run is tried again: at first, and at most. The wait doubles each time.
+/// How long to wait before the next try: at first, and at most. The wait doubles each time.
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -32,7 +32,7 @@ struct State {
 }
 
 impl Mender {
-    /// The journal does not take this run's end.
+    /// The journal does not accept this run's end.
     pub(crate) fn add(&self, orphan: Orphan) {
         let runtime = Arc::clone(&orphan.runtime);
         let mut state = self.state.lock();
@@ -45,7 +45,7 @@ impl Mender {
         runtime.services.door.spawn_keeper(mend(running));
     }
 
-    /// The run to try next; `None` when there is none, and then no task is running any more.
+    /// The run to try next; `None` when there is none, and then the task counts as ended.
     fn next(&self) -> Option<Orphan> {
         let mut state = self.state.lock();
         state.running = !state.waiting.is_empty();
@@ -61,7 +61,7 @@ impl Mender {
     }
 }
 
-/// Leaves the runs that wait to recovery if their task is dropped, as happens when a tokio runtime is shut down.
+/// Leaves the waiting runs to recovery if the task is dropped, as happens when a tokio runtime is shut down.
 struct Running {
     runtime: Arc<RuntimeCore>,
     is_over: bool,
@@ -81,7 +81,7 @@ async fn mend(mut running: Running) {
     let leaving = runtime.services.give_up();
     let mut pause = FIRST;
     loop {
-        // Every run has one more try when the program is about to end.
+        // When the program is about to exit, every run has one more try.
         let is_leaving = timeout(pause, leaving.cancelled()).await.is_ok();
         let Some(mut orphan) = runtime.mender.next() else {
             running.is_over = true;
@@ -103,7 +103,7 @@ async fn mend(mut running: Running) {
     }
 }
 
-/// The journal takes writes again: the others need not stand in line.
+/// The journal accepts writes again: the others need not wait for each other.
 fn settle_others(runtime: &Arc<RuntimeCore>) {
     for mut orphan in runtime.mender.take_all() {
         runtime.services.door.spawn_keeper(async move {
@@ -121,7 +121,7 @@ fn settle_others(runtime: &Arc<RuntimeCore>) {
 }
 
 impl RuntimeCore {
-    /// The process is about to end: what the journal does not take is left to recovery.
+    /// Leaves the runs whose end the journal does not accept to recovery.
     fn leave_stalled(&self) {
         for orphan in self.mender.take_all() {
             let error = orphan.live.stalled().unwrap_or(JournalError::Closed);

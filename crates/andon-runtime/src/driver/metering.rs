@@ -1,11 +1,11 @@
-//! What a model call used: the best figure at its end, and what is learnt afterwards.
+//! What a model call used: the best figures at its end, and what is learned afterwards.
 //!
 //! # Invariants
 //!
-//! 1. A run never waits for a figure: whatever takes time comes after its end, as an addendum.
-//! 2. A call of which something is pending has one last word, behind the run's end: a better figure, or the same one.
-//! 3. What is pending ends: by itself, when its time is over, or when the runtime shuts down. A process that dies first
-//!    leaves a receipt that says until when there was hope.
+//! 1. A run never waits for a figure: whatever takes time comes after the run's end, as an addendum.
+//! 2. A call about which something is pending has one last word, after the run's end: better figures, or the same ones.
+//! 3. What is pending ends by itself, at its time limit, or when the runtime shuts down. A process that dies first
+//!    leaves a receipt that says until when the figures might have improved.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,10 +28,10 @@ use crate::live::{Learning, Live};
 use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
 use crate::session::SessionCore;
 
-/// How much of what a model wrote behind a cut is kept, in bytes.
+/// How many bytes of what a model wrote after a cut are kept.
 const MAX_UNDELIVERED: usize = 1 << 20;
 
-/// A model call whose figures are made as good as they can be.
+/// A model call with the meter that improves its figures.
 pub(crate) struct Metered {
     meter: Arc<dyn Meter>,
     request: Request,
@@ -39,7 +39,7 @@ pub(crate) struct Metered {
     pub(crate) model: Option<String>,
 }
 
-/// When a call began, gave its first piece, and ended.
+/// When a call began, when its first piece came, and when it ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) started: Stamp,
@@ -48,7 +48,7 @@ pub(crate) struct Times {
 }
 
 impl Metered {
-    /// Nothing if the model has no meter.
+    /// `None` if the model has no meter.
     pub(crate) fn of(model: &dyn Model, request: &Request) -> Option<Box<Self>> {
         let meter = model.meter()?;
         Some(Box::new(Self { meter, request: request.clone(), model: None }))
@@ -64,13 +64,13 @@ impl Metered {
         }
     }
 
-    /// The best figures for a call that was cut. A meter that panics knows nothing more than the provider has said.
+    /// The best figures for a call that was cut; those that the provider reported, if the meter panics.
     pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
         let cut = || self.meter.cut(&self.sighting(answer, times), known);
         catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
     }
 
-    /// The figures of a call that came to its end: the provider's, or the best there are if it gave none.
+    /// The figures of a call that completed: the provider's, or the meter's if the provider gave none.
     pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
         match reported.output.provenance {
             Provenance::Unknown => Used::whole(self.cut(answer, times, reported).delivered),
@@ -78,7 +78,7 @@ impl Metered {
         }
     }
 
-    /// Learns from a call that came to its end, when there is time for it.
+    /// Learns from a call that completed, when there is time for it.
     pub(crate) fn learn(
         self: Box<Self>,
         runtime: &Arc<RuntimeCore>,
@@ -91,7 +91,7 @@ impl Metered {
         runtime.learner.add(runtime, Completed { metered: self, message, times, reported, learning });
     }
 
-    /// Gives the meter back what earlier processes have learnt, once for each model.
+    /// Gives the meter what earlier processes have learned, once for each model.
     pub(crate) fn recall(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
         if !runtime.recalled.lock().insert(Arc::clone(model)) {
             return;
@@ -109,7 +109,8 @@ impl Metered {
         });
     }
 
-    /// From now on the conversation is measured from this call, if the provider has said what it read.
+    /// Makes this call the one that later calls of the conversation are measured from, if the provider reported its
+    /// input.
     pub(crate) fn anchor(&self, session: &SessionCore, agent: u64, usage: Usage) {
         if usage.input.provenance == Provenance::Reported {
             session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
@@ -117,7 +118,7 @@ impl Metered {
     }
 }
 
-/// A call that came to its end.
+/// A call that completed.
 pub(crate) struct Completed {
     metered: Box<Metered>,
     message: Arc<Message>,
@@ -127,14 +128,14 @@ pub(crate) struct Completed {
 }
 
 impl Completed {
-    /// What there is to learn from it. As long as the guard lives, whoever waits for the last word on the run waits.
+    /// What there is to learn from it. Whoever waits for the last word on the run waits until the guard is dropped.
     pub(crate) fn learn(self) -> (Option<Lesson>, Learning) {
         let Self { metered, message, times, reported, learning } = self;
         (metered.meter.learn(&metered.sighting(&message.parts, times), reported), learning)
     }
 }
 
-/// Learns what can still be learnt about a call that was cut. Says what is on its way.
+/// Starts to learn what can still be learned about a call that was cut. Returns what is awaited.
 pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterwards) -> Awaited {
     let Afterwards { what, within, work } = afterwards;
     let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
@@ -159,20 +160,20 @@ struct LastWord {
 }
 
 impl LastWord {
-    /// Waits until the run is over, and tells.
+    /// Waits for the run's outcome, then records the last word.
     async fn tell(mut self, learned: Learned) {
         Run::new(Arc::clone(&self.live)).outcome().await;
-        self.live.hit("metering: learnt");
-        // Nobody is there to be told that the journal failed.
+        self.live.hit("metering: learned");
+        // There is nobody to report a journal error to.
         let _ = self.hand_over(learned).await;
     }
 
-    /// Hands the last word to the journal; from then on it is told, whoever waits for the disk.
+    /// Hands the last word to the journal. From then on it counts as told, whether or not anybody waits for the disk.
     fn hand_over(&mut self, learned: Learned) -> Append {
         self.is_told = true;
         let parts = within_bounds(learned.undelivered);
         if !parts.is_empty() {
-            // In order, and durable with what follows.
+            // Not awaited: it is written in order, before what follows.
             drop(self.live.learn(Learnt::Undelivered { call: self.call, parts }));
         }
         let used = Box::new(self.used.refined_by(learned.used));
@@ -181,8 +182,8 @@ impl LastWord {
 }
 
 impl Drop for LastWord {
-    /// The task was dropped, as happens when the caller's tokio runtime is shut down: nothing was learnt, and that is told
-    /// by somebody else.
+    /// The task was dropped, as happens when the caller's tokio runtime is shut down: nothing was learned, and another
+    /// task records that.
     fn drop(&mut self) {
         let door = &self.live.services.door;
         if self.is_told || !door.has_own_threads() {
@@ -193,14 +194,14 @@ impl Drop for LastWord {
             call: self.call,
             used: self.used,
             _learning: self.live.learning(),
-            // Whoever drops this one, too, is not followed by a third.
+            // If this one is dropped, too, there is no third.
             is_told: true,
         };
         door.spawn_keeper(async move { word.tell(Learned::default()).await });
     }
 }
 
-/// Work that panics has learnt nothing.
+/// Work that panics has learned nothing.
 async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
@@ -209,7 +210,7 @@ async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
     .await
 }
 
-/// As much of what nobody was shown as is worth keeping.
+/// Cuts what was not shown to anybody to its limit.
 fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
     let mut room = MAX_UNDELIVERED;
     let mut shorten = |text: &mut String| {
@@ -226,7 +227,7 @@ fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
     kept
 }
 
-/// How much of the time of a shutdown is left to what is still being learnt, before it is given up.
+/// How long a shutdown waits for what is still being learned before it gives that up.
 pub(crate) fn patience_at_shutdown(within: Duration) -> Duration {
     within.mul_f32(0.9)
 }

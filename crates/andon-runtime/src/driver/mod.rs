@@ -3,8 +3,8 @@
 //! # The line of one run
 //!
 //! The run, folded from its events, says the next step; the driver does it; each thing that happens is *staged* (folded
-//! into the run) and then *committed* (journaled, then shown). Nothing is shown that is not durable, and before every
-//! effect and every wait what was staged is committed.
+//! into the run) and then *committed* (journaled, then shown). Nothing is shown that is not durable, and what was
+//! staged is committed before every effect and every wait.
 //!
 //! # The line of one cancel
 //!
@@ -14,7 +14,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Waits may be dropped, effects may not: nothing is done inside a race but waiting.
+//! 1. Waits may be dropped, effects may not: inside a race there is only waiting.
 //! 2. The model's stream is dropped before the driver waits for the disk.
 //! 3. State changes happen in synchronous stretches between waits.
 
@@ -66,7 +66,7 @@ use watch::{Watch, Woke};
 /// A new run's id.
 pub(crate) fn new_run_id(services: &Services) -> RunId {
     loop {
-        // Made here, so it is an id; the loop is for the compiler.
+        // It is made here, so it is always a valid id; the loop is for the compiler.
         if let Ok(id) = RunId::new(services.ids.next("run")) {
             return id;
         }
@@ -76,9 +76,9 @@ pub(crate) fn new_run_id(services: &Services) -> RunId {
 /// How a run begins.
 pub(crate) struct Beginning {
     pub(crate) seat: Seat,
-    /// Stops the run when it ends.
+    /// Cancels the run when it ends.
     pub(crate) signal: Option<BoxFuture<Cancel>>,
-    /// A run that was waiting when its process died: how far it had come, and for how long it has been there.
+    /// For a run that was waiting when its process died: how far it had come, and how long ago it was accepted.
     pub(crate) resumed: Option<(Progress, Duration)>,
 }
 
@@ -96,23 +96,23 @@ pub(crate) fn launch(
     runtime.services.door.spawn(drive(driver, unfinished));
 }
 
-/// Drives a run to its end. A panic on the way ends the run and not the process, and so does a journal that cannot be
-/// written: the run is then settled from its journal.
+/// Drives a run to its end. A panic ends the run and not the process, and so does a journal that cannot be written: the
+/// run is then settled from its journal.
 #[expect(clippy::manual_async_fn, reason = "the future of an async fn would hold its arguments twice")]
 fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output = ()> + Send {
     async move {
         let ended = until_over_or_panic(&unfinished.live, pin!(driver.steps(&unfinished.accepted))).await;
         unfinished.is_over = true;
         let Err(gone) = ended else { return };
-        // What had happened and was not yet journaled is still true.
+        // What has happened and is not yet journaled must not be lost.
         let orphan = unfinished.orphan(std::mem::take(&mut driver.staged), gone);
         drop(driver);
-        // It may take as long as the disk does, and must not end with the caller's runtime.
+        // Settling may take as long as the disk does, and must not end with the caller's runtime.
         Arc::clone(&orphan.live.services).door.spawn_keeper(orphan::settle(orphan));
     }
 }
 
-/// Polls the work until it is over; says why, if the run has not settled by then.
+/// Polls the work until it ends. If the run has not settled by then, the error says why.
 async fn until_over_or_panic(
     live: &Live,
     mut work: Pin<&mut (impl Future<Output = Result<(), JournalError>> + Send)>,
@@ -130,7 +130,7 @@ async fn until_over_or_panic(
     .await
 }
 
-/// Settles a run whose driver is dropped before it is over, as happens when the caller's tokio runtime is shut down.
+/// Settles a run whose driver is dropped before its end, as happens when the caller's tokio runtime is shut down.
 struct Unfinished {
     runtime: Arc<RuntimeCore>,
     live: Arc<Live>,
@@ -169,13 +169,13 @@ struct Driver {
     live: Arc<Live>,
     limits: Limits,
     watch: Watch,
-    /// How far the run has come; nothing before it was accepted.
+    /// How far the run has come; `None` before it was accepted.
     progress: Option<Box<Progress>>,
-    /// What was said before this run, and what it has said itself up to its last question to the model.
+    /// What was said before this run, and its own messages up to its last model call.
     history: History,
-    /// How many messages of that are the run's own.
+    /// How many of those messages are the run's own.
     own_in_history: usize,
-    /// The ids that calls have, once there is a call.
+    /// The ids of the session's calls; `None` until there is a call.
     call_ids: Option<Box<CallIds>>,
     /// Events that are folded and not yet journaled.
     staged: Vec<Event>,
@@ -183,11 +183,11 @@ struct Driver {
     running: Vec<Running>,
     /// The end of the hook that the driver waits for.
     hook_end: Option<Box<(u32, AsideEnd<Decision>)>>,
-    /// Results whose after-hooks are still to be called.
+    /// Results whose after-hooks have not been called yet.
     finished: Vec<Arc<andon_core::message::ToolResult>>,
     ran_before_run: bool,
     ran_after_run: bool,
-    /// Model calls that failed one after the other.
+    /// How many model calls in a row have failed.
     failed_attempts: u32,
     /// Streamed text could not be journaled: the run cannot go on.
     journal_failed: Option<Box<JournalError>>,
@@ -229,7 +229,7 @@ impl Driver {
         }
     }
 
-    /// One step after the other, until the run has settled or its journal cannot be written.
+    /// One step after another, until the run has settled or its journal cannot be written.
     async fn steps(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
         self.begin(accepted).await?;
         loop {
@@ -240,7 +240,7 @@ impl Driver {
             let Some(step) = self.progress().next_step(self.agent.tools_at_once) else { return Ok(()) };
             match step {
                 Step::CallModel => self.call_model().await?,
-                // Boxed, like everything that not every run comes to: a run that waits on its model is to be small.
+                // Boxed, like everything that not every run needs, so that a run that waits for its model is small.
                 Step::CallTools { start } => Box::pin(self.call_tools(start)).await?,
                 Step::AwaitApproval => self.await_news().await?,
                 Step::Settle(ending) => self.settle(ending).await?,
@@ -277,8 +277,8 @@ impl Driver {
         Ok(())
     }
 
-    /// A run that was waiting for a person when its process died waits on. A call that the agent of today cannot make is
-    /// refused, whatever the person says.
+    /// A run that was waiting for a person when its process died still waits. Refuses its calls that the present agent
+    /// cannot make, whatever the person says.
     fn refuse_impossible(&mut self) {
         for Call { call, state } in self.progress().calls().to_vec() {
             let is_open = matches!(state, CallState::AwaitingApproval | CallState::Ready);
@@ -291,7 +291,7 @@ impl Driver {
         }
     }
 
-    /// Reads what was said before from the journal. A pull does not wait for it.
+    /// Reads the history from the journal. A pull does not wait for it.
     async fn read_history(&mut self) -> Result<History, JournalError> {
         let read =
             |driver: &Self| (driver.session.forgotten(), driver.live.services.journal.history(&driver.session.key));
@@ -314,7 +314,8 @@ impl Driver {
     // ---- what has happened ----
 
     fn progress(&self) -> &Progress {
-        // Set before anything else is done; a driver that is asked before that has a defect, which ends this run alone.
+        // `begin` sets it before anything else happens. Without it there is a bug in the driver, which ends this run
+        // alone.
         #[expect(clippy::expect_used, reason = "begin() runs first")]
         self.progress.as_deref().expect("a run is accepted before it is driven")
     }
@@ -324,8 +325,8 @@ impl Driver {
         if let Some(progress) = self.progress.as_deref_mut()
             && let Err(error) = progress.apply(&event)
         {
-            // The fold refuses what makes no sense, and then nothing of it may reach the journal.
-            #[expect(clippy::panic, reason = "a defect in the driver ends this run alone")]
+            // The fold refuses an event that is not valid here, and such an event must not reach the journal.
+            #[expect(clippy::panic, reason = "a bug in the driver ends this run alone")]
             {
                 panic!("the driver staged {event:?}: {error}");
             }
@@ -381,7 +382,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What could not be written is staged again: whoever settles the run has to know it.
+    /// Stages again what could not be written, because whoever settles the run must know it.
     fn check_written(&mut self, records: &[Arc<Record>], result: Result<(), JournalError>) -> Result<(), JournalError> {
         if result.is_err() {
             self.staged.splice(..0, records.iter().map(|record| record.event.clone()));
@@ -396,7 +397,7 @@ impl Driver {
             let seq = first + place as Seq;
             Arc::new(Record { v: andon_core::FORMAT_VERSION, seq, epoch: self.live.epoch, at, event })
         };
-        // Taken with its room: a run that waits is to be small.
+        // Also frees the vector's memory, so that a run that waits is small.
         std::mem::take(&mut self.staged).into_iter().enumerate().map(number).collect()
     }
 
@@ -410,12 +411,12 @@ impl Driver {
         Ok(())
     }
 
-    /// An error once streamed text could not be journaled.
+    /// Fails once streamed text could not be journaled.
     fn check_journal(&self) -> Result<(), JournalError> {
         self.journal_failed.as_deref().cloned().map_or(Ok(()), Err)
     }
 
-    /// Takes in what has reached the run from outside.
+    /// Handles what has reached the run from outside.
     fn hear(&mut self) {
         for news in self.live.take_news() {
             self.take_in(news);
@@ -446,7 +447,7 @@ impl Driver {
                 self.stage(refuse(call, Refusal::CallCancelled));
             }
             Some(CallState::Ready) => self.stage(refuse(call, Refusal::CallCancelled)),
-            // One that runs stops itself; one that is over stays as it is.
+            // A running call stops itself; an ended one stays as it is.
             _ => {}
         }
     }
@@ -480,7 +481,7 @@ impl Driver {
         self.progress().state() == State::Cancelling
     }
 
-    /// Whether work in progress is to be cut.
+    /// Whether work in progress must be cut.
     fn is_cut(&self) -> bool {
         self.progress().cancel().is_some_and(|(_, force)| force.cuts())
     }

@@ -1,4 +1,4 @@
-//! The step `CallModel`: one question to the model, and its answer as far as it comes.
+//! The step `CallModel`: one request to the model, and its answer as far as it comes.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::journal::JournalError;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
 
-/// How much of what is wrong with a call's arguments the model is told, in characters.
+/// How many characters of an error in a call's arguments the model is told.
 const MAX_DETAIL: usize = 600;
 /// How many bytes of arguments a tool may be called with.
 const MAX_ARGUMENTS: usize = 1 << 20;
@@ -57,7 +57,7 @@ impl Driver {
         self.close_call(number, &mut reading, read).await
     }
 
-    /// Asks the model. Not async, so that a run that waits for the answer does not keep the question.
+    /// Calls the model. Not async, so that a run that waits for the answer does not keep the request in memory.
     fn begin_reading(&mut self, number: u32) -> Reading {
         let started = self.live.now();
         let request = self.request(number);
@@ -70,13 +70,13 @@ impl Driver {
         Reading::new(answer, metered, started, self.limits, used_before)
     }
 
-    /// Whether a hook has changed what comes next.
+    /// Whether the next step is now to settle, for example because a hook has cancelled the run.
     pub(super) fn must_look_again(&self) -> bool {
         let next = self.progress().next_step(self.agent.tools_at_once);
         matches!(next, Some(andon_core::progress::Step::Settle(_)) | None)
     }
 
-    /// The pull came between the record of the call and the call: nothing was used.
+    /// Closes a call that was recorded and not made, because a pull came between: nothing was used.
     fn close_uncalled(&mut self, number: u32) -> Result<(), JournalError> {
         self.stage(Event::usage(number, Used::NONE));
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Cut, first_piece_us: None });
@@ -97,7 +97,8 @@ impl Driver {
         }
     }
 
-    /// Reads until the answer ends, fails, or is to be cut; then the connection is closed, before any wait for the disk.
+    /// Reads until the answer ends, fails or must be cut. The caller then closes the connection, before any wait for
+    /// the disk.
     ///
     /// # Cancel safety
     ///
@@ -119,8 +120,8 @@ impl Driver {
         }
     }
 
-    /// Journals what was heard while the answer is open. If the cord is pulled meanwhile, the connection is closed at
-    /// once and not when the disk is ready.
+    /// Journals what was heard while the answer streams. If the cord is pulled meanwhile, the connection is closed at
+    /// once, not when the disk is ready.
     async fn commit_beside(&mut self, reading: &mut Reading) -> Result<(), JournalError> {
         let Some(Appended { mut append, fresh }) = self.begin_commit() else { return Ok(()) };
         let result = loop {
@@ -136,13 +137,13 @@ impl Driver {
         self.finish_commit(fresh, result)
     }
 
-    /// The reading is over: closes the connection and stages what came of it.
+    /// Closes the connection and stages the result of the call.
     async fn close_call(&mut self, number: u32, reading: &mut Reading, read: Read) -> Result<(), JournalError> {
         reading.close();
         self.live.hit("driver: stream closed");
         if reading.metered.is_some() {
-            // A connection has a task of its own, which is what closes the socket. It may be waiting behind this very poll:
-            // it comes before any counting.
+            // The connection's own task closes the socket, and may be waiting for this thread: let it run before any
+            // counting.
             tokio::task::yield_now().await;
         }
         match read {
@@ -161,7 +162,7 @@ impl Driver {
         }
     }
 
-    /// The best figures there are for a call that did not come to its end, and the better one that is on its way.
+    /// The best figures so far for a call that did not complete, and what is still being learned about it.
     fn account(&self, number: u32, reading: &mut Reading) -> (Used, Option<Awaited>) {
         let usage = reading.usage();
         // The provider refused the request, or was never reached.
@@ -171,7 +172,7 @@ impl Driver {
             _ if cost_nothing => Used::NONE,
             None => Used::cut(usage),
             Some(metered) => {
-                // A half call was written and is billed, although it is not kept.
+                // An incomplete tool call was written and is billed, although it is not kept.
                 let whole = AnswerEnd::Whole(ModelStop::ToolUse);
                 let answer = self.live.with_log(|log| assemble(log.answer(), whole));
                 metered.cut(&answer, reading.times(self.live.now()), usage)
@@ -198,7 +199,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Stages a whole answer: its words, what it used, its end, and what becomes of its calls.
+    /// Stages a complete answer: its message, what it used, its end, and what becomes of its calls.
     fn stage_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Arc<Message> {
         let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
@@ -212,7 +213,7 @@ impl Driver {
         message
     }
 
-    /// The figures of a call that came to its end; its meter learns from them.
+    /// The figures of a call that completed; its meter learns from them.
     fn account_whole(&self, reading: &mut Reading, message: &Arc<Message>) -> Used {
         let usage = reading.usage();
         let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
@@ -223,7 +224,8 @@ impl Driver {
         used
     }
 
-    /// Decides for each call of an answer, before any starts, whether it can be made and whether a person must say yes.
+    /// Decides for each call of an answer, before any starts, whether it can be made and whether a person must approve
+    /// it.
     fn triage(&mut self, message: &Message, duplicates: &[CallId]) {
         let (mut asked, mut ready) = (Vec::new(), Vec::new());
         for call in message.calls() {
@@ -262,7 +264,7 @@ impl Driver {
         self.agent.specs.iter().any(|spec| spec.name == call.name && spec.needs_approval)
     }
 
-    /// Nothing was shown: the call may be made again.
+    /// Nothing was shown, so the call may be retried.
     async fn fail_or_retry(
         &mut self,
         number: u32,
@@ -302,13 +304,12 @@ impl Driver {
     }
 }
 
-/// All tool calls in a conversation.
-/// What is wrong with a call's arguments, for the model, if something is.
+/// What is wrong with a call's arguments, in words for the model; `None` if nothing is.
 fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
     let length = call.arguments.len();
     if length > MAX_ARGUMENTS {
-        // Not even read: that would take a while.
-        return Some(format!("They are {length} bytes long, and at most {MAX_ARGUMENTS} are taken."));
+        // Not parsed, because that would take a while.
+        return Some(format!("They are {length} bytes long, and at most {MAX_ARGUMENTS} are allowed."));
     }
     match call.input() {
         Ok(input) => guard.validate(&input).err().map(|error| {
@@ -318,15 +319,15 @@ fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
         }),
         Err(error) => Some(match half_a_character(&call.arguments) {
             Some(half) => format!(
-                "They contain half of a character, {half}, which is not valid text, so it is not known what was meant: write \
+                "They contain half of a character, {half}, which is not valid text, so it is not clear what was meant: write \
                  the character as it is, or leave it out."
             ),
-            None => format!("They are no JSON: {error}"),
+            None => format!("They are not valid JSON: {error}"),
         }),
     }
 }
 
-/// The first escape that stands for half a character and has no other half beside it.
+/// The first escape that is half of a surrogate pair without the other half.
 fn half_a_character(json: &str) -> Option<&str> {
     const LENGTH: usize = "\\ud800".len();
     let escape = |at: usize| json.get(at..at + LENGTH).filter(|escape| escape.starts_with("\\u"));
@@ -337,7 +338,7 @@ fn half_a_character(json: &str) -> Option<&str> {
         at += match (code(at), code(at + LENGTH)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * LENGTH,
             (Some(0xd800..=0xdfff), _) => return escape(at),
-            // What another escape escapes begins none. It may be a character of several bytes, which is no escape at all.
+            // Skips the escaped character, which begins no escape and may take several bytes.
             _ => 1 + json.get(at + 1..)?.chars().next()?.len_utf8(),
         };
     }

@@ -1,14 +1,15 @@
-//! Settling a live run that has no driver any more: it panicked, was dropped with the tokio runtime that it ran in, or could
-//! not write the run's journal. The process is still alive, so the text that was shown and the results that tools have
-//! returned are kept.
+//! Settles a live run that has lost its driver, which panicked, was dropped with its tokio runtime, or could not write
+//! the run's journal. The process is still alive, so the text that was shown and the results that tools have returned
+//! are kept.
 //!
 //! # Invariants
 //!
 //! 1. The run stays in the registry and in its session's seat until its end is durable: it can be found, followed and
-//!    cancelled, and no prompt goes on without what it has said.
-//! 2. How it ends is decided once, and only when the journal takes writes: until then a pull still makes it `cancelled`.
-//! 3. What has happened is kept until it is durable, however often writing it fails.
-//! 4. It is written only as long as the run is ours: who has taken it over meanwhile is not disturbed.
+//!    cancelled, and no prompt starts without its messages.
+//! 2. How it ends is decided once, and only when the journal accepts writes: until then a pull still makes it
+//!    `cancelled`.
+//! 3. What has happened is kept in memory until it is durable, however often writing it fails.
+//! 4. It is written only as long as the run is ours: a process that has taken it over meanwhile is not disturbed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +28,10 @@ use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News, ToolDone};
 use crate::session::SessionCore;
 
-/// How long what a tool has started may take to be ended when nobody else does it.
+/// How long the cleanup of a tool that has not reported may take.
 const CLEANUP: Duration = Duration::from_secs(10);
 
-/// A live run that has no driver any more.
+/// A live run that has lost its driver.
 pub(crate) struct Orphan {
     pub(crate) runtime: Arc<RuntimeCore>,
     pub(crate) live: Arc<Live>,
@@ -40,29 +41,29 @@ pub(crate) struct Orphan {
     pub(crate) epoch: Epoch,
     /// What has happened and is not in the journal (invariant 3).
     pub(crate) unwritten: Vec<Event>,
-    /// How many events turned out to be in the journal though the write was said to have failed.
+    /// How many events turned out to be in the journal although the write was reported as failed.
     pub(crate) skipped: usize,
     pub(crate) gone: Gone,
 }
 
-/// Why a live run has no driver.
+/// Why a live run has lost its driver.
 #[derive(Debug)]
 pub(crate) enum Gone {
-    /// It panicked, and said this.
+    /// It panicked with this message.
     Panicked(String),
-    /// It was dropped with the tokio runtime that it ran in.
+    /// It was dropped with its tokio runtime.
     Dropped,
     /// It could not write the run's journal.
     Unwritable(JournalError),
 }
 
-/// Settles a live run that has no driver any more. If the journal does not take its end, that is tried again until it does.
+/// Settles a live run that has lost its driver. If the journal does not accept its end, that is retried until it does.
 pub(crate) async fn settle(mut orphan: Orphan) {
     let live = Arc::clone(&orphan.live);
     if let Gone::Unwritable(error) = &orphan.gone
         && live.with_log(|log| log.seq()) == 0
     {
-        // Nothing of it is on record, and nothing of it has begun.
+        // It is not on record, so nothing of it has begun.
         let (error, message) = (error.clone(), format!("{error}; the run was not started"));
         return orphan.break_off(error, message);
     }
@@ -77,14 +78,14 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     if let Gone::Unwritable(error) = &orphan.gone
         && !error.may_pass()
     {
-        // It is somebody else's by now, or the journal is closed: nothing of ours may be written any more.
+        // Another process owns it by now, or the journal is closed: we may not write any more.
         let error = error.clone();
         return orphan.leave(error);
     }
     live.hit("orphan: before settling");
     let mut settled = orphan.try_settle().await;
     if let Err(JournalError::RunExists(_)) = settled {
-        // Its first batch was on its way when we looked, and is there now.
+        // Its first batch was still on its way to the journal, and has arrived now.
         settled = orphan.try_settle().await;
     }
     match settled {
@@ -97,7 +98,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     }
 }
 
-/// Whether the run waits, for its session or for a person, and nobody has asked to stop it: then nothing of it is open.
+/// Whether the run waits for its session or for a person, and nobody has asked to stop it: then nothing of it is open.
 fn is_waiting(live: &Arc<Live>) -> bool {
     let facts: Vec<Entry> = live.with_log(|log| log.facts().iter().map(|fact| Entry::Fact(Arc::clone(fact))).collect());
     let state = Progress::fold(&facts).map(|progress| progress.state());
@@ -105,19 +106,19 @@ fn is_waiting(live: &Arc<Live>) -> bool {
 }
 
 impl Orphan {
-    /// Brings the run to its end in the journal, and shows it.
+    /// Writes the run's end to the journal, and shows it.
     pub(crate) async fn try_settle(&mut self) -> Result<(), JournalError> {
         let (epoch, stored) = self.take_over().await?;
         let mut progress = fold(&stored)?;
         let mut unseen = unseen(&self.live, &stored);
-        // The last commit may have become durable before the driver was gone: then only the end has to be shown.
+        // The driver's last commit may have become durable: then only the end has to be shown.
         if progress.ending().is_none() {
             self.unwritten = self.what_is_left(&progress, unseen.len())?;
             let records = number(self.live.now(), &mut progress, epoch, self.unwritten.clone())?;
             append(&*self.live.services.journal, &self.live.id, epoch, &records, &progress).await?;
             unseen.extend(records);
         }
-        // Of an end that the driver wrote this is when we have seen that it is there.
+        // If the driver wrote the end, this is when we saw that it was durable.
         let settled = stored.settled_at.unwrap_or_else(|| self.live.now());
         self.live.services.journal.keep_settled(&self.live.id, settled);
         let seen = self.live.with_log(|log| log.facts().to_vec());
@@ -127,10 +128,10 @@ impl Orphan {
         Ok(())
     }
 
-    /// Makes what is left of the run our own: its journal, with what was shown and had not been handed over.
+    /// Takes ownership of the run: reads its journal, and adds text that was shown and not handed to the journal.
     async fn take_over(&mut self) -> Result<(Epoch, Stored), JournalError> {
         let (live, journal) = (&self.live, &self.live.services.journal);
-        // Claimed first: nothing that the driver had on its way can come in after we have read.
+        // Claimed first, so that no batch that the driver had on its way can arrive after we have read.
         let claimed = journal.claim(&live.id, self.epoch).await?;
         let mut stored = journal.read(&live.id).await?.unwrap_or_default();
         if claimed.is_some() && !is_ours(live, &self.accepted, &stored) {
@@ -151,15 +152,15 @@ impl Orphan {
         Ok((self.epoch, stored))
     }
 
-    /// What has happened and is not in the journal, and what closes everything that is open. This many events are there
-    /// that nobody has seen.
+    /// What has happened and is not in the journal, and what closes everything that is open. `unseen` is how many
+    /// events are in the journal and were not shown.
     fn what_is_left(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
         let mut left = Left { progress: progress.clone(), events: Vec::new() };
         let unwritten = std::mem::take(&mut self.unwritten);
         let written = self.written(unseen);
         let begun = unwritten.len() - self.intents(&unwritten);
         for event in unwritten.into_iter().take(begun).skip(written) {
-            // The first event is there already.
+            // The first event is in the journal already.
             if !matches!(event, Event::RunAccepted { .. }) {
                 left.add(event)?;
             }
@@ -181,8 +182,8 @@ impl Orphan {
         Ok(left.events)
     }
 
-    /// How many of the events that were to be written are in the journal: the write was said to have failed, and had not.
-    /// What a driver that panicked or was dropped had handed over is not among them.
+    /// How many of the unwritten events are in the journal after all, because a write that was reported as failed had
+    /// succeeded. What a driver that panicked or was dropped had handed over is not among the unwritten events.
     fn written(&mut self, unseen: usize) -> usize {
         match self.gone {
             Gone::Unwritable(_) => unseen - std::mem::replace(&mut self.skipped, unseen),
@@ -190,8 +191,8 @@ impl Orphan {
         }
     }
 
-    /// How many intents stand at the end of what was not written. What is not on record has not begun, so they are not
-    /// true. A driver that panicked may have come further than its journal.
+    /// How many intents are at the end of the unwritten events. Nothing begins before it is on record, so they did not
+    /// happen. A driver that panicked may have come further than its journal.
     fn intents(&self, unwritten: &[Event]) -> usize {
         let is_intent = |event: &&Event| {
             matches!(event, Event::ModelStarted { .. } | Event::ToolStarted { .. } | Event::HookStarted { .. })
@@ -214,7 +215,7 @@ impl Orphan {
         self.live.break_off(JournalError::Closed, in_memory(&self.live, ending));
     }
 
-    /// Leaves the run to recovery: it cannot be settled here and now. If it is still ours it can be cancelled meanwhile.
+    /// Leaves the run to recovery, because it cannot be settled now. If it is still ours it can be cancelled meanwhile.
     pub(crate) fn leave(self, error: JournalError) {
         if error.may_pass() {
             self.runtime.park(&self.live.id);
@@ -226,7 +227,7 @@ impl Orphan {
     fn break_off(self, error: JournalError, message: String) {
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
         self.runtime.conclude(&self.live, &self.session, &[]);
-        // What it has said is in the journal, or nowhere.
+        // Its messages are in the journal or nowhere.
         self.session.forget_history();
         let outcome = in_memory(&self.live, ending);
         self.live.break_off(error, outcome);
@@ -241,7 +242,7 @@ fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
     Outcome { ending, message: None, usage: receipt.usage, receipt }
 }
 
-/// Whether the journal tells of this run, and not of an older one of the same id.
+/// Whether the journal has this run, and not an older one with the same id.
 fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool {
     let has_shown = live.with_log(|log| log.seq()) > 0;
     let first = stored.entries.first().and_then(|entry| match entry {
@@ -260,14 +261,13 @@ fn ending(progress: &Progress, gone: &Gone) -> Ending {
             Ending::Failed(Failure { error: FailureKind::Journal, message })
         }
         (None, Gone::Panicked(text)) => {
-            let message =
-                format!("the run's driver panicked: {text}; this is a defect in the model adapter or in Andon");
+            let message = format!("the run's driver panicked: {text}; this is a bug in the model adapter or in Andon");
             Ending::Failed(Failure { error: FailureKind::Internal, message })
         }
     }
 }
 
-/// What is left to be written of a run, and how far that brings it.
+/// The events of a run that are still to be written, and how far they bring it.
 struct Left {
     progress: Progress,
     events: Vec<Event>,
@@ -280,7 +280,7 @@ impl Left {
         Ok(())
     }
 
-    /// Takes in what had reached the run and its driver had not heard. Tools that have not reported are given up by name.
+    /// Handles news that the driver had not heard. Tools that have not reported are given up by name.
     fn hear(&mut self, live: &Arc<Live>) -> Result<(), JournalError> {
         for news in live.take_news() {
             match news {
@@ -299,7 +299,7 @@ impl Left {
         Ok(())
     }
 
-    /// The end of a tool that had not been heard: what it returned is kept.
+    /// Handles the end of a tool that the driver had not heard: what it returned is kept.
     fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
         let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
         let Some(open) = self.progress.call(&call) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Reading one answer: pieces come from the model and pass the gate into the log.
+//! Reads one answer: pieces come from the model and pass the gate into the log.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,27 +25,27 @@ use crate::model::{Afterwards, Answer, ModelError};
 
 /// What ended the reading.
 pub(super) enum Read {
-    /// The model came to its end.
+    /// The answer is complete.
     End(ModelStop),
     /// The call failed or broke off.
     Failed(ModelError),
-    /// The gate is closed; there is news.
+    /// The gate is closed.
     Refused,
 }
 
 /// An answer that is being read.
 pub(super) struct Reading {
-    /// Nothing once the connection is closed.
+    /// `None` once the connection is closed.
     answer: Option<Box<dyn Answer>>,
-    /// A piece that has to wait for the disk.
+    /// A piece that must wait for the disk.
     held: Option<Piece>,
-    /// The calls of the answer; nothing as long as there is none.
+    /// The calls of the answer; `None` until there is one.
     calls: Option<Box<Calls>>,
-    /// What the provider has reported; nothing as long as that is nothing.
+    /// The usage that the provider has reported; `None` until it reports any.
     usage: Option<Box<Usage>>,
-    /// What makes the figures good, if the model has that.
+    /// The call's meter, if the model has one.
     pub(super) metered: Option<Box<Metered>>,
-    /// What can still be learnt about a call that was cut.
+    /// What can still be learned about a call that was cut.
     pub(super) afterwards: Option<Box<Afterwards>>,
     is_whole: bool,
     started: Stamp,
@@ -54,16 +54,16 @@ pub(super) struct Reading {
     budget: Option<Box<Budget>>,
 }
 
-/// The calls of an answer, as far as it has come.
+/// The calls of an answer so far.
 #[derive(Default)]
 struct Calls {
     heads: Vec<Arc<CallHead>>,
-    /// Their ids, and the ids that the model gave them: one that was taken before has got another.
+    /// Their ids, and the ids that the model gave them: a call whose id was taken got another.
     ids: HashSet<CallId>,
     written: HashSet<CallId>,
-    /// Those whose id the model had used in this answer already.
+    /// Those whose id the model had already used in this answer.
     duplicates: Vec<CallId>,
-    /// One that has begun and waits for the disk.
+    /// A call that has begun and waits for the disk.
     waits: Option<Arc<CallHead>>,
 }
 
@@ -71,7 +71,7 @@ struct Calls {
 struct Budget {
     limit: u64,
     used_before: u64,
-    /// The tokens that are used, if they are too many and the answer goes on.
+    /// How many tokens are used, if that is over the limit. The stop comes only if the answer goes on.
     over: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl Silence {
         Self { limit, last_piece: Instant::now(), timer: Box::pin(sleep(limit)) }
     }
 
-    /// Ready when nothing has come for too long. The timer is set anew only when it fires, not with every piece.
+    /// Ready when nothing has come for too long. The timer is reset only when it fires, not with every piece.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(cx));
@@ -208,7 +208,7 @@ impl Reading {
         }
         let is_empty = matches!(&piece, Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } if text.is_empty());
         if is_empty {
-            // Providers like to begin with nothing: it shows nothing, and is nothing to keep.
+            // Providers often begin with an empty piece: there is nothing to show or keep.
             return Taken::On;
         }
         let offer = match &piece {
@@ -255,7 +255,7 @@ impl Reading {
             Offer::Accepted { first_unjournaled: true } => live.services.flusher.add(live),
             Offer::Accepted { first_unjournaled: false } => {}
         }
-        // Counted from when it was taken: a piece that had to wait for the disk is no silence of the model's.
+        // Counted from when the piece was accepted: while a piece waits for the disk, the model is not silent.
         if let Some(silence) = &mut self.silence {
             silence.last_piece = Instant::now();
         }
@@ -263,7 +263,7 @@ impl Reading {
             self.first_piece = Some(live.now());
         }
         if matches!(piece, Piece::Usage(_)) {
-            // An answer that is whole is whole: the stop is due only if more of it comes.
+            // A complete answer is kept: the stop is due only if more of it comes.
             let in_this_call = self.usage().at_least();
             if let Some(budget) = &mut self.budget {
                 let used = budget.used_before.saturating_add(in_this_call);
@@ -278,14 +278,14 @@ impl Reading {
         self.calls.as_ref()?.heads.get(index)
     }
 
-    /// Calls whose id the model had used in this answer already.
+    /// Calls whose id the model had already used in this answer.
     pub(super) fn duplicates(&self) -> &[CallId] {
         self.calls.as_ref().map_or(&[], |calls| &calls.duplicates)
     }
 }
 
 impl Calls {
-    /// The beginning of a call, under an id that no other call of the session has.
+    /// The beginning of a call, with an id that no other call of the session has.
     fn begin(&mut self, id: &str, name: &str, live: &Arc<Live>, earlier: &mut CallIds) -> Arc<CallHead> {
         let wanted = CallId::new(id).ok();
         let is_duplicate = wanted.as_ref().is_some_and(|id| !self.written.insert(id.clone()));
@@ -302,19 +302,19 @@ impl Calls {
     }
 }
 
-/// What came of a piece.
+/// What became of a piece.
 enum Taken {
-    /// It is in; go on.
+    /// It was accepted.
     On,
-    /// It has to wait for the disk.
+    /// It must wait for the disk.
     Held,
-    /// The reading is over.
+    /// The reading has ended.
     Over(Read),
 }
 
 impl Taken {
     fn unknown_call(index: usize) -> Self {
-        let message = format!("the model sent a part of tool call {index}, which it had not begun");
+        let message = format!("the model sent a piece of tool call {index}, which it had not begun");
         Self::Over(Read::Failed(ModelError::fatal(message)))
     }
 }

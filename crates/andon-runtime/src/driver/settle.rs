@@ -1,4 +1,4 @@
-//! The step `Settle`: bring the run to rest for ever, outcome on disk.
+//! The step `Settle`: bring the run to rest for good, outcome on disk.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::journal::JournalError;
 use crate::live::Fresh;
 
 impl Driver {
-    /// Settles the run as its events say, unless something else comes first: then the loop looks again.
+    /// Settles the run as its events say, unless something else comes first: then the loop asks for the next step
+    /// again.
     pub(super) async fn settle(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
         if ending.is_cancelled() {
             return self.settle_cancelled(ending).await;
@@ -23,7 +24,7 @@ impl Driver {
             return self.run_hooks(What::AfterRun { ending }).await.map(drop);
         }
         self.live.hit("driver: before seal");
-        // Finish against pull: one that came first has won, and the loop hears it.
+        // Finish against pull: if a pull came first, it has won, and the loop hears it.
         let Ok(news) = self.live.seal(&ending) else { return Ok(()) };
         for news in news {
             self.take_in(news);
@@ -40,7 +41,7 @@ impl Driver {
             self.commit().await?;
             self.live.hit("driver: before grace");
             self.wait_for_tools().await?;
-            // After a pull no hook is called but the last one.
+            // After a pull, only the last hook is called.
             self.finished.clear();
         }
         self.run_last_hook(&ending).await?;
@@ -61,7 +62,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A run that was stopped before it had its session.
+    /// Settles a run that was stopped before it had its session.
     pub(super) async fn settle_unstarted(&mut self) -> Result<(), JournalError> {
         let ending = Arc::new(Ending::Cancelled { reason: self.reason() });
         self.stage(Event::RunQuieted);
@@ -71,7 +72,7 @@ impl Driver {
         self.close(ending).await
     }
 
-    /// The last commit. The session and the registry are free before the end is shown, so that who has seen the end
+    /// The last commit. The session and the registry are free before the end is shown, so that whoever has seen the end
     /// can go on at once.
     async fn close(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
         self.stage(Event::RunSettled { outcome: ending });
@@ -81,7 +82,7 @@ impl Driver {
         let settled = self.live.now();
         self.live.hit("driver: settled on disk");
         self.live.services.journal.keep_settled(&self.live.id, settled);
-        // What was learnt by now of calls that were given up is part of it.
+        // What has been learned by now about calls that were given up is part of the outcome.
         let addenda = self.live.addenda();
         let outcome = self
             .live

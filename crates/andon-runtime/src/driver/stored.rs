@@ -1,4 +1,4 @@
-//! A run as its journal tells it, and how more is written behind that.
+//! A run as its journal has it, and how more is appended.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use andon_core::time::Stamp;
 
 use crate::journal::{Batch, Journal, JournalError, Standing, Stored};
 
-/// What a journal tells about a run.
+/// What the journal has about a run.
 pub(crate) struct Told {
     pub(crate) session: SessionKey,
     pub(crate) outcome: Option<Outcome>,
@@ -50,7 +50,7 @@ pub(crate) fn unreadable(error: FoldError) -> JournalError {
     JournalError::Unreadable(error.to_string())
 }
 
-/// Numbers events behind those of the journal, and folds them in.
+/// Numbers events after those in the journal, and folds them in.
 pub(crate) fn number(
     at: Stamp,
     progress: &mut Progress,

@@ -29,9 +29,10 @@ pub(super) struct Running {
     call: CallId,
     effect: Effect,
     spec: Arc<ToolSpec>,
-    /// When its time is over, if it has begun. Mostly it sees to that itself; one that does not yield cannot.
+    /// When its time limit is reached, once it has begun. The call's own task normally enforces that, but cannot if it
+    /// does not yield.
     limit: Option<Instant>,
-    /// Until when to wait for it, once it was told to stop.
+    /// Until when to wait for it after it was told to stop.
     patience: Option<Instant>,
 }
 
@@ -41,7 +42,7 @@ impl Driver {
         for id in start {
             asides.extend(self.prepare(&id).await?);
             if self.has_hooks(HookPoint::BeforeTool) {
-                // A tool does not wait for the hooks of the calls behind it.
+                // A tool does not wait for the hooks of later calls.
                 self.begin_tools(&mut asides).await?;
             }
             if self.must_look_again() {
@@ -81,7 +82,7 @@ impl Driver {
                 return Ok(None);
             }
         }
-        // It may have been cancelled alone while a hook waited.
+        // The call may have been cancelled alone during the hook.
         if !self.is_ready(id) {
             return Ok(None);
         }
@@ -90,7 +91,7 @@ impl Driver {
             return Ok(None);
         }
         let Some(tool) = self.tool(&call.name) else {
-            // Triage has refused calls of tools that do not exist.
+            // Triage has already refused calls of tools that do not exist.
             return Ok(None);
         };
         let effect = tool.spec().effect;
@@ -134,13 +135,13 @@ impl Driver {
         ToolAside::new(live, ticket, call.id.clone(), spec, move || tool.call(invocation), late)
     }
 
-    /// Waits for news of the tools that run. One that was told to stop, has had its grace and does not yield to be
+    /// Waits for news of the running tools. One that was told to stop, has had its grace and does not yield to be
     /// dropped is given up by name.
     pub(super) async fn wait_for_tools(&mut self) -> Result<(), JournalError> {
         self.hear();
         self.close_never_started();
         self.let_detached_go();
-        // What was heard is on record before anything is waited for: a tool that was quick is not to wait for one that is not.
+        // What was heard goes on record before the wait, so that a quick tool does not wait for a slow one.
         if self.running.is_empty() || !self.finished.is_empty() || !self.staged.is_empty() {
             return Ok(());
         }
@@ -162,7 +163,7 @@ impl Driver {
         self.check_journal()
     }
 
-    /// Closes tools that were told to stop before a thread was free to begin them.
+    /// Closes tools that were told to stop before they began.
     fn close_never_started(&mut self) {
         let (never, running) = std::mem::take(&mut self.running)
             .into_iter()
@@ -174,7 +175,7 @@ impl Driver {
         }
     }
 
-    /// Lets tools go that are declared to outlive a run that is stopped.
+    /// Lets go of tools that are declared to outlive a stopped run.
     fn let_detached_go(&mut self) {
         let (gone, running) = std::mem::take(&mut self.running)
             .into_iter()
@@ -185,13 +186,13 @@ impl Driver {
         }
     }
 
-    /// Closes a call of which nothing will be heard in this run.
+    /// Closes a call that will not report in this run.
     fn close_as(&mut self, call: CallId, end: ToolEnd) {
         self.stage(tool_finished(end, stopped_result(call, end, Vec::new())));
     }
 
-    /// Says of each tool until when to wait for it, now that it may have been told to stop; the first of these moments. It
-    /// only ever comes nearer: news of another tool is no reason to wait longer.
+    /// Updates until when to wait for each tool, now that it may have been told to stop. Returns the first of these
+    /// instants. They never move later: news of another tool is no reason to wait longer.
     fn look_at_patience(&mut self) -> Option<Instant> {
         let live = &self.live;
         for running in &mut self.running {
@@ -201,7 +202,7 @@ impl Driver {
         self.running.iter().filter_map(|running| running.patience.or(running.limit)).min()
     }
 
-    /// Stops calls that have not stopped themselves when their time was over.
+    /// Stops calls that have not stopped themselves at their time limit.
     fn stop_those_out_of_time(&mut self) {
         let now = Instant::now();
         for running in &mut self.running {
@@ -215,7 +216,7 @@ impl Driver {
     fn give_up_overdue(&mut self) {
         let now = Instant::now();
         for running in &mut self.running {
-            // A cleanup that has begun meanwhile has its own time.
+            // A cleanup that has begun meanwhile has its own time limit.
             if running.patience.is_some_and(|until| until <= now) && self.live.is_cleaning(running.ticket) {
                 running.patience = patience(&self.live, running.ticket).filter(|until| *until > now);
             }
@@ -227,7 +228,7 @@ impl Driver {
         for Running { ticket, call, spec, .. } in overdue {
             let closed = self.live.close_ticket(ticket);
             if let Some(cleanup) = closed.cleanup.clone() {
-                // Its own task has no thread to run on. What it has started is ended all the same.
+                // The call's own task has no thread to run on, but what it has started must still be ended.
                 let budget = spec.cleanup;
                 self.live.services.door.spawn_keeper(async move { drop(clean_up(cleanup, budget).await) });
             }
@@ -262,14 +263,15 @@ impl Driver {
         while !self.finished.is_empty() {
             let result = self.finished.remove(0);
             self.commit().await?;
-            // Its decision can only be a cancel, which pulls the cord; a panic is on record.
+            // The decision needs no handling: a cancel has pulled the cord, a denial has no effect here, and a panic is
+            // on record.
             self.run_hooks(What::AfterTool { result }).await?;
         }
         Ok(())
     }
 }
 
-/// Until when to wait for a tool that was told to stop, as things stand.
+/// Until when to wait for a tool that was told to stop, given the requests so far.
 fn patience(live: &Live, ticket: u32) -> Option<Instant> {
     let after_grace = live.after_grace(ticket);
     match live.order_now(ticket) {
@@ -289,11 +291,11 @@ pub(crate) fn judge(
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     let kept = std::mem::take(&mut remains.output);
-    // One that was told somewhere else and not seen to end is leaked, however soon it was let go of here.
+    // A call whose work elsewhere was told to stop and not seen to end is leaked, however soon it was dropped here.
     let cut = if remains.unended.is_some() { ToolEnd::Leaked } else { cut(effect) };
     let judged = judge_end(call, cut, end, kept, closed, was_told);
     if judged.0 != ToolEnd::Leaked {
-        // It has come to an end of its own here, and is not leaked itself; what it left behind is.
+        // The call itself has ended here and is not leaked; what it left elsewhere is.
         remains.leaked.extend(remains.unended.take());
     }
     judged
@@ -307,7 +309,7 @@ fn judge_end(
     closed: &Closed,
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
-    // A tool that did not look at its cord and returned within its grace has simply finished.
+    // A tool that did not check its cord and returned within its grace has simply finished.
     let stopped_itself = was_told && closed.saw_it;
     let stopped = |end, returned: Vec<Content>| {
         let why = too_long(closed).map(|text| Content::Text { text });
@@ -332,7 +334,7 @@ fn judge_end(
     }
 }
 
-/// What a call that was stopped is: one that changes the world may have done so, also if it stopped by itself.
+/// What a stopped call counts as: one that changes the world may have done so, even if it stopped by itself.
 fn cut(effect: Effect) -> ToolEnd {
     match effect {
         Effect::Effect => ToolEnd::Unknown,
@@ -340,24 +342,24 @@ fn cut(effect: Effect) -> ToolEnd {
     }
 }
 
-/// What a call that took too long is told, beside that it was stopped.
+/// What the model is told about a call that took too long, besides that it was stopped.
 fn too_long(closed: &Closed) -> Option<String> {
     let request = closed.alone.as_ref().filter(|request| request.reason == Reason::Deadline)?;
-    Some(format!("It took too long: {}.", request.note.as_deref().unwrap_or("its time was over")))
+    Some(format!("It took too long: {}.", request.note.as_deref().unwrap_or("its time limit was reached")))
 }
 
 pub(crate) fn box_remains(remains: Remains) -> Option<Box<Remains>> {
     (!remains.is_none()).then(|| Box::new(remains))
 }
 
-/// Records the end of a tool that was given up: an addendum, believed by nobody.
+/// Records the end of a tool that was given up, as an addendum: the model never gets its result.
 fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 'static {
     move |ToolDone { end, mut remains }| {
         if let AsideEnd::NeverStarted = end {
-            // It was closed as such, and there is nothing to add.
+            // It was closed as never started, and there is nothing to add.
             return;
         }
-        // It has ended here. What it was told to stop elsewhere was not seen to.
+        // It has ended here. What it was told to stop elsewhere was not seen to end.
         remains.leaked.extend(remains.unended.take());
         let result = match end {
             AsideEnd::Returned(Ok(output)) => {
@@ -369,7 +371,7 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
                 stopped_result(call.clone(), ToolEnd::Cut, std::mem::take(&mut remains.output))
             }
         };
-        // Nobody is there to wait for the disk.
+        // Nobody waits for the disk here.
         drop(live.learn(Learnt::LateResult { call, result: Arc::new(result), remains: box_remains(remains) }));
     }
 }

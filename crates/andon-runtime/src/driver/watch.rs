@@ -1,4 +1,4 @@
-//! What the driver looks for in every wait: news, the caller's signal, the deadline.
+//! What ends every wait of the driver: news, the caller's signal, the deadline.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -16,9 +16,9 @@ use crate::live::cord::Cancel;
 
 /// What ended a wait.
 pub(super) enum Woke<T> {
-    /// Something reached the run from outside. What was waited for is untouched and can be waited for again.
+    /// Something reached the run from outside. The work is untouched and can be waited for again.
     News,
-    /// What was waited for has come.
+    /// The work is ready.
     Work(T),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Watch {
     live: Arc<Live>,
     signal: Option<BoxFuture<Cancel>>,
     limit: Option<Duration>,
-    /// What of it had passed before this process.
+    /// How much of the limit had passed before this process.
     waited: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -41,7 +41,7 @@ impl Watch {
         Self { live, signal, limit, waited, deadline: None }
     }
 
-    /// Begins to count. Called where the driver runs: who starts a run may have no timer.
+    /// Starts the deadline. Called on the driver's task, because whoever starts a run may have no timer.
     pub(super) fn begin(&mut self) {
         self.deadline = self.limit.map(|limit| Box::pin(sleep(limit.saturating_sub(self.waited))));
     }
@@ -67,7 +67,7 @@ impl Watch {
         self.race(|_| Poll::<()>::Pending).await;
     }
 
-    /// Waits until a batch is durable. A limit that is reached meanwhile pulls the cord all the same.
+    /// Waits until a batch is durable. A deadline that is reached meanwhile still pulls the cord.
     pub(super) async fn wait_for_disk(&mut self, append: &mut Append) -> Result<(), JournalError> {
         poll_fn(|cx| {
             self.poll_limits(cx);
@@ -76,14 +76,14 @@ impl Watch {
         .await
     }
 
-    /// Looks at the caller's signal and the deadline without waiting.
+    /// Checks the caller's signal and the deadline without waiting.
     pub(super) fn look(&mut self) {
         if self.signal.is_some() || self.deadline.is_some() {
             self.poll_limits(&mut Context::from_waker(Waker::noop()));
         }
     }
 
-    /// Pulls the cord when the caller's signal or the deadline says so.
+    /// Pulls the cord when the caller's signal has fired or the deadline is reached.
     fn poll_limits(&mut self, cx: &mut Context<'_>) {
         if let Some(signal) = &mut self.signal
             && let Poll::Ready(cancel) = signal.as_mut().poll(cx)

@@ -1,7 +1,7 @@
-//! A session as JSON Lines: its journal itself, so that it can be moved to another machine and a defect replayed.
+//! A session as JSON Lines: its whole journal, so that it can be moved to another machine or a bug replayed.
 //!
-//! The first line is the session, then what is kept with it, then each run with its entries in order, and the last line says how many lines came
-//! before it: a file that was cut short is noticed, and nothing of it is taken in.
+//! The first line is the session, then what is kept with it, then each run with its entries in order. The last line
+//! says how many lines came before it, so that a file that was cut short is noticed, and nothing of it is imported.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::journal::sessions::{Kept, Moved, StateMap};
 use crate::journal::{JournalError, Stored};
 
-/// Each process that takes a run up raises its epoch by one: no run comes near.
+/// Each process that takes up a run raises its epoch by one, so no run comes near this.
 const MAX_EPOCH: Epoch = 1_000_000;
 
 /// One line of an export.
@@ -36,7 +36,7 @@ enum Line {
     Run {
         run: RunId,
         epoch: Epoch,
-        /// When its outcome was on disk, where that is known.
+        /// When its outcome was on disk, if that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled_at: Option<Stamp>,
     },
@@ -57,22 +57,22 @@ enum Line {
     },
 }
 
-/// Why a session was not taken in. Nothing of it was.
+/// Why a session was not imported. Nothing of it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// A line is not what an export writes.
-    #[error("line {line} is not what `export` writes: {why}")]
+    /// A line is not one that an export writes.
+    #[error("line {line} is not one that `export` writes: {why}")]
     BadLine {
         /// Its number, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The file is cut short, or lines are missing.
-    #[error("the export is not whole: {0}; export the session again")]
+    /// The export is cut short, or lines are missing.
+    #[error("the export is incomplete: {0}; export the session again")]
     NotWhole(String),
-    /// A run's record makes no sense.
-    #[error("the record of run {run} makes no sense: {why}")]
+    /// A run's record is not valid.
+    #[error("the record of run {run} is not valid: {why}")]
     BadRun {
         /// The run.
         run: RunId,
@@ -129,7 +129,7 @@ impl Lines {
     }
 }
 
-/// Reads a session, and checks that every run of it makes sense.
+/// Reads a session, and checks that the record of each of its runs is valid.
 pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
     let mut moved: Option<Moved> = None;
     let mut said = None;
@@ -138,39 +138,41 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
         let bad = |why: String| ImportError::BadLine { line: place + 1, why };
         let line: Line = serde_json::from_str(text).map_err(|error| bad(explain(&error)))?;
         if said.is_some() {
-            return Err(bad("it stands behind the end".to_owned()));
+            return Err(bad("it comes after the end line".to_owned()));
         }
         match (line, &mut moved) {
             (Line::Session { v, .. }, None) if v != FORMAT_VERSION => {
-                return Err(bad(format!("version {v} is not known here, only {FORMAT_VERSION}: use a newer program")));
+                return Err(bad(format!(
+                    "version {v} is not supported here, only {FORMAT_VERSION}: use a newer program"
+                )));
             }
             (Line::Session { session, created_at, state, .. }, none @ None) => {
                 *none = Some(Moved { session, created_at, state, kept: Vec::new(), runs: Vec::new() });
             }
-            (_, None) => return Err(bad("the session itself comes first".to_owned())),
+            (_, None) => return Err(bad("the first line must be the session".to_owned())),
             (Line::End { lines }, Some(_)) => said = Some(lines),
             (line, Some(moved)) => add(moved, line).map_err(|why| bad(why.to_owned()))?,
         }
         count += 1;
     }
-    let Some(moved) = moved else { return Err(ImportError::NotWhole("there is nothing in it".to_owned())) };
+    let Some(moved) = moved else { return Err(ImportError::NotWhole("it is empty".to_owned())) };
     match said {
         None => return Err(ImportError::NotWhole("its last line is missing".to_owned())),
         Some(said) if said + 1 != count => {
-            return Err(ImportError::NotWhole(format!("it has {} lines of {said}", count - 1)));
+            return Err(ImportError::NotWhole(format!("it has {} of {said} lines", count - 1)));
         }
         Some(_) => {}
     }
     for (number, (run, stored)) in moved.runs.iter().enumerate() {
         check(&moved.session, run, stored).map_err(|why| ImportError::BadRun { run: run.clone(), why })?;
         if moved.runs.iter().take(number).any(|(other, _)| other == run) {
-            return Err(ImportError::BadRun { run: run.clone(), why: "it is there twice".to_owned() });
+            return Err(ImportError::BadRun { run: run.clone(), why: "the export has it twice".to_owned() });
         }
     }
     Ok(moved)
 }
 
-/// What is wrong with a line. For the reader of JSON it was line 1.
+/// What is wrong with a line. The JSON reader saw each line as line 1, so its position is left out.
 fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.split_once(" at line 1 column") {
@@ -191,19 +193,19 @@ fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
         }
         line => line,
     };
-    let Some((_, run)) = moved.runs.last_mut() else { return Err("a run comes before what belongs to it") };
+    let Some((_, run)) = moved.runs.last_mut() else { return Err("there is no run before it that it belongs to") };
     match line {
         Line::Fact { fact } => run.entries.push(Entry::Fact(fact)),
         Line::Lump { lump } => run.entries.push(Entry::Lump(lump)),
         Line::Addendum { addendum } => run.addenda.push(addendum),
         Line::Request { request } => run.requests.push(request),
-        Line::Session { .. } => return Err("there is one session in an export"),
+        Line::Session { .. } => return Err("an export has only one session"),
         Line::Kept { .. } | Line::Run { .. } | Line::End { .. } => {}
     }
     Ok(())
 }
 
-/// A run folds, is the one that it is said to be, and belongs to the session.
+/// Checks that a run folds, has the id that its line says, and belongs to the session.
 fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), String> {
     let progress = Progress::fold(&stored.entries).map_err(|error| error.to_string())?;
     if progress.accepted().run != *run {
@@ -213,7 +215,7 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         return Err(format!("it belongs to session {}", progress.accepted().session));
     }
     if stored.settled_at.is_some() && stored.end().is_none() {
-        return Err("it is said to have settled, and has no end".to_owned());
+        return Err("it has a time at which it settled, and no end".to_owned());
     }
     let results = stored.facts().filter_map(|record| match &record.event {
         Event::ToolFinished { result, .. } => Some(result.images()),
@@ -223,10 +225,10 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         image.check().map_err(|error| error.to_string())?;
     }
     if stored.epoch > MAX_EPOCH {
-        return Err(format!("its epoch {} is more than any run has", stored.epoch));
+        return Err(format!("its epoch {} is higher than any run can have", stored.epoch));
     }
     if let Some(record) = stored.facts().find(|record| record.epoch > stored.epoch) {
-        return Err(format!("event {} is of epoch {}, the run of {}", record.seq, record.epoch, stored.epoch));
+        return Err(format!("event {} has epoch {}, the run has {}", record.seq, record.epoch, stored.epoch));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A journal in memory: as strict as one on disk, and gone with the process.
+//! A journal in memory: as strict as one on disk, and lost when the process ends.
 
 mod sessions;
 
@@ -32,12 +32,12 @@ type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
 
 #[derive(Debug, Default, Clone)]
 struct State {
-    /// Boxed: a table that grows moves what is in it.
+    /// Boxed, because a growing table moves its values.
     runs: HashMap<RunId, Box<StoredRun>>,
     sessions: HashMap<SessionKey, StoredSession>,
-    /// What sessions share.
+    /// State that sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
-    /// What belongs to no session, by kind and name.
+    /// Values that belong to no session, by kind and name.
     shelf: BTreeMap<(String, String), Value>,
     /// Runs in the order in which they came, so that recovery does not depend on a hash.
     order: Vec<RunId>,
@@ -49,7 +49,7 @@ struct StoredRun {
     /// The seq of the last event.
     seq: Seq,
     settled: bool,
-    /// A batch of this epoch failed: what comes behind it would leave a gap.
+    /// A batch of this epoch failed: later ones would leave a gap.
     failed: Option<Epoch>,
 }
 
@@ -60,19 +60,19 @@ struct StoredSession {
     state: StateMap,
     /// What is kept with it, by kind and name.
     kept: BTreeMap<(String, String), Kept>,
-    /// Its runs that started, in that order.
+    /// Its runs that started, in the order in which they started.
     started: Vec<RunId>,
 }
 
 impl StoredRun {
-    /// What it has said, and about how many bytes that takes.
+    /// The messages of this run, and about how many bytes they take.
     fn said(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
         let progress = Progress::fold(&self.stored.entries);
         let progress = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?;
-        // What cannot be written down takes no room.
+        // A message that cannot be serialized counts as 0 bytes.
         let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
         let messages = match progress.messages() {
-            // It waits, and so does its prompt.
+            // It has not started, so its prompt is not part of the history yet.
             [] => return Ok((size(&progress.accepted().input), Vec::new())),
             messages => messages.to_vec(),
         };
@@ -91,12 +91,12 @@ impl MemoryJournal {
         self.state.lock().order.clone()
     }
 
-    /// All that it holds of a run.
+    /// Everything that it holds of a run.
     pub fn stored(&self, run: &RunId) -> Option<Stored> {
         self.state.lock().runs.get(run).map(|run| run.stored.clone())
     }
 
-    /// A copy of all that it holds now, which further appends to this one do not reach.
+    /// A copy of everything that it holds now. Later appends to this journal do not change the copy.
     pub fn snapshot(&self) -> Self {
         Self { state: Mutex::new(self.state.lock().clone()) }
     }
@@ -121,7 +121,7 @@ impl State {
         for (id, stored) in earlier.iter().rev().filter(|(_, stored)| !stored.settled) {
             gathering.unsettled((*id).clone(), stored.said()?.0);
         }
-        // Of those that never started nothing was said.
+        // Those that settled without starting said nothing, and are not among `earlier`.
         for (_, stored) in earlier.iter().rev().filter(|(_, stored)| stored.settled) {
             let (size, messages) = stored.said()?;
             if !gathering.settled(size, || Ok::<_, JournalError>(messages))? {
@@ -131,7 +131,7 @@ impl State {
         Ok(Some(gathering.done()))
     }
 
-    /// The runs of a session that started before a run, or, if that one never did, were accepted before it: those that
+    /// The runs of a session that started before this run, or were accepted before it if it never started: those that
     /// started, then those that wait.
     fn runs_before(&self, run: &RunId, session: &SessionKey) -> Vec<(&RunId, &StoredRun)> {
         let started = self.sessions.get(session).map_or(&[][..], |session| &session.started);
@@ -184,7 +184,7 @@ impl State {
         Ok(())
     }
 
-    /// What an append means for the run's session.
+    /// Updates the run's session after an append.
     fn touch(&mut self, accepted: &Accepted, Touch { at, started }: &Touch) {
         if at.is_none() && started.is_none() {
             return;
@@ -209,7 +209,7 @@ struct Touch {
 }
 
 impl StoredRun {
-    /// Takes what was checked.
+    /// Appends entries that were checked.
     fn put(&mut self, epoch: Epoch, entries: Vec<Entry>) -> Touch {
         let mut touch = Touch::default();
         for record in entries.iter().filter_map(Entry::fact) {
@@ -239,7 +239,7 @@ impl StoredRun {
             return Err(JournalError::Fenced { ours: epoch, owner: self.stored.epoch });
         }
         if takes_over.is_none() && self.failed.is_some_and(|failed| failed >= epoch) {
-            return Err(JournalError::Storage("a batch before this one failed".to_owned()));
+            return Err(JournalError::Storage("an earlier batch of this run failed".to_owned()));
         }
         Ok(())
     }
@@ -251,12 +251,13 @@ impl StoredSession {
     }
 }
 
-/// Events are numbered without a gap, nothing stands behind the end, and text streams behind the event before it.
+/// Checks that events are numbered without a gap, that nothing comes after the end, and that each lump follows the
+/// event that it names.
 fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     let mut settled = false;
     for entry in entries {
         if settled {
-            return Err(JournalError::Storage("something stands behind the end of the run".to_owned()));
+            return Err(JournalError::Storage("an entry comes after the end of the run".to_owned()));
         }
         match entry {
             Entry::Fact(record) if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) => {
@@ -266,7 +267,10 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
                 return Err(JournalError::Storage(format!("event {} stands where {} belongs", record.seq, seq + 1)));
             }
             Entry::Lump(lump) if lump.span.after != seq => {
-                return Err(JournalError::Storage(format!("text of event {} stands behind {seq}", lump.span.after)));
+                return Err(JournalError::Storage(format!(
+                    "text after event {} comes after event {seq}",
+                    lump.span.after
+                )));
             }
             Entry::Fact(record) => {
                 seq = record.seq;
@@ -278,7 +282,7 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// What a run's journal says in its first entry.
+/// The first entry of a run's journal.
 fn accepted(stored: &Stored) -> Option<&Arc<Accepted>> {
     match &stored.facts().next()?.event {
         Event::RunAccepted { accepted } => Some(accepted),

@@ -1,7 +1,7 @@
 //! The seam to the journal: where a run's truth is kept.
 //!
-//! Appending is split in two, because a wait may be dropped and an effect may not: [`Journal::append`] takes the batch at
-//! once and in order, and the [`Append`] that it returns only waits. A dropped `Append` undoes nothing.
+//! Appending is split in two, because a wait may be dropped and an effect may not: [`Journal::append`] accepts the
+//! batch at once and in order, and the [`Append`] that it returns only waits. Dropping an `Append` undoes nothing.
 
 pub(crate) mod export;
 pub(crate) mod memory;
@@ -29,60 +29,61 @@ use crate::lanes::BoxFuture;
 
 /// The ordered, durable log of events.
 pub trait Journal: Send + Sync + 'static {
-    /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
-    /// at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the run's
-    /// owner, in the same step, if the run is still [whose it was](Batch::takes_over). Once a batch of a run has failed, every
-    /// later one of that epoch is refused, because it would leave a gap; so is everything behind `run_settled`.
+    /// Accepts a batch. Never blocks. Batches of one run become durable in the order in which they are given, whole or
+    /// not at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the
+    /// run's owner, in the same step, if the run still belongs to [the owner that it names](Batch::takes_over). Once a
+    /// batch of a run has failed, every later one of that epoch is refused, because it would leave a gap; so is
+    /// everything after `run_settled`.
     fn append(&self, batch: Batch) -> Append;
 
-    /// Takes an addendum to a run; the journal numbers it.
+    /// Accepts an addendum to a run; the journal numbers it.
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append;
 
-    /// Takes the instant at which a run's outcome was durable, by the clock of who wrote it. It is kept beside the record as
-    /// cheaply as can be: with a commit that happens anyway, or without a sync, so a crash may lose it. Nobody waits for it,
-    /// and reads tell it at once. Only the first is kept, and only of a run that has settled.
+    /// Accepts the instant at which a run's outcome was durable, by the writer's clock. It is kept beside the record as
+    /// cheaply as possible: with a commit that happens anyway, or without a sync, so a crash may lose it. Nobody waits
+    /// for it, and reads return it at once. Only the first is kept, and only for a run that has settled.
     fn keep_settled(&self, run: &RunId, at: Stamp);
 
-    /// Waits until every instant that was taken is written: a program that is about to leave asks for it. One that keeps them
-    /// at once has nothing to wait for.
+    /// Waits until every instant that was accepted is written: for a program that is about to exit. A journal that
+    /// writes them at once has nothing to wait for.
     fn keep_all(&self) -> BoxFuture<()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// All that is durable of a run; nothing if it is unknown.
+    /// Everything that is durable of a run; `None` if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
 
     /// A session's history: the messages of all its runs that started and have settled, in the order in which they started.
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
 
-    /// What was said in a run's session before it: as [`history`](Self::history), by the runs that started before this one, or,
-    /// if this one never did, were accepted before it. Those of them that have not settled are named. Of more than about
-    /// `most` bytes, the run's own and those of the named ones included, only the latest runs, each as a whole; what is
-    /// left out is not read. Nothing if the run is unknown.
+    /// What was said in a run's session before it: as [`history`](Self::history), by the runs that started before this
+    /// one, or were accepted before it if it never started. Those that have not settled are named. At most about `most`
+    /// bytes are returned, counting this run and the named ones: older runs are left out, each as a whole, and are not
+    /// read. `None` if the run is unknown.
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>>;
 
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
-    /// Makes the caller the run's owner, with a new epoch, if it still belongs to `from`: older writers are refused from now
-    /// on. If it is somebody else's by now, nothing changes and the caller is refused as
-    /// [fenced](JournalError::Fenced). It stands in line behind the batches that were taken before: when it returns, those
-    /// are durable or refused. `None` if the run is unknown.
+    /// Makes the caller the run's owner, with a new epoch, if the run still belongs to `from`: older writers are
+    /// refused from then on. If it has another owner, nothing changes and the caller is refused as
+    /// [fenced](JournalError::Fenced). A claim is queued behind the batches that were accepted before it: when it
+    /// returns, those are durable or refused. `None` if the run is unknown.
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
 
-    /// Leaves a cancel request for a run that has no driver here. It stands in line with the batches: either it is durable
+    /// Leaves a cancel request for a run that has no driver here. It is queued with the batches: either it is durable
     /// before the run has settled, and whoever drives or recovers the run carries it out, or it comes too late.
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>>;
 
-    /// Why nothing can be written now, if nothing can. Not asked before a write: an append says for itself what becomes of it.
+    /// Why nothing can be written now, if that is so. Not called before a write: an append reports its own result.
     fn trouble(&self) -> Option<JournalError> {
         None
     }
 
-    /// What is kept of sessions beside the facts of their runs.
+    /// What is stored about sessions besides the facts of their runs.
     fn sessions(&self) -> &dyn Sessions;
 
-    /// What is kept that belongs to no session.
+    /// Values that belong to no session.
     fn shelf(&self) -> &dyn Shelf;
 }
 
@@ -91,17 +92,17 @@ pub trait Journal: Send + Sync + 'static {
 pub struct Earlier {
     /// The messages of the runs that have settled, the oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The runs before it that have not settled, and say what they say behind these messages: those that started, then
-    /// those that wait, in their order.
+    /// The earlier runs that have not settled, whose messages come after these: those that started, then those that
+    /// wait, in order.
     pub unsettled: Vec<RunId>,
-    /// There was more, said before these, that is left out.
+    /// Whether older messages were left out.
     pub truncated: bool,
 }
 
-/// Gathers what was said before a run: the latest first, until there is no more room.
+/// Gathers what was said before a run, the latest first, until there is no more room.
 #[derive(Debug)]
 pub struct Gathering {
-    /// Nothing once something did not fit: what is older is left out, too.
+    /// `None` once something did not fit: everything older is left out, too.
     room: Option<usize>,
     unsettled: Vec<RunId>,
     settled: Vec<Vec<Arc<Message>>>,
@@ -109,20 +110,21 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// With room for `most` bytes, of which the run itself takes its own.
+    /// With room for `most` bytes, of which the run itself takes `own`.
     pub fn new(most: usize, own: usize) -> Self {
         Self { room: most.checked_sub(own), unsettled: Vec::new(), settled: Vec::new(), truncated: false }
     }
 
-    /// The latest of the unsettled runs that is not gathered yet, and its size. They come before those that have settled.
+    /// Adds the latest unsettled run that is not gathered yet, and its size. All of them must be added before the
+    /// settled ones.
     pub fn unsettled(&mut self, run: RunId, size: usize) {
         if self.has_room(size) {
             self.unsettled.push(run);
         }
     }
 
-    /// The latest of the settled runs that is not gathered yet. It is read only if there is room for its size; says whether
-    /// there was.
+    /// Adds the latest settled run that is not gathered yet. It is read only if there is room for its size; returns
+    /// whether there was.
     pub fn settled<E>(&mut self, size: usize, read: impl FnOnce() -> Result<Vec<Arc<Message>>, E>) -> Result<bool, E> {
         let fits = self.has_room(size);
         if fits {
@@ -137,7 +139,7 @@ impl Gathering {
         self.room.is_some()
     }
 
-    /// All that was gathered, in its order.
+    /// Everything that was gathered, the oldest first.
     pub fn done(self) -> Earlier {
         let messages = self.settled.into_iter().rev().flatten().collect();
         let unsettled = self.unsettled.into_iter().rev().collect();
@@ -150,13 +152,13 @@ impl Gathering {
 pub enum Requested {
     /// It is durable, and the run has not settled.
     Recorded,
-    /// The run has settled: nothing was changed.
+    /// The run has settled; nothing was changed.
     TooLate,
-    /// There is no such run: nothing was changed.
+    /// There is no such run; nothing was changed.
     Unknown,
 }
 
-/// What is appended together.
+/// Entries that are appended together.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// The run.
@@ -165,26 +167,27 @@ pub struct Batch {
     pub epoch: Epoch,
     /// The entries, in order.
     pub entries: Vec<Entry>,
-    /// Who takes a run over says whose it was: if it is somebody else's by now, nothing is written.
+    /// Set by a writer that takes over the run: the epoch of the owner before it. If the run has another owner by now,
+    /// nothing is written.
     pub takes_over: Option<Epoch>,
-    /// Where the run stands behind its entries, if the writer says so. A journal that is not told folds the run when
-    /// it is asked.
+    /// Where the run stands after these entries, if the writer says so. Otherwise the journal folds the run when it is
+    /// asked.
     pub standing: Option<Standing>,
 }
 
-/// Where a run stands, as folding its events tells it.
+/// Where a run stands, folded from its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// Its state.
     pub state: State,
     /// What it is doing.
     pub phase: Phase,
-    /// All that it has said, once it has settled.
+    /// All its messages, once it has settled.
     pub said: Option<Vec<Arc<Message>>>,
 }
 
 impl Standing {
-    /// Where a run stands that has come this far.
+    /// Where a run with this progress stands.
     pub fn of(progress: &Progress) -> Self {
         let state = progress.state();
         let said = (state == State::Settled).then(|| progress.messages().to_vec());
@@ -193,17 +196,18 @@ impl Standing {
 }
 
 impl Batch {
-    /// What the owner of a run appends.
+    /// A batch from the run's owner.
     pub fn new(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
         Self { run, epoch, entries, takes_over: None, standing: None }
     }
 
-    /// What makes its writer the owner of a run that was last owned by `epoch`.
+    /// A batch that makes its writer the owner of a run whose last owner had `epoch`.
     pub fn taking_over(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
         Self { run, epoch: epoch.saturating_add(1), entries, takes_over: Some(epoch), standing: None }
     }
 
-    /// Says where the run stands behind the entries. Text that streams moves nothing, so a batch of lumps alone need not say.
+    /// Says where the run stands after the entries. A batch of lumps alone need not say: streamed text does not change
+    /// it.
     #[must_use]
     pub fn standing(mut self, standing: Standing) -> Self {
         self.standing = Some(standing);
@@ -218,7 +222,7 @@ pub struct Stored {
     pub epoch: Epoch,
     /// Its events and lumps, in order.
     pub entries: Vec<Entry>,
-    /// What was learnt after its end.
+    /// What was learned after its end.
     pub addenda: Vec<Addendum>,
     /// Cancel requests that were left for it, in order. Those that its driver heard itself are among its events.
     pub requests: Vec<Arc<CancelRequest>>,
@@ -227,7 +231,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Its receipt; `None` if the record does not begin with `run_accepted`.
+    /// Its receipt; `None` if its record does not begin with `run_accepted`.
     pub fn receipt(&self) -> Option<Receipt> {
         Receipt::fold(self.facts(), self.addenda.iter().cloned(), self.settled_at)
     }
@@ -243,11 +247,11 @@ impl Stored {
     }
 }
 
-/// Why the journal did not take or give something. Small: every run has room for one.
+/// Why the journal refused a write or a read. Kept small, because every run has room for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Another process owns the run now.
-    #[error("the run is owned by another process now (epoch {owner}, ours is {ours})")]
+    #[error("another process owns the run (epoch {owner}, ours is {ours})")]
     Fenced {
         /// The writer's epoch.
         ours: Epoch,
@@ -257,14 +261,14 @@ pub enum JournalError {
     /// The storage failed.
     #[error("the journal could not be written: {0}")]
     Storage(String),
-    /// What is stored makes no sense.
+    /// What is stored is not valid.
     #[error("the journal cannot be read: {0}")]
     Unreadable(String),
-    /// A run of this id is on record already.
-    #[error("run id {0} is used by a run that is on record already: choose another, or leave it out")]
+    /// A run with this id is on record already.
+    #[error("there is already a run with the id {0}: choose another id, or leave it out")]
     RunExists(RunId),
-    /// A session of this key is there.
-    #[error("there is a session {0} already: delete it first")]
+    /// A session with this key exists.
+    #[error("there is already a session {0}: delete it first")]
     SessionExists(Box<SessionKey>),
     /// A run of the session has not settled.
     #[error("session {session} cannot be deleted while run {run} has not settled: cancel it first")]
@@ -283,7 +287,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Whether what failed may succeed later, when the storage is well again.
+    /// Whether the same operation may succeed later, when the storage works again.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Storage(_))
     }
@@ -293,7 +297,7 @@ impl JournalError {
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: the batch was taken when the `Append` was made.
+/// Cancel safe: the batch was accepted when the `Append` was made.
 #[must_use = "an append is durable only once this has been awaited"]
 pub struct Append(AppendState);
 
@@ -307,26 +311,26 @@ enum AppendState {
 pub struct AppendDone(oneshot::Sender<Result<(), JournalError>>);
 
 impl AppendDone {
-    /// Tells whoever waits.
+    /// Reports the result to whoever waits.
     pub fn done(self, result: Result<(), JournalError>) {
-        // Nobody may be waiting any more, and that changes nothing.
+        // The `Append` may have been dropped, which changes nothing.
         let _ = self.0.send(result);
     }
 }
 
 impl Append {
-    /// An append that is over.
+    /// An append that is finished.
     pub fn ready(result: Result<(), JournalError>) -> Self {
         Self(AppendState::Ready(result))
     }
 
-    /// An append that is not over, and the handle that ends it.
+    /// An append that is not finished, and the handle that finishes it.
     pub fn pending() -> (Self, AppendDone) {
         let (sender, receiver) = oneshot::channel();
         (Self(AppendState::Pending(receiver)), AppendDone(sender))
     }
 
-    /// The result, if it is there without waiting.
+    /// The result, if it is known without waiting.
     pub fn now(&self) -> Option<Result<(), JournalError>> {
         match &self.0 {
             AppendState::Ready(result) => Some(result.clone()),

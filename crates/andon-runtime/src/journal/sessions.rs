@@ -1,4 +1,5 @@
-//! What a store keeps of sessions beside the facts of their runs: their state, and the lists that people look through.
+//! What a store keeps about sessions besides the facts of their runs: their state, and the lists that people look
+//! through.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,28 +15,28 @@ use serde_json::{Map, Value};
 use crate::journal::{JournalError, Stored};
 use crate::lanes::BoxFuture;
 
-/// A session's state: what its keys hold.
+/// A session's state: its keys and their values.
 ///
-/// A key's beginning says how far it reaches, as in ADK: `app:` is shared by all sessions of an app, `user:` by all
-/// sessions of a user of that app, and `temp:` is never stored. Any other key is the session's own.
+/// A key's prefix is its scope, as in ADK: `app:` is shared by all sessions of an app, `user:` by all sessions of a
+/// user of that app, and `temp:` is never stored. Any other key belongs to the session alone.
 pub type StateMap = Map<String, Value>;
 
-/// A change of state: what each key is to hold, or nothing to remove it.
+/// A change of state: the new value of each key, or `None` to remove it.
 pub type StateChange = BTreeMap<String, Option<Value>>;
 
-/// What a store keeps of sessions.
+/// What a store keeps about sessions.
 pub trait Sessions: Send + Sync {
-    /// Begins a session; says no, and changes nothing, if there is one of this key.
+    /// Creates a session; returns `false` and changes nothing if there is already one with this key.
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>>;
 
-    /// A session's state, with what it shares; nothing if there is no such session.
+    /// A session's state, including what it shares; `None` if there is no such session.
     fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>>;
 
-    /// Changes a session's state, all of it or nothing. A session that does not exist is begun.
+    /// Changes a session's state, all of it or nothing. Creates the session if it does not exist.
     fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>>;
 
-    /// Keeps things with a session, each in place of the one of its kind and name that was there, and changes its state: all of
-    /// it or nothing. Says no, and does nothing, if there is no such session.
+    /// Keeps things with a session, each replacing the one of the same kind and name, and changes the session's state:
+    /// all of it or nothing. Returns `false` and does nothing if there is no such session.
     fn keep_with(
         &self,
         session: &SessionKey,
@@ -47,35 +48,35 @@ pub trait Sessions: Send + Sync {
     /// All things of a kind that are kept with a session, in the order of their names.
     fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>>;
 
-    /// Keeps something with a session no longer; says whether it was there.
+    /// Removes something that is kept with a session; returns whether it was there.
     fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>>;
 
-    /// Sessions, the one that was last used first.
+    /// Lists sessions, the most recently used first.
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>>;
 
     /// As [`list`](Self::list), each with its [state](Self::state).
     fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>>;
 
-    /// Runs, the newest first.
+    /// Lists runs, the newest first.
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>>;
 
-    /// Removes a session with its runs, their record, its own state and what is kept with it, so that nothing of it remains; says whether there
-    /// was one. Refused while a run of it has not settled.
+    /// Deletes a session with its runs, their records, its own state and what is kept with it, so that nothing of it
+    /// remains; returns whether there was one. Refused while a run of it has not settled.
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>>;
 
-    /// All of a session, to be put into another store; nothing if there is no such session.
+    /// A whole session, to be put into another store; `None` if there is no such session.
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>>;
 
-    /// As [`take_copy`](Self::take_copy), but of what is kept with the session only the things of one kind: to be read, and
-    /// not to be put anywhere.
+    /// As [`take_copy`](Self::take_copy), but with only one kind of the things that are kept with the session: for
+    /// reading, not for another store.
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>>;
 
-    /// Puts a session from another store in, all of it or nothing. Refused if the session or one of its runs is here
-    /// already. What it shares with other sessions is taken only where there is nothing yet.
+    /// Adds a session from another store, all of it or nothing. Refused if the session or one of its runs exists here
+    /// already. A value that it shares with other sessions is added only if that key has no value yet.
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>>;
 }
 
-/// Something that is kept with a session, and goes with it.
+/// Something that is kept with a session, and deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// What kind of thing it is.
@@ -84,55 +85,55 @@ pub struct Kept {
     pub name: String,
     /// When it was kept.
     pub at: Wall,
-    /// What it is.
+    /// Its value.
     pub value: Value,
 }
 
-/// Which sessions to list: those that match all that is given.
+/// Which sessions to list: those that match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Of this tenant.
+    /// Only those of this tenant.
     pub tenant: Option<String>,
-    /// Of this app.
+    /// Only those of this app.
     pub app: Option<String>,
-    /// Of this user.
+    /// Only those of this user.
     pub user: Option<String>,
-    /// No more than this many.
+    /// At most this many.
     pub limit: Option<usize>,
 }
 
-/// Which runs to list: those that match all that is given.
+/// Which runs to list: those that match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Of this tenant.
+    /// Only those of this tenant.
     pub tenant: Option<String>,
-    /// Of this app.
+    /// Only those of this app.
     pub app: Option<String>,
-    /// Of this user.
+    /// Only those of this user.
     pub user: Option<String>,
-    /// Of sessions of this id.
+    /// Only those of sessions with this id.
     pub session: Option<String>,
-    /// This one alone.
+    /// Only this run.
     pub run: Option<RunId>,
     /// Only those that have settled, or only those that have not.
     pub settled: Option<bool>,
     /// Only those in this state.
     pub state: Option<State>,
-    /// With these words in its title, its id, its user or its session, in capitals or not.
+    /// Only those with this text in the title, the id, the user or the session, ignoring case.
     pub text: Option<String>,
-    /// Accepted at this time or later.
+    /// Only those accepted at this time or later.
     pub since: Option<Wall>,
-    /// Accepted before this time.
+    /// Only those accepted before this time.
     pub until: Option<Wall>,
-    /// Only those that are older than this one. If it is not known there are none.
+    /// Only those that are older than this run. If it is unknown there are none.
     pub before: Option<RunId>,
-    /// No more than this many.
+    /// At most this many.
     pub limit: Option<usize>,
 }
 
 impl RunFilter {
-    /// Whether the words that are looked for are in one of these texts. A store that cannot compare letters of every script
-    /// asks this of each run.
+    /// Whether one of these texts contains [`text`](Self::text). For stores that cannot ignore the case of every
+    /// script's letters themselves.
     pub fn finds(&self, texts: [&str; 4]) -> bool {
         let Some(wanted) = self.text.as_ref().map(|text| text.to_lowercase()) else { return true };
         texts.iter().any(|text| text.to_lowercase().contains(&wanted))
@@ -142,9 +143,9 @@ impl RunFilter {
 /// A session, in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Which it is.
+    /// Its key.
     pub key: SessionKey,
-    /// When it was begun.
+    /// When it was created.
     pub created_at: Wall,
     /// When a run of it was last accepted or settled, or its state changed.
     pub updated_at: Wall,
@@ -157,7 +158,7 @@ pub struct SessionInfo {
 /// A run, in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunInfo {
-    /// Which it is.
+    /// Its id.
     pub run: RunId,
     /// Its session.
     pub session: SessionKey,
@@ -165,9 +166,9 @@ pub struct RunInfo {
     pub state: State,
     /// When it was accepted.
     pub accepted_at: Wall,
-    /// When its last event was made, once it has settled: a little before that was on disk.
+    /// When its last event was made, once it has settled: a little before it was on disk.
     pub ended_at: Option<Wall>,
-    /// When it settled: its outcome was on disk. Nothing, too, if that instant is not on record.
+    /// When it settled, which is when its outcome was on disk. Also `None` if that instant is not on record.
     pub settled_at: Option<Wall>,
     /// How it ended.
     pub ending: Option<Ending>,
@@ -175,10 +176,10 @@ pub struct RunInfo {
     pub title: String,
 }
 
-/// How many characters of a prompt are its title.
+/// How many characters of a prompt its title has at most.
 const TITLE: usize = 80;
 
-/// The beginning of a prompt, on one line, for lists. No more of the prompt is looked at than that takes.
+/// The beginning of a prompt, on one line, for lists. Only as much of the prompt is read as the title needs.
 pub fn title(prompt: &Message) -> String {
     let (mut title, mut left, mut is_apart) = (String::new(), TITLE, false);
     for letter in prompt.parts.iter().filter_map(Part::as_text).flat_map(str::chars) {
@@ -199,22 +200,22 @@ pub fn title(prompt: &Message) -> String {
     title
 }
 
-/// All of a session, on its way from one store to another.
+/// A whole session, on its way from one store to another.
 #[derive(Debug, Clone)]
 pub struct Moved {
-    /// Which it is.
+    /// Its key.
     pub session: SessionKey,
-    /// When it was begun.
+    /// When it was created.
     pub created_at: Wall,
-    /// Its state, with what it shares.
+    /// Its state, including what it shares.
     pub state: StateMap,
-    /// What is kept with it, in the order of kinds and names.
+    /// What is kept with it, ordered by kind and name.
     pub kept: Vec<Kept>,
-    /// Its runs: those that started, in that order, then the others.
+    /// Its runs: those that started, in the order in which they started, then the others.
     pub runs: Vec<(RunId, Stored)>,
 }
 
-/// How far a key of the state reaches.
+/// Which sessions share a key of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// All sessions of an app.
@@ -223,12 +224,12 @@ pub enum Scope {
     User,
     /// One session.
     Session,
-    /// Nothing beyond the moment: it is never stored.
+    /// None: the key is never stored.
     Temp,
 }
 
 impl Scope {
-    /// How far a key reaches: its beginning says so.
+    /// A key's scope, by its prefix.
     pub fn of(key: &str) -> Self {
         match key.split_once(':') {
             Some(("app", _)) => Self::App,
@@ -238,7 +239,7 @@ impl Scope {
         }
     }
 
-    /// The word for it.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::App => "app",

@@ -1,8 +1,8 @@
-//! The pool of blocking tools: a bounded number of threads at work, and a bounded number that were abandoned.
+//! The pool of blocking tools: it limits how many threads are at work, and how many may be abandoned.
 //!
-//! A thread cannot be killed. One that goes on after its grace is abandoned by name: its place is given back, so that the
-//! others go on, and it is counted. When too many are abandoned, calls get an error result until some have ended:
-//! otherwise a tool that always hangs would eat the machine.
+//! A thread cannot be killed. One that goes on after its grace is abandoned by name: its place is freed for other
+//! tools, and it is counted. While too many are abandoned, further calls get an error result: otherwise a tool that
+//! always hangs would use up the machine.
 
 use std::mem;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::lanes::sync::{AtomicUsize, Mutex, Ordering};
 
-/// How many blocking tools run together, and how many may be abandoned, unless told otherwise.
+/// How many blocking tools run at once, and how many may be abandoned, by default.
 const AT_WORK: usize = 64;
 const ABANDONED: usize = 64;
 
 pub(crate) struct BlockingPool {
-    /// Not bound to one run: a place that is free is anybody's, first come first served.
+    /// Shared by all runs: first come, first served.
     places: Arc<Semaphore>,
     abandoned: Arc<AtomicUsize>,
     most_abandoned: usize,
@@ -41,7 +41,7 @@ impl BlockingPool {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Why no blocking tool may be started, if none may.
+    /// Why no blocking tool may be started, if that is so.
     pub(crate) fn refusal(&self) -> Option<String> {
         let abandoned = self.abandoned();
         (abandoned >= self.most_abandoned).then(|| {
@@ -55,11 +55,11 @@ impl BlockingPool {
     /// A place, as soon as one is free.
     pub(crate) fn place(&self) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + 'static {
         let places = Arc::clone(&self.places);
-        // Nobody closes the pool.
+        // The semaphore is never closed.
         async move { places.acquire_owned().await.ok() }
     }
 
-    /// The two ends of a job that has a place: who does it, and who waits for it.
+    /// The two ends of a job that has a place: one does the work, the other waits for it.
     pub(crate) fn job<T>(&self, place: OwnedSemaphorePermit) -> (Doer<T>, Waiter<T>) {
         let job = Arc::new(Job { state: Mutex::new(State::AtWork(None)), abandoned: Arc::clone(&self.abandoned) });
         (Doer { job: Arc::clone(&job) }, Waiter { job, place: Some(place) })
@@ -74,12 +74,12 @@ struct Job<T> {
 enum State<T> {
     AtWork(Option<Waker>),
     Done(T),
-    /// Nobody waits any more; this is told the end.
+    /// Nobody waits any more; this is called with the result.
     Abandoned(Box<dyn FnOnce(T) + Send>),
     Over,
 }
 
-/// The end of a job where the work is done.
+/// The end of a job that does the work.
 pub(crate) struct Doer<T> {
     job: Arc<Job<T>>,
 }
@@ -106,7 +106,7 @@ impl<T> Doer<T> {
     }
 }
 
-/// The end of a job where its end is waited for. Holds the job's place.
+/// The end of a job that waits for the result. Holds the job's place.
 pub(crate) struct Waiter<T> {
     job: Arc<Job<T>>,
     place: Option<OwnedSemaphorePermit>,
@@ -131,7 +131,8 @@ impl<T> Waiter<T> {
         }
     }
 
-    /// Gives the job up: its place is free, and `late` is told its end. Gives the end back if it has just come.
+    /// Gives the job up: its place is freed, and `late` is called with its result. Returns the result if it has just
+    /// come.
     pub(crate) fn abandon(mut self, late: Box<dyn FnOnce(T) + Send>) -> Option<T> {
         let mut state = self.job.state.lock();
         let end = match mem::replace(&mut *state, State::Over) {

@@ -72,6 +72,6 @@ impl Clock for TestClock {
 }
 
 fn micros_since(zero: Instant) -> u64 {
-    // 584,000 years fit.
+    // `u64` holds 584,000 years.
     u64::try_from(zero.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

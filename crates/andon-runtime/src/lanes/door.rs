@@ -11,9 +11,9 @@ use tokio_util::task::TaskTracker;
 /// Where tools and hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lanes {
-    /// On threads of their own, so that one that blocks delays no stop.
+    /// On separate threads, so that one that blocks delays no stop.
     Two,
-    /// With the drivers, so that one paused clock rules them all. For tests.
+    /// With the drivers, so that pausing one clock pauses everything. For tests.
     One,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Door {
 impl Door {
     pub(crate) fn new(lanes: Lanes) -> Self {
         let tasks = TaskTracker::new();
-        // Closed from the start, which keeps nobody out: it lets any number of waiters see that all is over.
+        // A closed tracker still accepts tasks; it is closed so that `wait` can return.
         tasks.close();
         Self { lanes, tasks }
     }
@@ -36,10 +36,10 @@ impl Door {
         let caller = Handle::try_current().ok();
         let may_drive = |_: &Handle| self.lanes == Lanes::One || !is_tools_thread();
         let own = || own_drivers().cloned();
-        // Should there be no thread of our own, a tool's is better than none.
+        // If we cannot start threads, a tool's thread is better than none.
         match caller.clone().filter(may_drive).or_else(own).or(caller) {
             Some(handle) => drop(self.tasks.spawn_on(task, &handle)),
-            // No thread can be had: the run stays where it is, and its handle says so by never settling.
+            // There is no thread to run it on: the run stays where it is, and never settles.
             None => drop(task),
         }
     }
@@ -68,17 +68,17 @@ impl Door {
         }
     }
 
-    /// Runs a function that may block on a thread of its own.
+    /// Runs a function that may block, on a separate thread.
     pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
         let own = own_tools().filter(|_| self.lanes == Lanes::Two).cloned();
         match own.or_else(|| Handle::try_current().ok()) {
             Some(handle) => drop(self.tasks.spawn_blocking_on(function, &handle)),
-            // No thread can be had: whoever waits for it waits until it is stopped.
+            // There is no thread to run it on: whoever waits for it waits until it is stopped.
             None => drop(function),
         }
     }
 
-    /// Waits until every task that came through this door is over.
+    /// Waits until every task that was started here has ended.
     pub(crate) async fn all_over(&self) {
         self.tasks.wait().await;
     }
@@ -92,7 +92,7 @@ static DRIVERS: OnceLock<Option<Runtime>> = OnceLock::new();
 static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
 
 thread_local! {
-    /// Whether this is one of the tools' own threads, for async tools or for blocking ones.
+    /// Whether this is a thread for tools, async or blocking.
     static IS_TOOLS_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -105,7 +105,7 @@ fn own_drivers() -> Option<&'static Handle> {
 }
 
 fn own_tools() -> Option<&'static Handle> {
-    // More threads than a run has tools at once: one that blocks takes a thread away from the others.
+    // More threads than a run has tools at once, because a tool that blocks takes a thread away from the others.
     own(&TOOLS, "andon-tools", || (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true))
 }
 
@@ -125,7 +125,7 @@ fn own(
     runtime.as_ref().map(Runtime::handle)
 }
 
-/// How many cores there are. The system is asked each time, which takes as long as starting a task.
+/// How many cores there are. This asks the system each time, which takes as long as starting a task.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, NonZero::get)
 }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-/// Is told each time a run passes a seam.
+/// Called each time a run passes a seam.
 pub trait Probe: Send + Sync + 'static {
-    /// A run is here. The probe may pull cords, drop handles or panic.
+    /// A run has reached this seam. The probe may pull cords, drop handles or panic.
     fn hit(&self, seam: &'static str);
 }
 

@@ -1,6 +1,6 @@
-//! The locks and the tables behind them. One place, so that the model checker can put its own locks in.
+//! Locks, and the hash tables that they guard. In one place, so that the model checker can substitute its own locks.
 
-/// A table with a quick hash. Nothing depends on its order.
+/// A hash map with a fast hash. Nothing depends on its order.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A set with the same hash.
@@ -22,7 +22,7 @@ mod checked {
 
     use shuttle::sync::MutexGuard;
 
-    /// Shuttle's lock with the shape of the one that is used outside tests: a panic does not poison it.
+    /// Shuttle's lock with the interface of the one that is used outside tests: a panic does not poison it.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 

@@ -1,4 +1,4 @@
-//! A turn's calls before they start: those that wait for a person, and those whose turn has not come.
+//! A turn's calls before they start: those that wait for a person, and those that may start.
 
 use andon_core::digest::Digest;
 use andon_core::event::Approval;
@@ -6,45 +6,46 @@ use andon_core::id::CallId;
 
 use super::{Inner, Live, News, Unstarted, WakeList};
 
-/// Why an approval was not taken.
+/// Why a decision about a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// The run was told to stop first: the call is closed.
     #[error("the run was stopped before this decision: the call will not be made")]
     TooLate,
     /// No approval is open for this call.
-    #[error("this call does not wait for an approval: it was decided already, or the run never asked for it")]
+    #[error("this call is not waiting for approval: it was decided already, or the run never asked for it")]
     NotWaiting,
-    /// The yes is to other arguments than those that the call has.
-    #[error("this yes is to other arguments than the call has: look at the call again, and decide anew")]
+    /// The approval is for other arguments than the call has.
+    #[error("this approval is for other arguments than the call has: look at the call again, and decide again")]
     OtherArguments,
 }
 
 impl Live {
-    /// A turn's calls: those that wait for a person, and those that may start.
+    /// Sets a turn's calls: those that wait for a person, and those that may start.
     pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
         let unstarted = Unstarted { approvals: asked, ready: ready.into() };
         self.inner.lock().unstarted = Some(Box::new(unstarted));
     }
 
-    /// A person's yes to exactly these arguments, or to those that the call has. Refused once the run was told to stop.
+    /// A person approves a call with exactly these arguments, or with whatever arguments it has. Refused once the run
+    /// was told to stop.
     pub(crate) fn approve(&self, call: &CallId, to: Option<Digest>, by: Option<&str>) -> Result<(), DecideError> {
         let by = by.map(str::to_owned);
         self.decide(call, to, |arguments| Approval::Approved { by, arguments: Some(arguments) })
     }
 
-    /// A person's no. Refused once the run was told to stop.
+    /// A person denies a call. Refused once the run was told to stop.
     pub(crate) fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
         let (by, why) = (by.map(str::to_owned), why.map(str::to_owned));
         self.decide(call, None, |_| Approval::Denied { by, why })
     }
 
-    /// A person's answers to several questions at once: all are taken, or none is.
+    /// A person decides several calls at once: all decisions are accepted, or none is.
     pub(crate) fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
         let mut inner = self.inner.lock();
         for (place, (call, _)) in answers.iter().enumerate() {
             inner.awaited(call)?;
-            // A second answer would find the question answered.
+            // The first answer would close the question for the second.
             if answers.iter().take(place).any(|(earlier, _)| earlier == call) {
                 return Err(DecideError::NotWaiting);
             }
@@ -87,7 +88,7 @@ impl Live {
         inner.unstarted().forget(call);
     }
 
-    /// An id for a call that has none and for which none could be made.
+    /// An id for a call that has none, if none could be made from what the model wrote.
     pub(crate) fn id_for_call(&self) -> CallId {
         loop {
             if let Ok(id) = CallId::new(self.services.ids.next("call")) {
@@ -104,7 +105,7 @@ impl Unstarted {
 
     /// A call has started, or never will.
     pub(super) fn forget(&mut self, call: &CallId) {
-        // Calls start in their order, so it is mostly the first.
+        // Calls start in order, so it is usually the first.
         if let Some(place) = self.ready.iter().position(|ready| ready == call) {
             self.ready.remove(place);
         }
@@ -117,7 +118,7 @@ impl Inner {
         self.unstarted.get_or_insert_default()
     }
 
-    /// Where the question about a call stands, if it is open and may still be answered.
+    /// The index of the open question about a call, if it may still be answered.
     fn awaited(&mut self, call: &CallId) -> Result<usize, DecideError> {
         if self.life.has_lost_its_driver() || !self.stop.lets_the_turn_go_on() {
             return Err(DecideError::TooLate);
@@ -126,7 +127,7 @@ impl Inner {
         place.ok_or(DecideError::NotWaiting)
     }
 
-    /// Closes the question at this place with an answer.
+    /// Closes the question at this index with an answer.
     fn resolve(&mut self, place: usize, approval: impl FnOnce(Digest) -> Approval) -> WakeList {
         let (call, arguments) = self.unstarted().approvals.swap_remove(place);
         let approval = approval(arguments);

@@ -1,7 +1,7 @@
 //! The cord: a run's stop handle.
 //!
-//! Why it is not simply a `CancellationToken`: a stop has a reason, a force that can rise, somebody who asked and a reply
-//! that says what it did; and it has to compete with the run's own end under one lock. See `docs/decisions/`.
+//! It is not simply a `CancellationToken`, because a stop has a reason, a force that can rise, somebody who asked for
+//! it and a reply that says what it did; and it competes with the run's own end under one lock. See `docs/decisions/`.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use andon_core::time::Stamp;
 use crate::journal::JournalError;
 use crate::live::{Live, Order};
 
-/// What to ask for when pulling a cord.
+/// A request to cancel, to pull a cord with.
 ///
 /// ```
 /// use andon_runtime::Cancel;
@@ -38,7 +38,7 @@ impl Cancel {
         Self { force, reason: Reason::Requested, by: None, note: None, grace: None }
     }
 
-    /// The model stream is cut at once; running tools are told and get their grace.
+    /// Cuts the model's stream at once; running tools are told and get their grace.
     pub fn graceful() -> Self {
         Self::new(Force::Graceful)
     }
@@ -48,12 +48,12 @@ impl Cancel {
         Self::new(Force::Now)
     }
 
-    /// The answer in progress and its tools finish; the next model call is not made.
+    /// Lets the answer in progress and its tools finish, and makes no further model call.
     pub fn after_turn() -> Self {
         Self::new(Force::AfterTurn)
     }
 
-    /// Why; `requested` unless told otherwise.
+    /// The reason; `requested` by default.
     #[must_use]
     pub fn reason(mut self, reason: Reason) -> Self {
         self.reason = reason;
@@ -74,7 +74,7 @@ impl Cancel {
         self
     }
 
-    /// The grace for running tools, in place of each tool's own.
+    /// The grace for running tools, instead of each tool's own.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
@@ -94,11 +94,11 @@ impl Default for Cancel {
     }
 }
 
-/// A run's stop handle: to watch it, or to pull it. Cheap to clone, usable from any thread.
+/// A run's stop handle: watch it, or pull it. Cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct Cord {
     live: Arc<Live>,
-    /// The tool call that looks through this handle, if one does.
+    /// The ticket of the tool call that has this handle, if one does.
     ticket: Option<u32>,
 }
 
@@ -112,36 +112,37 @@ impl Cord {
         &self.live.id
     }
 
-    /// Pulls. Synchronous, from any thread, never blocks for long and cannot fail: once it has returned, no piece is
-    /// accepted, no tool starts and no model is called.
+    /// Pulls the cord. Synchronous, from any thread, never blocks for long and cannot fail: once it has returned, no
+    /// piece is accepted, no tool starts and no model is called.
     pub fn pull(&self, cancel: Cancel) -> Reply {
         let request = cancel.at(self.live.now());
         let (kind, number) = self.live.pull(request);
         Reply::about(&self.live, kind, number)
     }
 
-    /// Whether work in progress has been told to stop: the run's, or this call's alone. `after_turn` does not count,
+    /// Whether work in progress was told to stop: the whole run's, or this call's alone. `after_turn` does not count,
     /// because it lets the turn finish.
     pub fn is_pulled(&self) -> bool {
         self.live.is_told(self.ticket)
     }
 
-    /// Waits until work in progress is told to stop.
+    /// Waits until work in progress is told to stop, as [`is_pulled`](Self::is_pulled) says.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn pulled(&self) {
         let watcher = Watcher { live: &self.live, key: self.live.next_watcher() };
         poll_fn(|cx| self.live.poll_told(self.ticket, watcher.key, cx)).await;
     }
 
-    /// The request that told work in progress to stop: why, by whom, with what note. Nothing while the cord is not pulled.
+    /// The request that told work in progress to stop: its reason, who asked, its note. `None` while the cord is not
+    /// pulled.
     pub fn request(&self) -> Option<Arc<CancelRequest>> {
         self.live.told_by(self.ticket)
     }
 
-    /// The grace that is left to stop by oneself: nothing while the cord is not pulled, zero when the time is over.
+    /// The grace that is left in which to stop: `None` while the cord is not pulled, zero when it is over.
     pub fn time_left(&self) -> Option<Duration> {
         match self.live.order_now(self.ticket?) {
             Order::GoOn => None,
@@ -151,7 +152,7 @@ impl Cord {
     }
 }
 
-/// Takes its waker out of the run's list when the wait is over or dropped.
+/// Removes its waker from the run's list when the wait ends or is dropped.
 struct Watcher<'a> {
     live: &'a Live,
     key: u64,
@@ -182,7 +183,7 @@ impl Reply {
         Self { run: live.id.clone(), kind, about: Some((Arc::clone(live), number)) }
     }
 
-    /// A reply about a run that nobody drives: what it says is durable, or there is nothing to record.
+    /// A reply about a run that has no driver: what it says is durable already, or there is nothing to record.
     pub(crate) fn undriven(run: RunId, kind: ReplyKind) -> Self {
         Self { run, kind, about: None }
     }
@@ -210,12 +211,12 @@ impl Reply {
         }
     }
 
-    /// Waits until what the reply says is durable: the request, or the earlier one that it joined, or the outcome that it
+    /// Waits until what the reply says is durable: this request, the earlier one that it joined, or the outcome that it
     /// came too late for.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn recorded(&self) -> Result<(), JournalError> {
         let Some((live, number)) = &self.about else { return Ok(()) };
         let reader = Reader { live, key: live.next_reader() };
@@ -229,7 +230,7 @@ impl Reply {
     }
 }
 
-/// Takes its waker out of the readers' list when the wait is over or dropped.
+/// Removes its waker from the readers' list when the wait ends or is dropped.
 pub(crate) struct Reader<'a> {
     pub(crate) live: &'a Live,
     pub(crate) key: u64,

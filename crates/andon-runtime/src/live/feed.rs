@@ -19,12 +19,12 @@ use serde_json::Value;
 
 use crate::live::Live;
 
-/// A place in a run's feed: behind event `seq`, and behind `byte` bytes of what was streamed since.
+/// A place in a run's feed: after event `seq`, and after `byte` bytes of what was streamed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Cursor {
     /// The event.
     pub seq: Seq,
-    /// The bytes of all deltas since.
+    /// How many bytes of deltas since that event.
     pub byte: usize,
 }
 
@@ -37,9 +37,9 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text that is no cursor.
+/// The text is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no place in a feed: write an event's number, such as 12, or a byte behind it, such as 12.340")]
+#[error("{0:?} is not a place in a feed: write an event's number, such as 12, or a byte after it, such as 12.340")]
 pub struct CursorError(String);
 
 impl FromStr for Cursor {
@@ -56,27 +56,27 @@ impl FromStr for Cursor {
     }
 }
 
-/// What a feed gives out.
+/// An item of a feed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedItem {
     /// An event; durable before it was shown.
     Fact(FeedFact),
-    /// A live piece of an answer: all of one kind that had come when the reader looked.
+    /// Streamed text of one kind: all that had come when the reader asked.
     Delta(Delta),
     /// The reader's place is past what is stored: streamed text that it had seen was lost in a crash.
     TextLost {
-        /// Where the reader goes on.
+        /// Where the feed continues.
         at: Cursor,
     },
 }
 
-/// An event, and where the run stands behind it.
+/// An event, and where the run stands after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedFact {
     /// The event.
     pub record: Arc<Record>,
-    /// Where the run stands behind it. It is folded from the events and not journaled; a server of an older version does
-    /// not say it.
+    /// Where the run stands after it. It is folded from the events, not journaled; `None` from a server of an older
+    /// version.
     pub standing: Option<RunStanding>,
 }
 
@@ -110,19 +110,19 @@ struct FactForm<'a> {
     standing: Option<RunStanding>,
 }
 
-/// A live piece of an answer.
+/// Streamed text of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
-    /// The place behind it.
+    /// The place after it.
     pub at: Cursor,
-    /// Whose bytes they are.
+    /// What the text is: the answer's text, thinking, a call's input or its output.
     pub kind: Kind,
-    /// The bytes.
+    /// The text.
     pub text: String,
 }
 
 impl FeedItem {
-    /// The place behind this item, from which a reader can go on.
+    /// The place after this item, from which a reader can continue.
     pub fn cursor(&self) -> Cursor {
         match self {
             Self::Fact(fact) => Cursor { seq: fact.seq, byte: 0 },
@@ -154,7 +154,7 @@ impl Serialize for Cursor {
 }
 
 impl Serialize for Delta {
-    /// Written straight out: there is one for every piece that a reader sees.
+    /// Written by hand for speed: there is one for every piece that a reader sees.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.kind {
             Kind::Text | Kind::Thinking => 3,
@@ -223,7 +223,7 @@ impl TryFrom<DeltaForm> for Delta {
                 (Kind::ToolInput(Arc::new(CallHead { index: 0, id, name })), text)
             }
             (None, None, None, Some(text), Some(call)) => (Kind::ToolOutput(call), text),
-            _ => return Err(serde::de::Error::custom("a delta has one text of one kind")),
+            _ => return Err(serde::de::Error::custom("a delta must have exactly one text")),
         };
         Ok(Self { at, kind, text })
     }
@@ -250,7 +250,7 @@ impl Feed {
         Self { live, key, cursor, text_was_lost }
     }
 
-    /// The next item; nothing once the run has settled and all was given out.
+    /// The next item; `None` once the run has settled and everything was returned.
     ///
     /// # Cancel safety
     ///
@@ -259,7 +259,7 @@ impl Feed {
         poll_fn(|cx| self.poll_item(cx)).await
     }
 
-    /// The next item, if it is there already.
+    /// The next item, if there is one already.
     pub fn try_next(&mut self) -> Option<FeedItem> {
         self.lost().or_else(|| self.live.read(&mut self.cursor))
     }

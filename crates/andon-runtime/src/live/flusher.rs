@@ -1,7 +1,7 @@
-//! Hands the text that streams to the journal, for all runs together, at most 25 ms after it was shown.
+//! Hands streamed text to the journal, for all runs together, at most 25 ms after it was shown.
 //!
-//! There is no timer a run: the first run that has something to hand over starts one task, which goes on as long as any
-//! run has something, and then ends.
+//! There is no timer per run: the first run that has text to hand over starts one task, which goes on as long as any
+//! run has text, and then ends.
 
 use std::mem;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use crate::live::Live;
 use crate::live::Services;
 use crate::live::log::Flush;
 
-/// Half of what may be lost: the other half is the disk's.
+/// Half of the 50 ms that a crash may lose; the other half is for the disk.
 const EVERY: Duration = Duration::from_millis(25);
 
 #[derive(Default)]
@@ -23,13 +23,13 @@ pub(crate) struct Flusher {
 
 #[derive(Default)]
 struct State {
-    /// Weak: a run that has settled has nothing to hand over, and is not kept for it.
+    /// Weak, because a settled run has nothing to hand over and need not be kept in memory.
     dirty: Vec<Weak<Live>>,
     running: bool,
 }
 
 impl Flusher {
-    /// This run has text that the journal has not.
+    /// This run has text that the journal does not have.
     pub(crate) fn add(&self, live: &Arc<Live>) {
         let mut state = self.state.lock();
         state.dirty.push(Arc::downgrade(live));
@@ -41,27 +41,27 @@ impl Flusher {
         live.services.door.spawn_keeper(flush_all(Running { services, is_over: false }));
     }
 
-    /// A run that was looked at may have something again, or still.
+    /// A run that was looked at may still have text, or have new text.
     fn look_again(&self, live: &Arc<Live>) {
         if live.with_log(|log| log.has_text_to_flush() || log.has_held()) {
             self.add(live);
         }
     }
 
-    /// The runs to flush; `None` when there are none, and then no task is running any more.
+    /// The runs to flush; `None` when there are none, and then the task counts as ended.
     fn take(&self) -> Option<Vec<Weak<Live>>> {
         let mut state = self.state.lock();
         state.running = !state.dirty.is_empty();
         state.running.then(|| mem::take(&mut state.dirty))
     }
 
-    /// The task was dropped with its runtime: the next run that has something starts another.
+    /// The task was dropped with its tokio runtime: the next run that has text starts another.
     fn abandoned(&self) {
         self.state.lock().running = false;
     }
 }
 
-/// Tells the flusher if its task is dropped in the middle, as happens when a tokio runtime is shut down.
+/// Tells the flusher if its task is dropped, as happens when a tokio runtime is shut down.
 struct Running {
     services: Arc<Services>,
     is_over: bool,
@@ -83,7 +83,7 @@ async fn flush_all(mut running: Running) {
             return;
         };
         running.services.probes.hit("flusher: before lumps");
-        // All are handed over before any is awaited, so that one commit can carry them.
+        // All are handed over before the first is awaited, so that one commit can carry them.
         let flushes: Vec<(Arc<Live>, Flush, Append)> = dirty
             .into_iter()
             .filter_map(|live| {

@@ -8,15 +8,15 @@ use super::{Inner, Live, WakeList};
 use crate::lanes::probe::Passed;
 use crate::live::log::Log;
 
-/// What came of offering a piece.
+/// The answer to offering a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// It is in the log.
     Accepted {
-        /// It is the first that waits for the journal.
+        /// Whether it is the first that waits for the journal.
         first_unjournaled: bool,
     },
-    /// The cord was pulled: the piece is not taken.
+    /// The cord was pulled: the piece is not accepted.
     Refused,
     /// Text that was shown has waited for the disk for too long: offer it again later.
     Later,
@@ -40,7 +40,7 @@ impl Live {
         true
     }
 
-    /// Passes the gate once more, on the thread of a blocking tool: it may have waited for that, and a pull may have come.
+    /// Passes the gate again, on the thread of a blocking tool: a pull may have come while it waited for the thread.
     pub(crate) fn may_start_thread(&self, ticket: u32) -> bool {
         let mut inner = self.inner.lock();
         let Some(ticket) = inner.startable(ticket) else { return false };
@@ -60,7 +60,7 @@ impl Live {
 
     /// Offers a mark.
     pub(crate) fn offer_mark(&self, what: What) -> Offer {
-        // What was used shows nothing, so it does not wait for the disk: it is known also if the disk never takes it.
+        // Usage shows nothing, so it does not wait for the disk: it is known even if it can never be written.
         let is_shown = !matches!(what, What::Used(_));
         self.offer_with(|log, now| is_shown && log.must_wait(now), |log, now| log.mark(what, now))
     }
@@ -90,7 +90,7 @@ impl Live {
         self.inner.lock().passed
     }
 
-    /// How many pieces were accepted in all; nothing where nobody knows.
+    /// How many pieces were accepted in all; `None` if that is unknown.
     pub(crate) fn pieces(&self) -> Option<u64> {
         self.inner.lock().pieces()
     }
@@ -101,7 +101,7 @@ impl Inner {
         (!self.taken_over).then_some(self.passed.pieces)
     }
 
-    /// A tool to which the gate is open.
+    /// The ticket, if the gate is open to its tool.
     fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
         let goes_on = self.stop.lets_the_turn_go_on() && !self.life.has_lost_its_driver();
         let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;

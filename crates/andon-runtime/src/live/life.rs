@@ -13,11 +13,11 @@ pub(super) enum Life {
     /// Its driver advances it.
     #[default]
     Driven,
-    /// A batch failed, so none behind it may be written. Its driver is about to leave it.
+    /// A batch failed, so no later one may be written. Its driver is about to give it up.
     Unwritable(Box<JournalError>),
     /// Its driver is gone, and it is being settled from its journal.
     Orphaned {
-        /// Why a batch failed: none behind it may be written.
+        /// Why a batch failed: no later one may be written.
         unwritable: Option<Box<JournalError>>,
         /// Why the journal does not accept the run's end, for now.
         stalled: Option<Box<JournalError>>,
@@ -28,9 +28,9 @@ pub(super) enum Life {
         /// When it was durable; `None` if another process settled it.
         at: Option<Stamp>,
     },
-    /// It could not be settled. What is known of its outcome is known only in memory.
+    /// It could not be settled. Its outcome, as far as it is known, is only in memory.
     LeftOpen { outcome: Arc<Outcome>, error: Box<JournalError> },
-    /// The journal knows it as unsettled, and no driver of this process runs it.
+    /// It is unsettled in the journal, and this process does not drive it.
     Elsewhere,
 }
 
@@ -56,7 +56,7 @@ impl Life {
         matches!(self, Self::Orphaned { .. } | Self::LeftOpen { .. })
     }
 
-    /// Why a batch failed, so that none behind it may be written.
+    /// Why a batch failed, so that no later one may be written.
     pub(super) fn unwritable(&self) -> Option<&JournalError> {
         match self {
             Self::Unwritable(error) => Some(error),
@@ -101,7 +101,7 @@ impl Life {
         };
     }
 
-    /// The journal does not accept the run's end, for now. Says whether that is news.
+    /// The journal does not accept the run's end, for now. Returns whether that is news.
     pub(super) fn stall(&mut self, error: JournalError) -> bool {
         match self {
             Self::Orphaned { stalled, .. } => stalled.replace(Box::new(error)).is_none(),

@@ -1,14 +1,14 @@
-//! What a live run has to show: its facts, and between them the text that streams.
+//! What a live run has to show: its facts, and between them streamed text.
 //!
-//! There is no channel. Readers hold a position and copy what stands behind it, so a slow one gets more at a time, a
-//! stopped one costs nothing, and none of them can hold the run up.
+//! There is no channel. Readers hold a position and copy what comes after it, so a slow reader gets more at a time, a
+//! stopped one costs nothing, and none of them can hold up the run.
 //!
 //! # Invariants
 //!
 //! 1. `facts[n]` has seq `n + 1`, and is durable.
 //! 2. Spans are ordered by the event that they follow; `open` follows the last fact.
-//! 3. What is journaled of `open` is a prefix of it.
-//! 4. `stood[n]` is where the run stood behind `facts[n]`. So a reader that begins in the middle folds nothing.
+//! 3. The part of `open` that is journaled is a prefix of it.
+//! 4. `stood[n]` is where the run stood after `facts[n]`. So a reader that begins in the middle need not fold.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -31,24 +31,24 @@ pub(crate) struct Log {
     facts: Vec<Arc<Record>>,
     stood: Vec<RunStanding>,
     standing: StandingFold,
-    /// What was streamed between facts, where something was.
+    /// What was streamed between facts; empty spans are left out.
     spans: Vec<Span>,
     open: Span,
     /// How much of `open` was handed to the journal.
     journaled: Position,
-    /// The place in `spans` where the current answer began.
+    /// The index in `spans` where the current answer began.
     answer: usize,
-    /// Since when some shown text has not been durable.
+    /// Since when some of the shown text has not been durable.
     unjournaled_since: Option<Stamp>,
-    /// Facts are on their way to the journal: what tools say meanwhile stands behind them.
+    /// Facts are on their way to the journal: what tools show meanwhile comes after them.
     batch_is_open: bool,
-    /// What tools said and must wait: for those facts, or for a slow disk.
+    /// What tools want to show and must wait for those facts or for a slow disk.
     held: Vec<(Kind, String)>,
-    /// `open` with what had been held behind it, on its way to the journal before facts: it is shown with them.
+    /// `open` followed by what was held, on its way to the journal before facts: it is shown with them.
     ahead: Option<Box<Span>>,
-    /// The reader that waits: mostly there is one.
+    /// The waiting reader: usually there is one.
     reader: Option<Waits>,
-    /// The others that wait.
+    /// The other waiting readers.
     readers: Vec<Waits>,
     closed: bool,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Flush {
 
 impl Log {
     pub(crate) fn seq(&self) -> Seq {
-        // A run has fewer events than a u64 has numbers.
+        // A `usize` fits into a `u64`.
         self.facts.len() as Seq
     }
 
@@ -77,7 +77,7 @@ impl Log {
         &self.facts
     }
 
-    /// Where the run stands, as its facts tell it; nothing before there is one.
+    /// Where the run stands, according to its facts; `None` before there is one.
     pub(crate) fn standing(&self) -> Option<RunStanding> {
         self.stood.last().copied()
     }
@@ -91,13 +91,14 @@ impl Log {
         self.closed
     }
 
-    /// Adds streamed bytes; says whether they are the first that wait for the journal.
+    /// Adds streamed bytes; returns whether they are the first that wait for the journal.
     pub(crate) fn push(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
         self.open.push(kind, text);
         self.has_unjournaled(now)
     }
 
-    /// Adds what a tool says of its work, or holds it back; says whether it is the first that waits for the journal.
+    /// Adds what a tool shows of its work, or holds it back; returns whether it is the first that waits for the
+    /// journal.
     pub(crate) fn push_output(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
         if self.batch_is_open || !self.held.is_empty() || self.must_wait(now) {
             self.held.push((kind.clone(), text.to_owned()));
@@ -116,19 +117,19 @@ impl Log {
         }
     }
 
-    /// Forgets what was held back: nobody is there any more who could journal it.
+    /// Forgets what was held back, because nobody is left to journal it.
     pub(crate) fn drop_held(&mut self) {
         self.held.clear();
         self.ahead = None;
     }
 
-    /// Whether something was said and is not shown yet.
+    /// Whether something is held back.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// What the journal has not been given yet of what streams, to stand before facts. What was held back stands there,
-    /// too: it may be the last that was heard of a call that these facts end.
+    /// The streamed text that was not handed to the journal yet, to be written before facts. What was held back is part
+    /// of it: it may be the last output of a call that these facts end.
     pub(crate) fn begin_batch(&mut self, now: Stamp) -> Option<Flush> {
         self.batch_is_open = true;
         if self.held.is_empty() {
@@ -143,7 +144,7 @@ impl Log {
         flush
     }
 
-    /// Adds a mark to what streams; says whether it is the first thing that waits for the journal.
+    /// Adds a mark to the streamed text; returns whether it is the first thing that waits for the journal.
     pub(crate) fn mark(&mut self, what: What, now: Stamp) -> bool {
         self.open.mark(what);
         self.has_unjournaled(now)
@@ -164,27 +165,27 @@ impl Log {
         self.unjournaled_since.is_some_and(is_old)
     }
 
-    /// What the journal has not been given yet of what streams.
+    /// The streamed text that was not handed to the journal yet.
     pub(crate) fn take_flush(&mut self, now: Stamp) -> Option<Flush> {
         take_flush(&self.open, &mut self.journaled, now)
     }
 
-    /// Whether something streams that the journal has not been given.
+    /// Whether there is streamed text that was not handed to the journal.
     pub(crate) fn has_text_to_flush(&self) -> bool {
         self.open.text.len() > self.journaled.bytes || self.open.marks.len() > self.journaled.marks
     }
 
-    /// A flush is durable. What came after it has waited since it was taken, at the longest.
+    /// A flush is durable. What came after it has waited at most since the flush was taken.
     pub(crate) fn flushed(&mut self, flush: &Flush) {
         if self.open.after != flush.after {
-            // A fact came between, and with it everything before it became durable.
+            // A fact was shown since, and everything before a fact is durable.
             return;
         }
         let is_all = self.open.text.len() == flush.to.bytes && self.open.marks.len() == flush.to.marks;
         self.unjournaled_since = if is_all { None } else { Some(flush.at) };
     }
 
-    /// What of `open` is not among these entries of the journal.
+    /// The part of `open` that is not among these entries of the journal.
     pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
         let lumps = entries.iter().filter_map(|entry| match entry {
             Entry::Lump(lump) if lump.span.after == self.open.after => Some(&lump.span),
@@ -219,17 +220,17 @@ impl Log {
         self.batch_is_open = false;
         if let Some(last) = self.facts.last() {
             let (at, is_end) = (last.at, matches!(last.event, Event::RunSettled { .. }));
-            // Nothing stands behind the end.
+            // Nothing comes after the end.
             if is_end { self.held.clear() } else { self.release_held(at) }
         }
     }
 
-    /// All that was accepted of the current answer.
+    /// Everything that was accepted of the current answer.
     pub(crate) fn answer(&self) -> impl Iterator<Item = &Span> {
         self.spans.iter().skip(self.answer).chain(std::iter::once(&self.open))
     }
 
-    /// What stands behind the cursor, which moves on.
+    /// The next item after the cursor, which moves on.
     pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<FeedItem> {
         if let Some(delta) = self.span_after(cursor.seq).and_then(|span| delta(span, cursor)) {
             return Some(FeedItem::Delta(delta));
@@ -253,7 +254,7 @@ impl Log {
         self.span_after(seq).map_or(0, |span| span.text.len())
     }
 
-    /// Wakes this reader when there is something new.
+    /// Registers a reader, to be woken when there is something new.
     pub(crate) fn register(&mut self, reader: u64, waker: &Waker) {
         let mut waiting = self.reader.iter_mut().chain(&mut self.readers);
         if let Some((_, old)) = waiting.find(|(key, _)| *key == reader) {
@@ -272,7 +273,7 @@ impl Log {
         self.readers.retain(|(key, _)| *key != reader);
     }
 
-    /// The readers that wait, to be woken once the lock is let go.
+    /// The waiting readers, to be woken once the lock is released.
     pub(crate) fn wake_list(&mut self) -> (Option<Waits>, Vec<Waits>) {
         (self.reader.take(), std::mem::take(&mut self.readers))
     }
@@ -283,7 +284,7 @@ impl Log {
         for entry in entries {
             match entry {
                 Entry::Fact(record) => log.publish(vec![Arc::clone(record)]),
-                // A gap means that a lump was lost; what is there is shown.
+                // A gap means that a lump was lost; the rest is shown.
                 Entry::Lump(lump) => drop(log.open.join(lump)),
             }
         }
@@ -291,14 +292,14 @@ impl Log {
     }
 }
 
-/// What of a span the journal has not been given yet.
+/// The part of a span that was not handed to the journal yet.
 fn take_flush(span: &Span, journaled: &mut Position, now: Stamp) -> Option<Flush> {
     let lump = span.lump_from(journaled.bytes, journaled.marks)?;
     *journaled = Position { bytes: span.text.len(), marks: span.marks.len() };
     Some(Flush { lump, to: *journaled, after: span.after, at: now })
 }
 
-/// The bytes of one kind behind the cursor.
+/// The bytes of one kind after the cursor.
 fn delta(span: &Span, cursor: &mut Cursor) -> Option<Delta> {
     let stretch = span.stretch(cursor.byte)?;
     let from = span.text.floor_char_boundary(cursor.byte);

@@ -2,18 +2,18 @@
 //!
 //! # Theory of operation
 //!
-//! The driver owns the run and is the only one that advances it. Everybody else leaves [`News`] in the driver's inbox
-//! and wakes it: a pull, an approval, a tool that ended. The log of what may be shown is behind the same lock, and that
-//! is the point of it:
+//! The driver owns the run, and only the driver advances it. Everybody else leaves [`News`] in the driver's inbox and
+//! wakes it: a pull, an approval, a tool that ended. The log of what may be shown is behind the same lock. That makes
+//! these invariants possible:
 //!
 //! # Invariants
 //!
-//! 1. *The gate.* A piece is accepted, a tool started and a model called only under the lock, after a look at `stop`.
+//! 1. *The gate.* A piece is accepted, a tool started and a model called only under the lock, after a check of `stop`.
 //!    A pull changes `stop` under the lock. So once a pull has returned, none of the three happens any more.
 //! 2. *Finish against pull.* The end is sealed under the lock, so a run is completed or cancelled and never both.
-//! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is let go.
-//! 4. Locks are taken in the order session, writer, told, run; never the other way. Under `told` observers run, and nobody
-//!    waits for it but who tells them: no pull, no reader.
+//! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is released.
+//! 4. Locks are taken in the order session, writer, told, run; never the other way. Observers run under `told`, and
+//!    only whoever tells them waits for it: no pull, no reader.
 
 mod calls;
 pub(crate) mod cord;
@@ -63,7 +63,7 @@ pub(crate) use write::{Appended, Fresh};
 
 struct Inner {
     stop: Stop,
-    /// The request in force: the hardest.
+    /// The request in force, which is the hardest so far.
     request: Option<Arc<CancelRequest>>,
     /// How many requests have changed something, and how many of those are durable.
     requests: u32,
@@ -72,27 +72,27 @@ struct Inner {
     driver: Option<Waker>,
     log: Log,
     tickets: Vec<Ticket>,
-    /// Tasks that outlive the run, as they are declared to.
+    /// Tasks that are declared to outlive the run, and do.
     detached: Vec<Ticket>,
     next_ticket: u32,
     watchers: Vec<(u64, Waker)>,
-    /// The turn's calls that have not started. Boxed, as all that a run which waits on its model need not have: it is to be
-    /// small.
+    /// The turn's calls that have not started. Boxed, like everything that a run which waits for its model does not
+    /// need, so that such a run is small.
     unstarted: Option<Box<Unstarted>>,
     passed: Passed,
-    /// Another process has called its model, so that nobody knows what passed there.
+    /// Another process has called its model, so the number of pieces is unknown.
     taken_over: bool,
     life: Life,
-    /// What was learnt after the end.
+    /// What was learned after the end.
     addenda: Vec<Addendum>,
-    /// How many calls something is being learnt about.
+    /// How many calls are still being learned about.
     learning: u32,
 }
 
 /// Calls of a turn that have not started.
 #[derive(Default)]
 struct Unstarted {
-    /// Those that wait for a person, and what a yes is bound to.
+    /// Those that wait for a person, and the arguments that an approval is bound to.
     approvals: Vec<(CallId, Digest)>,
     /// Those that may start.
     ready: VecDeque<CallId>,
@@ -104,19 +104,19 @@ pub(crate) struct Live {
     pub(crate) session: SessionKey,
     pub(crate) services: Arc<Services>,
     pub(crate) epoch: Epoch,
-    /// How hard the cord was pulled: 0 not at all. Only a hint that saves taking the lock.
+    /// How hard the cord was pulled; 0 if it was not. Only a hint, which saves taking the lock.
     level: AtomicU8,
-    /// Where it stands, as its durable events tell.
+    /// Where it stands, according to its durable events.
     pub(crate) stands: Stands,
     keys: AtomicU64,
-    /// Held while a batch is handed to the journal, so that facts and lumps stand in order. Never held by a pull.
+    /// Held while a batch is handed to the journal, so that facts and lumps stay in order. Never held by a pull.
     writer: Mutex<()>,
-    /// What observers were told of; nothing if there are none.
+    /// The facts that observers were told; `None` if there are no observers.
     told: Option<Box<Mutex<Vec<Arc<Record>>>>>,
     inner: Mutex<Inner>,
 }
 
-/// Those to be woken once the lock is let go (invariant 3).
+/// Whom to wake once the lock is released (invariant 3).
 #[must_use]
 #[derive(Default)]
 struct WakeList {
@@ -126,13 +126,13 @@ struct WakeList {
 }
 
 impl WakeList {
-    /// The readers that wait.
+    /// The waiting readers.
     fn readers(log: &mut Log) -> Self {
         let (reader, others) = log.wake_list();
         Self { driver: None, reader, others }
     }
 
-    /// The tasks beside the driver that wait.
+    /// The waiting tasks beside the driver.
     fn watchers(inner: &mut Inner) -> Self {
         Self { others: std::mem::take(&mut inner.watchers), ..Self::default() }
     }
@@ -183,12 +183,12 @@ impl Live {
         }
     }
 
-    /// Takes up what the journal tells of a run that a dead process left waiting.
+    /// Takes up a run that a dead process left waiting, as read from the journal.
     pub(crate) fn take_up(&self, log: Log, progress: &Progress) {
-        // The process that wrote them had observers of its own.
+        // The process that wrote them told its own observers.
         self.count_as_told(log.facts());
         let mut inner = self.inner.lock();
-        // Who has cancelled it already waits for the record.
+        // Whoever has cancelled it already waits for the record.
         let waiting = WakeList::readers(&mut inner.log);
         inner.taken_over = called_a_model(&log);
         inner.log = log;
@@ -197,7 +197,7 @@ impl Live {
         waiting.wake();
     }
 
-    /// A run that this process does not drive, as its journal tells it.
+    /// A run that this process does not drive, as read from the journal.
     pub(crate) fn told(
         id: RunId,
         session: SessionKey,

@@ -18,11 +18,11 @@ pub(crate) enum News {
     CallPulled(CallId, Arc<CancelRequest>),
     /// A person decided.
     Decided(CallId, Approval),
-    /// A tool's task is over.
+    /// A tool's task has ended.
     ToolEnded(u32, Box<ToolDone>),
-    /// A hook's task is over.
+    /// A hook's task has ended.
     HookEnded(u32, AsideEnd<Decision>),
-    /// The session is this run's now.
+    /// The run has its session's seat.
     Seated,
     /// Streamed text could not be journaled.
     JournalFailed(JournalError),
@@ -35,7 +35,7 @@ pub(crate) enum AsideEnd<T> {
     Panicked(String),
     /// It was told to stop, had its grace, and was dropped.
     Dropped,
-    /// It was told to stop, had its grace, and goes on on its thread.
+    /// It was told to stop, had its grace, and is still running on its thread.
     Abandoned,
     /// The gate was closed before it began.
     NeverStarted,
@@ -53,7 +53,7 @@ pub(crate) struct ToolDone {
 pub enum Decision {
     /// Go on.
     Continue,
-    /// Do not start this tool; the model is told why. Before a tool only: elsewhere it is as `Continue`.
+    /// Do not start this tool; the model is told why. Only for hooks before a tool; elsewhere it means `Continue`.
     Deny(String),
     /// Cancel the run.
     Cancel(Cancel),

@@ -1,9 +1,10 @@
-//! Observers: who is told of every fact, of every run, at the moment it is shown.
+//! Observers, which are told every fact of every run when it is shown.
 //!
 //! # Invariants
 //!
-//! 1. An observer is told of each fact once, in the order of the run, and only of what is durable and shown.
-//! 2. No lock that a pull takes is held while an observer runs. Each run has one more lock that only telling takes.
+//! 1. An observer is told each fact once, in the order of the run, and only when it is durable and shown.
+//! 2. No lock that a pull takes is held while an observer runs. Each run has one more lock, which is taken only to tell
+//!    observers.
 //! 3. A panic in an observer is caught and counted, and the run goes on.
 
 use std::any::Any;
@@ -18,25 +19,26 @@ use andon_core::time::Stamp;
 use crate::journal::JournalError;
 use crate::lanes::sync::{AtomicU64, Ordering};
 
-/// Is told of every fact of every run, when it has become durable and is shown in the feed.
+/// Is told every fact of every run, when it is durable and shown in the feed.
 ///
-/// It is called on the task that drives the run: what takes long in here delays the run, and the delivery of a stop, though
-/// never the pull. Count, copy, hand on; do not wait.
+/// It is called on the task that drives the run: a slow observer delays the run, and the delivery of a stop, though
+/// never the pull. Count, copy, pass on; do not wait.
 pub trait Observer: Any + Send + Sync {
     /// A fact is shown.
     fn fact(&self, seen: &Seen<'_>);
 
-    /// Something was learnt about a run behind its facts.
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        let _ = learnt;
+    /// Something was learned about a run that is not among its facts.
+    fn addendum(&self, learned: &SeenLater<'_>) {
+        let _ = learned;
     }
 
-    /// The journal does not take a run's end: its work is over, and it settles when the journal takes writes again.
+    /// The journal does not accept a run's end: the run's work has ended, and it settles when the journal accepts
+    /// writes again.
     fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
         let _ = (run, session, why);
     }
 
-    /// The journal failed under a run for good: its feed ends here, without a last event.
+    /// The journal failed a run for good: the run's feed ends here, without a terminal event.
     fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
         let _ = (run, session, why);
     }
@@ -51,31 +53,31 @@ pub struct Seen<'a> {
     pub session: &'a SessionKey,
     /// The fact.
     pub record: &'a Arc<Record>,
-    /// The run's earlier facts, all of them, in order.
+    /// All earlier facts of the run, in order.
     pub past: &'a [Arc<Record>],
-    /// When it was seen to be durable, by the clock of this process: of the last fact, when the run settled.
+    /// When it was seen to be durable, by this process's clock. For the last fact, this is when the run settled.
     pub now: Stamp,
-    /// How many pieces the run has accepted by now; nothing where nobody knows, because another process took some.
+    /// How many pieces the run has accepted by now; `None` if that is unknown, because another process accepted some.
     pub pieces: Option<u64>,
 }
 
 impl Seen<'_> {
-    /// The account of the run, up to this fact.
+    /// The run's receipt up to this fact.
     pub fn receipt(&self) -> Option<Receipt> {
         Receipt::fold(self.past.iter().chain([self.record]), [], Some(self.now))
     }
 }
 
-/// What was learnt about a run behind its facts.
+/// What was learned about a run that is not among its facts.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenLater<'a> {
     /// The run.
     pub run: &'a RunId,
     /// Its session.
     pub session: &'a SessionKey,
-    /// What was learnt.
+    /// What was learned.
     pub addendum: &'a Addendum,
-    /// What was learnt before.
+    /// What was learned before.
     pub earlier: &'a [Addendum],
     /// The run's facts.
     pub facts: &'a [Arc<Record>],
@@ -93,7 +95,7 @@ impl Observers {
         Self { all, panics: AtomicU64::new(0) }
     }
 
-    /// Whether there is nobody to tell.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -103,7 +105,7 @@ impl Observers {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// The first of this kind.
+    /// The first of this type.
     pub(crate) fn find<T: Observer>(&self) -> Option<Arc<T>> {
         self.all.iter().find_map(|observer| {
             let any: Arc<dyn Any + Send + Sync> = Arc::clone(observer) as _;
@@ -115,7 +117,7 @@ impl Observers {
         self.each(|observer| observer.fact(seen));
     }
 
-    /// Tells of facts that stand behind others, one after the other; the others grow by them.
+    /// Tells new facts, one after another, and appends them to `past`.
     pub(crate) fn facts(
         &self,
         run: &RunId,
@@ -131,8 +133,8 @@ impl Observers {
         }
     }
 
-    pub(crate) fn addendum(&self, learnt: &SeenLater<'_>) {
-        self.each(|observer| observer.addendum(learnt));
+    pub(crate) fn addendum(&self, learned: &SeenLater<'_>) {
+        self.each(|observer| observer.addendum(learned));
     }
 
     pub(crate) fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
@@ -145,7 +147,7 @@ impl Observers {
 
     fn each(&self, tell: impl Fn(&dyn Observer)) {
         for observer in &self.all {
-            // What it had in its hands when it panicked is its own business (invariant 3).
+            // Whatever state it left when it panicked is its own (invariant 3).
             if catch_unwind(AssertUnwindSafe(|| tell(&**observer))).is_err() {
                 self.panics.fetch_add(1, Ordering::Relaxed);
             }

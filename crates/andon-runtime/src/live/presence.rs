@@ -1,14 +1,15 @@
 //! Who reads a run's feed, and what losing the last of them does to the run.
 //!
-//! The policy is on record with the run, and it is a signal of the run itself: its driver waits for it beside everything
-//! else. So there is no task for it, it ends with the run, and it pulls the same cord as everybody.
+//! The policy is on record with the run, and is a signal that the run's driver waits for beside everything else. So it
+//! has no task of its own, ends with the run, and pulls the same cord as everybody.
 //!
 //! # Invariants
 //!
-//! 1. Whether a reader has come is on record, for a run that does not go on without one: with the run itself if the reader
-//!    came with it, else in a note that is kept with the session. Nobody waits for the note, neither the reader nor a stop.
-//! 2. A process has no reader of the one before it: what a dead process left waiting has lost all readers that it had.
-//! 3. A run that this process has driven and takes up again has lost nobody: a feed that ended meanwhile was ended by us.
+//! 1. For a run that must not go on without a reader, it is on record whether one has come: with the run itself if the
+//!    reader came with it, otherwise in a note that is kept with the session. Neither the reader nor a stop waits for
+//!    the note.
+//! 2. Readers do not survive their process: a run that a dead process left waiting has lost all its readers.
+//! 3. A run that this process has driven and takes up again has lost no reader: if a feed ended meanwhile, we ended it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -35,14 +36,14 @@ use crate::live::Services;
 use crate::live::cord::Cancel;
 use crate::live::run::Run;
 
-/// The kind of the note that says whether a reader of a run has come. Its name is the run's id.
+/// The kind of the note that says whether a run has had a reader. Its name is the run's id.
 const NOTE: &str = "reader";
 
-/// How many read a run's feed.
+/// The readers of a run's feed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Readers {
     now: usize,
-    /// Whether one has come that is missed when it goes; nothing before anybody knows.
+    /// Whether losing the last reader counts, because one has come; `None` while that is unknown.
     had: Option<bool>,
 }
 
@@ -52,11 +53,11 @@ impl Readers {
     }
 }
 
-/// Who reads the feed of which run.
+/// The readers of each run's feed.
 #[derive(Default)]
 pub(crate) struct Presence {
     runs: Mutex<HashMap<RunId, Entry>>,
-    /// How many runs there are. Most runs are not among them, and need not take the lock to find out.
+    /// How many runs are in the map. Most runs are not, and need not take the lock to find out.
     count: AtomicUsize,
 }
 
@@ -66,12 +67,12 @@ struct Entry {
     origin: Option<Origin>,
 }
 
-/// How a run that minds its readers came here. It is known until the run has settled.
+/// How a run whose policy depends on readers came here. Kept until the run has settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// This process drives it, or has.
+    /// This process drives it, or has driven it.
     Here,
-    /// With its session, from another store.
+    /// It was imported with its session.
     Imported,
 }
 
@@ -83,8 +84,8 @@ impl Presence {
         self.count.store(runs.len(), Ordering::Release);
     }
 
-    /// One reader goes because it was sent away, and may come back: if nobody else is there, the run is as one that nobody has
-    /// read yet.
+    /// A reader is about to go because it was disconnected on purpose, and may come back. If it is the only one, the
+    /// run counts as not read yet.
     fn send_away(&self, run: &RunId) {
         if let Some(entry) = self.runs.lock().get(run) {
             entry.readers.send_modify(|readers| readers.had = Some(readers.now > 1));
@@ -97,9 +98,9 @@ impl Presence {
         });
     }
 
-    /// The run has settled, or is on no record: nobody wants to know any more.
+    /// The run has settled, or will never be on record: its readers no longer matter.
     pub(crate) fn over(&self, run: &RunId) {
-        // One that minds its readers was counted before it began.
+        // A run whose policy depends on readers was counted before it began.
         if self.count.load(Ordering::Acquire) > 0 {
             self.change(run, |entry| entry.origin = None);
         }
@@ -115,7 +116,7 @@ impl Presence {
         }
     }
 
-    /// These runs came from another store.
+    /// These runs were imported from another store.
     pub(crate) fn import(&self, imported: Vec<RunId>) {
         let mut runs = self.runs.lock();
         for run in imported {
@@ -124,7 +125,7 @@ impl Presence {
         self.count.store(runs.len(), Ordering::Release);
     }
 
-    /// The readers of a run that this process is about to drive.
+    /// Follows the readers of a run that this process is about to drive.
     fn drive(&self, run: &RunId, change: impl FnOnce(&mut Readers)) -> watch::Receiver<Readers> {
         let mut runs = self.runs.lock();
         let entry = runs.entry(run.clone()).or_default();
@@ -135,7 +136,7 @@ impl Presence {
         readers
     }
 
-    /// How a run that waits has lost the readers that it had; nothing if it has not (invariants 2 and 3).
+    /// How a waiting run has lost its readers; `None` if it has not (invariants 2 and 3).
     fn lost(&self, run: &RunId) -> Option<Lost> {
         let runs = self.runs.lock();
         match runs.get(run) {
@@ -152,7 +153,7 @@ impl Presence {
     }
 }
 
-/// The runs of a session on its way from another store that are open and mind their readers.
+/// The open runs of a session from another store whose policy depends on readers.
 pub(crate) fn imported(moved: &Moved) -> Vec<RunId> {
     let minds = |run: &&(RunId, Stored)| {
         let mut facts = run.1.facts().map(|record| &record.event);
@@ -163,7 +164,7 @@ pub(crate) fn imported(moved: &Moved) -> Vec<RunId> {
     moved.runs.iter().filter(minds).map(|(run, _)| run.clone()).collect()
 }
 
-/// How a run has lost its readers other than by their going away.
+/// How a run has lost its readers, other than by their going away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
     Restarted,
@@ -189,7 +190,7 @@ fn cancel(lost: Option<Lost>, patience: Duration) -> Cancel {
     Cancel::graceful().reason(Reason::ClientDisconnected).by("server").note(note)
 }
 
-/// Somebody who reads a run's feed, and is missed when this is dropped.
+/// A reader of a run's feed. Dropping this means that the reader has gone away.
 #[must_use = "a reader that is dropped has gone away"]
 pub struct Watcher {
     services: Arc<Services>,
@@ -197,8 +198,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// It goes because it was sent away, and may come back: its going is no disconnect. If nobody else is there, the run is
-    /// as one that nobody has read yet.
+    /// The reader is about to go because it was disconnected on purpose, and may come back: this does not count as a
+    /// disconnect. If it is the only reader, the run counts as not read yet.
     pub fn leave_in_peace(&self) {
         self.services.presence.send_away(&self.run);
     }
@@ -217,8 +218,8 @@ impl fmt::Debug for Watcher {
 }
 
 impl Run {
-    /// Somebody reads this run's feed and wants its answer, until the watcher is dropped. A feed alone does not tell that, so
-    /// whoever hands one out says so: the run's [`on_disconnect`](crate::Prompt::on_disconnect) acts when the last watcher goes.
+    /// Registers a reader of this run's feed, until the watcher is dropped. Opening a feed does not do that by itself.
+    /// The run's [`on_disconnect`](crate::Prompt::on_disconnect) acts when the last watcher is dropped.
     pub fn watch(&self) -> Watcher {
         let Live { services, id, .. } = &**self.live();
         services.presence.come(id);
@@ -226,14 +227,14 @@ impl Run {
     }
 }
 
-/// The signal that cancels a new run when its readers are gone for too long; nothing if that does not matter to it.
+/// The signal that cancels a new run when its readers have been gone for too long; `None` if its policy is to go on.
 pub(crate) fn signal(live: &Arc<Live>, accepted: &Accepted) -> Option<BoxFuture<Cancel>> {
     let patience = accepted.on_disconnect.patience()?;
     let readers = live.services.presence.drive(&live.id, |_| {});
     Some(Alone { readers, patience, lost: None }.for_too_long(live, accepted.has_reader))
 }
 
-/// As [`signal`], for a run that was waiting and is taken up: whether it [`had_reader`] is known. The time counts from now on.
+/// As [`signal`], for a waiting run that is taken up again, with what [`had_reader`] said. The time counts from now on.
 pub(crate) fn signal_again(live: &Arc<Live>, accepted: &Accepted, had_reader: bool) -> Option<BoxFuture<Cancel>> {
     let patience = accepted.on_disconnect.patience()?;
     let presence = &live.services.presence;
@@ -242,8 +243,7 @@ pub(crate) fn signal_again(live: &Arc<Live>, accepted: &Accepted, had_reader: bo
     Some(Alone { readers, patience, lost }.for_too_long(live, had_reader))
 }
 
-/// What losing its readers asks for, of a run that was waiting and that nobody drives: a request if it is not to go on
-/// without them.
+/// The cancel request for a waiting run that has no driver and has lost its readers, if it must not go on without them.
 pub(crate) async fn left_alone(
     services: &Services,
     accepted: &Accepted,
@@ -254,7 +254,7 @@ pub(crate) async fn left_alone(
     Ok(is_lost.then(|| cancel(Some(lost), patience).at(services.clock.now())))
 }
 
-/// Whether a reader had come to a run, as its record tells; no, if the run would not mind losing one.
+/// Whether a run has had a reader, according to its record; `false` if its policy is to go on without one.
 pub(crate) async fn had_reader(services: &Services, accepted: &Accepted) -> Result<bool, JournalError> {
     if accepted.on_disconnect.is_continue() {
         return Ok(false);
@@ -264,16 +264,16 @@ pub(crate) async fn had_reader(services: &Services, accepted: &Accepted) -> Resu
     Ok(note.map_or(accepted.has_reader, |note| note.value == Value::Bool(true)))
 }
 
-/// A run that does not want to be left alone.
+/// A run that must not go on without readers.
 struct Alone {
     readers: watch::Receiver<Readers>,
     patience: Duration,
-    /// How it has lost its readers, as long as none is back.
+    /// How it has lost its readers; `None` once a reader is back.
     lost: Option<Lost>,
 }
 
 impl Alone {
-    /// Waits until everybody has been gone for too long, and puts on record meanwhile whether anybody has come.
+    /// Waits until all readers have been gone for too long. Meanwhile it records whether one has come.
     fn for_too_long(self, live: &Arc<Live>, on_record: bool) -> BoxFuture<Cancel> {
         let note = keep_on_record(Arc::clone(live), self.readers.clone(), on_record);
         Box::pin(async move {
@@ -295,10 +295,10 @@ impl Alone {
     async fn gone_for_too_long(mut self) -> Cancel {
         loop {
             if self.readers.wait_for(Readers::all_are_gone).await.is_err() {
-                // Nobody can come or go any more.
+                // No reader can come or go any more.
                 pending::<()>().await;
             }
-            // Boxed, like everything that not every run comes to: one that waits on its model is to be small.
+            // Boxed, like everything that not every run needs, so that a run that waits for its model is small.
             if !Box::pin(self.is_back_in_time()).await {
                 return cancel(self.lost, self.patience);
             }
@@ -308,7 +308,7 @@ impl Alone {
 
     async fn is_back_in_time(&mut self) -> bool {
         if self.patience.is_zero() {
-            // The shortest wait takes a millisecond.
+            // Even the shortest timer would take a millisecond.
             return !self.readers.borrow().all_are_gone();
         }
         let back = timeout(self.patience, self.readers.wait_for(|readers| !readers.all_are_gone())).await;
@@ -316,7 +316,7 @@ impl Alone {
     }
 }
 
-/// Notes whether a reader has come, each time that this is not what the record says.
+/// Notes whether a reader has come, each time that the record says otherwise.
 async fn keep_on_record(live: Arc<Live>, mut readers: watch::Receiver<Readers>, mut on_record: bool) -> Infallible {
     loop {
         let is_news = |readers: &Readers| readers.had.is_some_and(|had| had != on_record);
@@ -329,13 +329,13 @@ async fn keep_on_record(live: Arc<Live>, mut readers: watch::Receiver<Readers>, 
 }
 
 async fn note(live: &Arc<Live>, has_come: bool) {
-    // Only then is its session there for certain. If it never is, there is nothing to note.
+    // The session is certain to exist only once the run is on record. If it never is, there is nothing to note.
     let _ = Run::new(Arc::clone(live)).accepted().await;
     let (kind, name, value) = (NOTE.to_owned(), live.id.to_string(), Value::Bool(has_come));
     let note = Kept { kind, name, at: live.now().wall, value };
-    // To be read is no use of a session: it stays in its place among those that were used.
+    // Time 0, because being read does not count as a use of the session: its place in lists stays the same.
     let noted = live.services.journal.sessions().keep_with(&live.session, Wall(0), vec![note], StateChange::new());
-    // If the journal does not take it, the run has other troubles: it is not stopped for this.
+    // If the journal does not accept the note, the run is not stopped for that.
     let _ = noted.await;
 }
 

@@ -11,7 +11,7 @@ use super::{Live, News, WakeList};
 use crate::lanes::sync::Ordering;
 
 impl Live {
-    /// Pulls the cord. Also says which request the answer is about, to wait for its record.
+    /// Pulls the cord. Also returns the number of the request that the reply is about, to wait for its record.
     pub(crate) fn pull(&self, request: CancelRequest) -> (ReplyKind, u32) {
         let request = Arc::new(request);
         let mut inner = self.inner.lock();
@@ -81,7 +81,7 @@ impl Live {
         }
     }
 
-    /// Whether the run is on its way out: pulled, its end decided, or its driver gone.
+    /// Whether the run is ending: it was pulled, its end is decided, or its driver is gone.
     pub(crate) fn is_ending(&self) -> bool {
         let inner = self.inner.lock();
         inner.life.has_lost_its_driver() || !matches!(inner.stop, Stop::Open)
@@ -94,7 +94,7 @@ impl Live {
         Ok(std::mem::take(&mut inner.inbox))
     }
 
-    /// Decides how a run ends whose driver is gone; refused while there is a request that nobody has heard.
+    /// Decides how a run that has lost its driver ends; refused while there is a request that nobody has heard.
     pub(crate) fn seal_orphan(&self, ending: &Arc<Ending>) -> Result<(), Unheard> {
         let mut inner = self.inner.lock();
         if inner.inbox.iter().any(|news| matches!(news, News::Pulled(_) | News::CallPulled(..))) {
@@ -107,7 +107,7 @@ impl Live {
     }
 }
 
-/// A request came in that nobody has heard.
+/// There is a request that nobody has heard.
 #[derive(Debug)]
 pub(crate) struct Unheard;
 

@@ -55,92 +55,93 @@ impl Run {
         self.feed_from(Cursor::default())
     }
 
-    /// Its events, from a place in it. A place past what is stored gets [`FeedItem::TextLost`](crate::FeedItem::TextLost)
-    /// and then what follows.
+    /// Its events, from this place on. If the place is past what is stored, the feed begins with
+    /// [`FeedItem::TextLost`](crate::FeedItem::TextLost).
     pub fn feed_from(&self, from: Cursor) -> Feed {
         Feed::new(Arc::clone(&self.live), from)
     }
 
-    /// A handle that only stops: cheap to clone and to send to another thread.
+    /// The run's cord: cheap to clone and to send to another thread.
     pub fn cord(&self) -> Cord {
         Cord::new(Arc::clone(&self.live), None)
     }
 
-    /// Stops the run. Synchronous, from any thread, never blocks and cannot fail: once it has returned, no piece is
+    /// Cancels the run. Synchronous, from any thread, never blocks and cannot fail: once it has returned, no piece is
     /// accepted, no tool starts and no model is called.
     pub fn cancel(&self, cancel: Cancel) -> Reply {
         self.cord().pull(cancel)
     }
 
-    /// Stops one tool call alone; the run goes on, and the model is told.
+    /// Cancels one tool call alone; the run goes on, and the model is told.
     pub fn cancel_call(&self, call: &CallId, cancel: Cancel) -> Reply {
         let (kind, number) = self.live.pull_call(call, cancel.at(self.live.now()));
         Reply::about(&self.live, kind, number)
     }
 
-    /// A person says yes to a call that waits for it, with the arguments that it has. The yes is bound to them, on record.
+    /// A person approves a waiting call, with the arguments that it has. The approval is recorded as bound to them.
     pub fn approve(&self, call: &CallId, by: Option<&str>) -> Result<(), DecideError> {
         self.live.approve(call, None, by)
     }
 
-    /// A person says yes to exactly the arguments that they have seen: those of the digest in
-    /// [`ApprovalRequested`](andon_core::event::Event::ApprovalRequested). Use it where a yes travels, as over a network.
+    /// A person approves a waiting call with exactly the arguments that they have seen: those with the digest in
+    /// [`ApprovalRequested`](andon_core::event::Event::ApprovalRequested). Use it where an approval comes from afar,
+    /// such as over a network.
     pub fn approve_exactly(&self, call: &CallId, arguments: Digest, by: Option<&str>) -> Result<(), DecideError> {
         self.live.approve(call, Some(arguments), by)
     }
 
-    /// A person says no to a call that waits for a yes; the model is told why.
+    /// A person denies a waiting call; the model is told why.
     pub fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
         self.live.deny(call, by, why)
     }
 
-    /// A person answers several calls that wait, each with yes or no. All answers are taken, or none is: where one call does not
-    /// wait, or is answered twice, nothing is decided.
+    /// A person decides several waiting calls, each with yes (`true`) or no. All decisions are accepted, or none is: if
+    /// a call is not waiting, or is listed twice, nothing is decided.
     pub fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
         self.live.decide_all(answers, by)
     }
 
-    /// Waits until the run has settled, and says how. Settled means on disk: while the journal
-    /// [does not take the run's end](Self::stalled), this waits. [`settled`](Self::settled) does not.
+    /// Waits until the run has settled, and returns its outcome. Settled means on disk: while the journal [does not
+    /// accept the run's end](Self::stalled), this waits. [`settled`](Self::settled) does not.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn outcome(&self) -> Arc<Outcome> {
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
     }
 
-    /// Waits until the run has settled, and says how; or says at once why the journal does not take its end. Then the run's
-    /// work is over and its record is not: it is completed as soon as the journal takes writes, here or in the next
-    /// process.
+    /// Waits until the run has settled, and returns its outcome; or returns at once the reason why the journal does not
+    /// accept its end. In that case the run's work has ended and its record is not complete: it is completed as soon as
+    /// the journal accepts writes, here or in the next process.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn settled(&self) -> Result<Arc<Outcome>, JournalError> {
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_settled(reader.key, cx)).await
     }
 
-    /// Why the journal does not take the run's end, if it does not. The run's work is over, and it has not settled: it can
-    /// still be cancelled, and settles as soon as the journal takes writes again.
+    /// Why the journal does not accept the run's end, if that is so. The run's work has ended, and the run has not
+    /// settled: it can still be cancelled, and settles as soon as the journal accepts writes again.
     pub fn stalled(&self) -> Option<JournalError> {
         self.live.stalled()
     }
 
-    /// The outcome, if the run has settled. One that was given up while the journal did not take its end has not.
+    /// The outcome, if the run has settled. A run that was given up while the journal did not accept its end has not.
     pub fn try_outcome(&self) -> Option<Arc<Outcome>> {
         self.live.outcome().filter(|_| !self.live.is_left_open())
     }
 
-    /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
+    /// The run's state, according to its durable events. A pull shows here once the request is on record.
     pub fn state(&self) -> State {
         self.state_and_phase().0
     }
 
-    /// The run's [state](Self::state), and what it is doing; nothing once it has settled. Once this has said that the run
-    /// has settled, its outcome is there.
+    /// The run's [state](Self::state), and its phase, which is `None` once the run has settled. If this returns
+    /// `Settled`, the outcome is available.
     pub fn state_and_phase(&self) -> (State, Option<Phase>) {
         if let Some(stands) = self.live.stands.get() {
             return stands;
@@ -152,53 +153,52 @@ impl Run {
         }
     }
 
-    /// Its first durable event and its last, which may be the same; nothing before it is on record.
+    /// Its first durable event and its last, which may be the same; `None` before it is on record.
     pub fn first_and_last(&self) -> Option<(Arc<Record>, Arc<Record>)> {
         self.live.with_log(|log| log.facts().first().cloned().zip(log.facts().last().cloned()))
     }
 
-    /// Whether a call of it may wait for a person: of a run that this process does not drive only its
-    /// [events](Self::progress) say so.
+    /// Whether a call of this run may be waiting for a person. Always true for a run that this process does not drive:
+    /// there only its [events](Self::progress) say.
     pub fn may_await_approval(&self) -> bool {
         self.live.stands.get().is_none() || self.live.awaits_approval()
     }
 
-    /// How far the run has come, as its durable events tell it; nothing before it is on record.
+    /// How far the run has come, according to its durable events; `None` before it is on record.
     pub fn progress(&self) -> Option<Progress> {
         let records = self.records();
         let (first, rest) = records.split_first()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let mut progress = Progress::new(Arc::clone(accepted));
         for record in rest {
-            // Facts that were published have been folded by the driver before.
+            // This cannot fail: the driver has folded these facts before they were shown.
             let _ = progress.apply_record(record);
         }
         Some(progress)
     }
 
-    /// Waits until the run is on record, or says why it never will be.
+    /// Waits until the run is on record, or returns why it never will be.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn accepted(&self) -> Result<(), JournalError> {
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_accepted(reader.key, cx)).await
     }
 
-    /// The account of the run so far; of its end, once it has settled, with what was learnt later folded in.
+    /// The run's receipt so far; once the run has settled, with its addenda folded in.
     pub fn receipt(&self) -> Option<Receipt> {
         self.live.receipt()
     }
 
-    /// Waits until the run has settled and nothing more is being learnt about or from what its model calls used; gives its
-    /// receipt. A program that is about to leave waits for it, so that nothing is unlearnt, and that its receipt says when the
-    /// run settled.
-    /// Of a run that this process did not run there is nothing to wait for.
+    /// Waits until the run has settled and nothing more is being learned about or from the usage of its model calls;
+    /// returns its receipt. A program that is about to exit should wait for this, so that nothing learned is lost and
+    /// the receipt says when the run settled. There is nothing to wait for if another process ran the run.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only looks.
+    /// Cancel safe: it only waits.
     pub async fn last_word(&self) -> Option<Receipt> {
         self.outcome().await;
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
@@ -212,12 +212,12 @@ impl Run {
         self.live.with_log(|log| log.facts().to_vec())
     }
 
-    /// The place of the last durable event.
+    /// The seq of the last durable event.
     pub fn seq(&self) -> Seq {
         self.live.with_log(|log| log.seq())
     }
 
-    /// How many pieces of its answers were accepted; nothing where nobody knows, because another process took some.
+    /// How many pieces of its answers were accepted; `None` if that is unknown, because another process accepted some.
     pub fn pieces(&self) -> Option<u64> {
         self.live.pieces()
     }

@@ -1,4 +1,4 @@
-//! What every live run stands on, whichever agent and session it belongs to.
+//! What every live run uses, whatever its agent and session.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::lanes::door::Door;
 use crate::lanes::probe::Probes;
 use crate::lanes::sync::{AtomicU64, HashSet, Mutex, Ordering};
 
-/// What every live run stands on.
+/// What every live run uses.
 pub(crate) struct Services {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -47,7 +47,7 @@ impl Ids {
         seed.map_or(Self::Unique, |seed| Self::Counted(seed, AtomicU64::new(1)))
     }
 
-    /// A new id, as text that is one by construction.
+    /// A new id, as text that is always a valid id.
     pub(crate) fn next(&self, kind: &str) -> String {
         match self {
             Self::Unique => Uuid::now_v7().to_string(),

@@ -17,11 +17,11 @@ use crate::journal::{Append, JournalError};
 use crate::lanes::sync::Ordering;
 use crate::live::feed::{Cursor, FeedItem};
 
-/// How many bytes of a tool's work are shown.
+/// How many bytes one tool call may show of its work.
 const MAX_SHOWN: usize = 256 << 10;
 const NOT_SHOWN: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
 
-/// How often the journal is tried again with what was learnt after a run's end.
+/// How often an addendum that the journal did not accept is retried.
 const LEARN_AGAIN: Duration = Duration::from_secs(1);
 
 impl Live {
@@ -33,7 +33,7 @@ impl Live {
         self.inner.lock().log.unregister(key);
     }
 
-    /// The place at or before this one that exists, and whether text was lost between.
+    /// The nearest place that exists, at or before this one, and whether text was lost between them.
     pub(crate) fn nearest(&self, from: Cursor) -> (Cursor, bool) {
         let inner = self.inner.lock();
         let last = inner.log.seq();
@@ -60,7 +60,7 @@ impl Live {
         Poll::Pending
     }
 
-    /// Shows what a tool says of its work, as long as its call is open. How much that may be is bounded.
+    /// Shows what a tool reports of its work, up to a limit, as long as its call is open.
     pub(crate) fn show_output(self: &Arc<Self>, ticket: u32, call: &CallId, text: &str) {
         let now = self.now();
         let mut inner = self.inner.lock();
@@ -104,9 +104,9 @@ impl Live {
         self.inner.lock().life.outcome().cloned()
     }
 
-    /// Something was learnt after the end: it is in the receipt from now on, and handed to the journal at once and in
-    /// order. If the journal does not take it, it is tried again until it does, or the program is about to end. Whoever wants
-    /// to know how the first try went waits for that.
+    /// Something was learned after the end: it is in the receipt from now on, and handed to the journal at once and in
+    /// order. If the journal does not accept it, it is retried until it does or the program is about to exit. The
+    /// returned `Append` reports the first try.
     pub(crate) fn learn(self: &Arc<Self>, what: Learnt) -> Append {
         let at = self.now();
         let append = self.services.journal.append_addendum(&self.id, at, what.clone());
@@ -123,8 +123,8 @@ impl Live {
         told
     }
 
-    /// As [`learn`](Self::learn), where nothing may be told that is not on record: it is tried once, and is in the receipt
-    /// when it is durable.
+    /// As [`learn`](Self::learn), for an addendum that must not be shown before it is on record: it is tried once, and
+    /// is in the receipt once it is durable.
     pub(crate) async fn learn_on_record(&self, what: Learnt) -> Result<(), JournalError> {
         let at = self.now();
         self.services.journal.append_addendum(&self.id, at, what.clone()).await?;
@@ -143,7 +143,7 @@ impl Live {
     }
 
     fn add_to_receipt(&self, at: Stamp, what: Learnt) {
-        // Addenda are told in their order, so it is held until they are.
+        // Held until the observers were told, so that addenda are told in order.
         let telling = self.told.as_ref().map(|told| told.lock());
         let mut inner = self.inner.lock();
         let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -155,7 +155,7 @@ impl Live {
         }
     }
 
-    /// Ready when nothing more is being learnt about what the calls of a settled run used.
+    /// Ready when nothing more is being learned about the usage of this run's calls.
     pub(crate) fn poll_last_word(&self, key: u64, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.inner.lock();
         if inner.learning == 0 {
@@ -165,7 +165,7 @@ impl Live {
         Poll::Pending
     }
 
-    /// Something about a call of this run is being learnt, until the guard is dropped.
+    /// Something about a call of this run is being learned, until the guard is dropped.
     pub(crate) fn learning(self: &Arc<Self>) -> Learning {
         self.inner.lock().learning += 1;
         Learning(Arc::clone(self))
@@ -175,12 +175,12 @@ impl Live {
         self.inner.lock().addenda.clone()
     }
 
-    /// Takes in what is on record of what was learnt: another handle on this run may have added to it.
+    /// Adds the addenda that are on record: they may have come through another handle on this run.
     pub(crate) fn catch_up(&self, on_record: Vec<Addendum>) {
         let mut inner = self.inner.lock();
         let known = std::mem::replace(&mut inner.addenda, on_record);
         for own in known {
-            // What has not reached the disk stands behind.
+            // Those that are not on disk yet come last.
             if !inner.addenda.iter().any(|other| (other.at, &other.what) == (own.at, &own.what)) {
                 let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
                 inner.addenda.push(Addendum { number, ..own });
@@ -188,18 +188,18 @@ impl Live {
         }
     }
 
-    /// The account of the run as it is known now.
+    /// The run's receipt so far.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         let (outcome, facts, addenda) = {
             let inner = self.inner.lock();
             (inner.life.outcome().cloned(), inner.log.facts().to_vec(), inner.addenda.clone())
         };
-        // Folded without the lock: a pull waits for no account.
+        // Folded without the lock, so that no pull waits for it.
         match outcome {
             Some(outcome) if addenda.is_empty() => Some(outcome.receipt.clone()),
             Some(outcome) => {
                 let receipt = Receipt::fold(&facts, addenda, None)?;
-                // What is learnt later changes nothing about when it ended.
+                // Addenda do not change when the run ended.
                 let Receipt { settled_at, took, run_us, .. } = outcome.receipt;
                 Some(Receipt { outcome: Some(Arc::clone(&outcome.ending)), settled_at, took, run_us, ..receipt })
             }
@@ -220,7 +220,7 @@ impl Live {
         }
     }
 
-    /// Ready when this many requests are durable, or the journal does not take them.
+    /// Ready when this many requests are durable, or the journal does not accept them.
     pub(crate) fn poll_recorded(&self, number: u32, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
         let mut inner = self.inner.lock();
         if inner.recorded >= number {
@@ -237,7 +237,7 @@ impl Live {
         Poll::Pending
     }
 
-    /// Ready when the outcome is durable, or the journal does not take it.
+    /// Ready when the outcome is durable, or the journal does not accept it.
     pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<Arc<Outcome>, JournalError>> {
         let mut inner = self.inner.lock();
         match (inner.life.trouble(), inner.life.outcome()) {
@@ -261,13 +261,13 @@ impl Live {
         self.inner.lock().unstarted.as_ref().is_some_and(|unstarted| !unstarted.approvals.is_empty())
     }
 
-    /// Why the journal does not take the run's end, or did not before the run was given up.
+    /// Why the journal does not accept the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
         self.inner.lock().life.trouble().cloned()
     }
 }
 
-/// Something about a call is being learnt.
+/// Something about a call is being learned, until this is dropped.
 pub(crate) struct Learning(Arc<Live>);
 
 impl Drop for Learning {

@@ -1,7 +1,7 @@
 //! Where a live run stands: one byte that anybody may read without the run's lock.
 //!
-//! So figures and lists of many runs fold nothing and hold up nobody. It is written under the run's lock, with the facts
-//! that it tells of, and says what [`StandingFold`](andon_core::standing::StandingFold) says of them.
+//! So counts and lists of many runs need no fold and delay no run. It is written under the run's lock, together with
+//! the facts that it reflects, and agrees with [`StandingFold`](andon_core::standing::StandingFold).
 
 use andon_core::progress::{Phase, State};
 
@@ -11,9 +11,9 @@ use crate::lanes::sync::{AtomicU8, Ordering};
 #[derive(Debug)]
 pub(crate) struct Stands(AtomicU8);
 
-/// The journal does not take its end, or did not before it was given up.
+/// The journal does not accept its end, or did not before the run was given up.
 const STALLED: u8 = 0x80;
-/// Nobody has said: its events have to be folded.
+/// Unknown here: its events must be folded.
 const UNKNOWN: u8 = 0x7f;
 const SETTLED: u8 = 0x7e;
 
@@ -34,7 +34,7 @@ impl Stands {
         Self(AtomicU8::new(UNKNOWN))
     }
 
-    /// Its durable events tell this. Nothing is said of an end before the run is closed.
+    /// Sets what the durable events say. Ignores `Settled`, which is set only when the run is closed.
     pub(crate) fn set(&self, state: State, phase: Phase) {
         if let (Some(state), Some(phase)) = (place(&STATES, &state), place(&PHASES, &phase)) {
             self.0.store(state << 4 | phase, Ordering::Release);
@@ -46,12 +46,12 @@ impl Stands {
         self.0.store(SETTLED, Ordering::Release);
     }
 
-    /// The journal does not take its end.
+    /// The journal does not accept its end.
     pub(crate) fn stall(&self) {
         self.0.fetch_or(STALLED, Ordering::AcqRel);
     }
 
-    /// Its state and, while it has not settled, what it is doing; nothing if its events have to be folded.
+    /// Its state and, while it has not settled, its phase; `None` if its events must be folded.
     pub(crate) fn get(&self) -> Option<(State, Option<Phase>)> {
         match self.0.load(Ordering::Acquire) & !STALLED {
             UNKNOWN => None,

@@ -1,6 +1,6 @@
-//! Telling observers what is shown.
+//! Tells observers what is shown.
 //!
-//! What there is to tell is what the log has and `told` has not: so each fact is told once and in order, whoever tells.
+//! Observers are told what is in the log and not in `told`: so each fact is told once and in order, whoever tells it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::journal::JournalError;
 use crate::live::observe::SeenLater;
 
 impl Live {
-    /// Tells observers of what is shown and they were not told of.
+    /// Tells observers the facts that are shown and that they were not told yet.
     pub(super) fn tell(&self) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock();
@@ -21,21 +21,21 @@ impl Live {
         self.services.observers.facts(&self.id, &self.session, &mut told, new, now, pieces);
     }
 
-    /// The facts behind the first ones, how many pieces were accepted by now, and when the run settled, if it has. All are read
-    /// in one go: behind the end nobody else has the run.
+    /// The facts after the first `told` ones, how many pieces were accepted by now, and when the run settled, if it
+    /// has. All are read under one lock, so that they agree.
     fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>, Option<Stamp>) {
         let inner = self.inner.lock();
         (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces(), inner.life.settled_at())
     }
 
-    /// Whoever wrote these has told of them.
+    /// The process that wrote these facts has told its observers.
     pub(super) fn count_as_told(&self, facts: &[Arc<Record>]) {
         if let Some(told) = &self.told {
             *told.lock() = facts.to_vec();
         }
     }
 
-    /// Tells observers of the last addendum.
+    /// Tells observers the last addendum.
     pub(super) fn tell_addendum(&self, facts: &[Arc<Record>], addenda: &[Addendum]) {
         let Some((addendum, earlier)) = addenda.split_last() else { return };
         let (run, session) = (&self.id, &self.session);

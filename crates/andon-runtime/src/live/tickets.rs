@@ -13,17 +13,17 @@ use super::{Inner, Live, News, WakeList};
 use crate::lanes::sync::Ordering;
 use crate::tool::{Cleanup, OnCancel, ToolSpec};
 
-/// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
+/// How long to wait for a task to drop its work once its grace is over. A task that takes longer does not yield.
 pub(crate) const REAP: Duration = Duration::from_millis(100);
 
-/// How long a cleanup may not have begun before the driver begins it.
+/// How long the driver waits for a cleanup to begin before it runs the cleanup itself.
 const NOT_BEGUN: Duration = Duration::from_secs(1);
 
-/// What a task that runs beside the driver is to do.
+/// What a task beside the driver must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     GoOn,
-    /// Stop by itself until then, or be stopped.
+    /// Stop by itself until then, or it is stopped.
     StopBy(Stamp),
     StopNow,
 }
@@ -42,11 +42,11 @@ pub(super) struct Ticket {
     pub(super) saw_it: bool,
     /// It has passed the gate, and waits for a thread.
     pub(super) waits_for_place: bool,
-    /// It runs on a thread of its own, which cannot be dropped.
+    /// It runs on a separate thread, which cannot be dropped.
     pub(super) on_thread: bool,
     /// How many bytes it has shown of its work.
     pub(super) shown: usize,
-    /// What brings to its end whatever it has started.
+    /// Ends whatever it has started.
     pub(super) cleanup: Option<Cleanup>,
     /// What it has changed in its session's state.
     pub(super) state: Option<Box<Changes>>,
@@ -70,16 +70,16 @@ impl Manners {
     }
 }
 
-/// What was known of a task beside the driver when its ticket was closed.
+/// What was known about a task beside the driver when its ticket was closed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Closed {
-    /// The tool had seen that it was to stop, and what it returned is what it had by then.
+    /// The tool had seen that it must stop, so what it returned is only what it had by then.
     pub(crate) saw_it: bool,
     /// The call was cancelled alone.
     pub(crate) alone: Option<Arc<CancelRequest>>,
-    /// It was to stop at once, without a grace.
+    /// It had to stop at once, without a grace.
     pub(crate) at_once: bool,
-    /// What brings to its end whatever it has started.
+    /// Ends whatever it has started.
     pub(crate) cleanup: Option<Cleanup>,
     /// What it has changed in its session's state.
     pub(crate) state: Option<Box<Changes>>,
@@ -112,7 +112,7 @@ impl Live {
         number
     }
 
-    /// Forgets a ticket: its task is over, or nobody waits for it any more. Says whether the tool saw the pull.
+    /// Removes a ticket: its task has ended, or nobody waits for it any more. Returns what was known about it.
     pub(crate) fn close_ticket(&self, number: u32) -> Closed {
         let mut inner = self.inner.lock();
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
@@ -125,14 +125,14 @@ impl Live {
         Closed { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup, state: ticket.state }
     }
 
-    /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
-    /// more. Says whether it did.
+    /// Lets go of a tool that is declared to outlive the run, if it has begun and the run is cut: nobody waits for it
+    /// any more. Returns whether it did.
     pub(crate) fn let_go(&self, number: u32) -> bool {
         let mut inner = self.inner.lock();
         !inner.stop.lets_the_turn_go_on() && inner.let_go(number)
     }
 
-    /// A tool's work has begun, with this cleanup or without one.
+    /// A tool's work has begun, with or without a cleanup.
     pub(crate) fn set_cleanup(&self, number: u32, cleanup: Option<Cleanup>) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
             if cleanup.is_none() {
@@ -142,7 +142,7 @@ impl Live {
         }
     }
 
-    /// A tool has changed its session's state: that goes on record with its end.
+    /// A tool has changed its session's state; the changes go on record with its end.
     pub(crate) fn note_changes(&self, number: u32, changes: Changes) {
         let mut inner = self.inner.lock();
         let ticket = inner.tickets.iter_mut().find(|ticket| ticket.number == number);
@@ -158,14 +158,14 @@ impl Live {
         ticket.and_then(|ticket| ticket.cleanup.as_ref()).is_some_and(Cleanup::has_begun)
     }
 
-    /// The cleanups of tools that have not reported when the driver is gone.
+    /// The cleanups of tools that have not reported, when the driver is gone.
     pub(crate) fn unreported_cleanups(&self) -> Vec<Cleanup> {
         let inner = self.inner.lock();
         let unreported = inner.tickets.iter().filter(|ticket| !inner.has_reported(ticket.number));
         unreported.filter_map(|ticket| ticket.cleanup.clone()).collect()
     }
 
-    /// A tool that has passed the gate has to wait for a thread.
+    /// A tool that has passed the gate must wait for a thread.
     pub(crate) fn waits_for_place(&self, number: u32) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
             ticket.waits_for_place = true;
@@ -178,7 +178,7 @@ impl Live {
         inner.tickets.iter().chain(&inner.detached).any(|ticket| ticket.number == number)
     }
 
-    /// The call that a ticket belongs to. Closes the ticket.
+    /// Closes a ticket, and returns the call that it belongs to.
     pub(crate) fn call_of(&self, number: u32) -> Option<(CallId, Closed)> {
         let call = {
             let inner = self.inner.lock();
@@ -187,7 +187,7 @@ impl Live {
         Some((call, self.close_ticket(number)))
     }
 
-    /// The driver is gone: everything that runs beside it is to stop now.
+    /// The driver is gone: everything that runs beside it must stop now.
     pub(crate) fn stop_asides(&self) {
         let mut inner = self.inner.lock();
         inner.life.orphan();
@@ -211,11 +211,11 @@ impl Live {
             Poll::Pending
         });
         let patience = self.inner.lock().tickets.iter().map(Ticket::after_grace).max().unwrap_or_default();
-        // What does not yield within that time is given up; its ticket is closed with the run.
+        // A task that does not yield within that time is given up; its ticket is closed with the run.
         let _ = tokio::time::timeout(patience, all_reported).await;
     }
 
-    /// What a task beside the driver is to do; it is woken when that changes.
+    /// What a task beside the driver must do; the waker is woken when that changes.
     pub(crate) fn order(&self, number: u32, key: u64, waker: &Waker) -> Order {
         let mut inner = self.inner.lock();
         let order = inner.order(number);
@@ -225,26 +225,26 @@ impl Live {
         order
     }
 
-    /// Whether a tool was told to stop and has not begun: the gate is closed to it, so nobody has to wait for it.
+    /// Whether a tool was told to stop and has not begun: the gate is closed to it, so nobody need wait for it.
     pub(crate) fn will_never_start(&self, number: u32) -> bool {
         let inner = self.inner.lock();
         let has_begun = inner.tickets.iter().any(|ticket| ticket.number == number && ticket.started);
         !has_begun && inner.order(number) != Order::GoOn
     }
 
-    /// When a task beside the driver is to stop, as things stand.
+    /// What a task beside the driver must do now.
     pub(crate) fn order_now(&self, number: u32) -> Order {
         self.inner.lock().order(number)
     }
 
-    /// How long the end of a task's grace may be past before it is given up by name.
+    /// How long after the end of its grace a task is given up by name.
     pub(crate) fn after_grace(&self, number: u32) -> Duration {
         let inner = self.inner.lock();
         let ticket = inner.tickets.iter().find(|ticket| ticket.number == number);
         ticket.map_or(REAP, Ticket::after_grace)
     }
 
-    /// A task beside the driver is over: tells the driver, unless that has given it up.
+    /// A task beside the driver has ended: tells the driver, unless the driver has given it up.
     pub(crate) fn report(&self, number: u32, news: News) -> Result<(), News> {
         let mut inner = self.inner.lock();
         inner.detached.retain(|ticket| ticket.number != number);
@@ -257,8 +257,8 @@ impl Live {
         Ok(())
     }
 
-    /// Calls whose tools have not reported when the driver is gone, and what is to be said of them: one that outlives the
-    /// run goes on, one that had not begun never will, any other is given up.
+    /// Calls whose tools have not reported when the driver is gone, and how each counts as ended: a tool that outlives
+    /// the run goes on, one that had not begun never will, any other is given up.
     pub(crate) fn unreported_calls(&self) -> Vec<(CallId, ToolEnd)> {
         let inner = self.inner.lock();
         let detached = inner.detached.iter().map(|ticket| (ticket, ToolEnd::Detached));
@@ -277,7 +277,7 @@ impl Live {
         own.and_then(|own| own.cancelled.clone()).or_else(|| inner.request.clone())
     }
 
-    /// Whether this task has been told to stop; remembers that it knows.
+    /// Whether this task was told to stop; remembers that the task has seen it.
     pub(crate) fn is_told(&self, ticket: Option<u32>) -> bool {
         let mut inner = self.inner.lock();
         inner.is_told(ticket)
@@ -326,7 +326,7 @@ impl Inner {
         requests.map(|request| ticket.order(request)).fold(Order::GoOn, Order::sooner)
     }
 
-    /// Whether a task has no grace because of the force, and not because it wants none.
+    /// Whether a task has no grace because of the force, and not because it is declared without one.
     fn is_at_once(&self, number: u32) -> bool {
         let own =
             self.tickets.iter().find(|ticket| ticket.number == number).and_then(|ticket| ticket.cancelled.as_ref());
@@ -343,7 +343,7 @@ impl Inner {
         true
     }
 
-    /// Whether a task is over, and the driver has yet to hear it.
+    /// Whether a task has ended and the driver has not heard it yet.
     fn has_reported(&self, number: u32) -> bool {
         self.inbox.iter().any(|news| match news {
             News::ToolEnded(ended, _) | News::HookEnded(ended, _) => *ended == number,
@@ -351,7 +351,7 @@ impl Inner {
         })
     }
 
-    /// The run ends here: who is declared to outlive it goes on, and nobody waits for any of them.
+    /// The run ends: tasks that are declared to outlive it go on, and nobody waits for them.
     pub(super) fn let_all_go(&mut self) {
         let numbers: Vec<u32> = self.tickets.iter().map(|ticket| ticket.number).collect();
         for number in numbers {
@@ -362,7 +362,7 @@ impl Inner {
 
 impl Ticket {
     fn order(&self, request: &CancelRequest) -> Order {
-        // A request's grace is for tools; a hook has its own.
+        // A request's grace applies to tools; a hook has its own.
         let asked = request.grace_ms.filter(|_| self.call.is_some()).map(Duration::from_millis);
         let grace = match self.manners.on_cancel {
             OnCancel::Cooperate | OnCancel::Detach => asked.unwrap_or(self.manners.grace),
@@ -383,20 +383,20 @@ impl Ticket {
 }
 
 impl Ticket {
-    /// Whether it goes on when the run is stopped. One that has not begun is kept from it by the gate, whatever it is
-    /// declared to be, and one that was stopped alone is on its way out.
+    /// Whether it goes on when the run is stopped. The gate keeps a task that has not begun from starting, however it
+    /// is declared, and one that was cancelled alone is stopping.
     fn outlives_the_run(&self) -> bool {
         let has_begun = self.started && !self.waits_for_place;
         self.manners.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
     }
 
-    /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
-    /// moment, and a cleanup that has begun has its own time.
+    /// How long after the end of its grace it is given up by name: the task has to notice, a thread has one more
+    /// moment, and a cleanup that has begun has its own time limit.
     fn after_grace(&self) -> Duration {
         let last_moment = if self.on_thread { REAP } else { Duration::ZERO };
         let cleanup = match &self.cleanup {
             Some(cleanup) if cleanup.has_begun() => self.manners.cleanup,
-            // All threads may be busy: somebody else cleans up then, but not at once.
+            // All threads may be busy: then the driver cleans up, but not at once.
             Some(_) => self.manners.cleanup.min(NOT_BEGUN),
             None => self.manners.cleanup,
         };

@@ -1,4 +1,4 @@
-//! Handing facts and streamed text to the journal, and showing what is durable.
+//! Hands facts and streamed text to the journal, and shows what is durable.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Appended {
     pub(crate) fresh: Fresh,
 }
 
-/// Facts that are not shown yet, and where the run stands behind them.
+/// Facts that are not shown yet, and where the run stands after them.
 #[derive(Clone)]
 pub(crate) struct Fresh {
     pub(crate) records: Vec<Arc<Record>>,
@@ -31,9 +31,9 @@ pub(crate) struct Fresh {
 }
 
 impl Live {
-    /// Hands a batch to the journal, behind the text that streams.
+    /// Hands a batch to the journal, after the text that was streamed before it.
     ///
-    /// A journal's code is foreign code: the run's own lock is not held (invariant 3).
+    /// A journal is foreign code, so the run's lock is not held (invariant 3).
     pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: Standing) -> Appended {
         let (state, phase) = (standing.state, standing.phase);
         let now = self.now();
@@ -46,7 +46,7 @@ impl Live {
     }
 
     fn hand_over(&self, entries: Vec<Entry>, standing: Option<Standing>) -> Append {
-        // What is behind a batch that failed would leave a gap.
+        // A batch after one that failed would leave a gap.
         if let Some(error) = self.inner.lock().life.unwritable().cloned() {
             return Append::ready(Err(error));
         }
@@ -78,7 +78,8 @@ impl Live {
         self.tell();
     }
 
-    /// The journal does not take the run's end: whoever waits for a record is told why, and everybody else waits on.
+    /// The journal does not accept the run's end: whoever waits for a record is told why, and everybody else goes on
+    /// waiting.
     pub(crate) fn stall(&self, error: JournalError) {
         let mut inner = self.inner.lock();
         let is_news = inner.life.stall(error.clone());
@@ -115,8 +116,8 @@ impl Live {
         self.tell_broken_off(&error);
     }
 
-    /// What was shown of the text that streams and is not among these entries: a panic may have struck between taking it
-    /// and handing it over.
+    /// Streamed text that was shown and is not among these entries: the driver may have panicked between taking it and
+    /// handing it over.
     pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
         self.inner.lock().log.missing_text(entries)
     }
@@ -125,7 +126,7 @@ impl Live {
         read(&self.inner.lock().log)
     }
 
-    /// Hands the text that streams to the journal.
+    /// Hands streamed text to the journal.
     pub(crate) fn flush(&self) -> Option<(Flush, Append)> {
         let now = self.now();
         let _in_order = self.writer.lock();
@@ -134,7 +135,7 @@ impl Live {
         Some((flush, append))
     }
 
-    /// Streamed text could not be journaled: nothing more of this run is, and the driver is told.
+    /// Streamed text could not be journaled: nothing more of this run will be, and the driver is told.
     pub(crate) fn flush_failed(&self, error: JournalError) {
         let mut inner = self.inner.lock();
         inner.life.fail(error.clone());

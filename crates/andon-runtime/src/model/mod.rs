@@ -22,8 +22,8 @@ use crate::tool::ToolSpec;
 
 /// A language model.
 ///
-/// Neither [`call`](Model::call) nor the answer's [`poll_piece`](Answer::poll_piece) may block: they run where runs are
-/// driven, and a stop waits for nobody.
+/// Neither [`call`](Model::call) nor the answer's [`poll_piece`](Answer::poll_piece) may block: they run on the
+/// drivers' threads, where they would delay every stop.
 pub trait Model: Send + Sync + 'static {
     /// The model's name, for events and receipts.
     fn name(&self) -> &str;
@@ -31,13 +31,14 @@ pub trait Model: Send + Sync + 'static {
     /// Begins a call. Nothing happens before the answer is polled; dropping the answer closes the connection.
     fn call(&self, request: Request) -> Box<dyn Answer>;
 
-    /// What makes the figures of its calls as good as they can be. Without one there are those that the provider reports.
+    /// Improves the usage figures of this model's calls. Without one, there are only the figures that the provider
+    /// reports.
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         None
     }
 
-    /// What [`call`](Model::call) would send for this request, made by the same code and without a secret: for people to look
-    /// at. Nothing is sent. Nothing if the model has no form of its own to show.
+    /// What [`call`](Model::call) would send for this request, made by the same code, without secrets, for people to
+    /// look at. Nothing is sent. `None` if the model has no request format of its own.
     fn rendering(&self, request: &Request) -> Option<Rendering> {
         let _ = request;
         None
@@ -62,18 +63,18 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 }
 
-/// A model's answer as it comes.
+/// A model's answer while it streams.
 ///
 /// # Cancel safety
 ///
-/// The driver drops an answer when the cord is pulled, at any point between two polls: whatever it holds must be let go
-/// in `drop`, without blocking.
+/// The driver drops an answer when the cord is pulled, at any point between two polls: whatever it holds must be
+/// released in `drop`, without blocking.
 pub trait Answer: Send + 'static {
     /// The next piece. `None` after anything but [`Piece::End`] means that the answer broke off.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>>;
 
-    /// The best that is known about the call's usage at this moment. Asked before a cut answer is dropped. It may count a
-    /// piece more than was kept: one that was handed out and met a closed gate.
+    /// The best figures for the call's usage so far. Called before a cut answer is dropped. They may include one piece
+    /// more than was kept: one that was returned after the gate had closed.
     fn usage_so_far(&self) -> Usage {
         Usage::UNKNOWN
     }
@@ -83,18 +84,18 @@ pub trait Answer: Send + 'static {
         None
     }
 
-    /// Ends an answer that has not come to its end. The connection is closed at once; where closing would not stop the
-    /// bill it may be kept, to be drained. What can still be learnt about the call is the [`Afterwards`].
+    /// Ends an answer that is not complete. The connection is closed at once, or may be kept and drained where closing
+    /// would not stop the bill. What can still be learned about the call is the [`Afterwards`].
     fn cut(self: Box<Self>) -> Option<Afterwards> {
         None
     }
 }
 
-/// What can be learnt about a call after it was cut. The run does not wait for it; what comes of it is an addendum.
+/// What can be learned about a call after it was cut. The run does not wait for it; what it learns is an addendum.
 pub struct Afterwards {
-    /// What is done to learn it.
+    /// How it is learned.
     pub what: Pending,
-    /// It is given up after this long.
+    /// How long it may take. After that it is dropped.
     pub within: Duration,
     /// The work itself. Dropping it closes whatever it has open.
     pub work: BoxFuture<Learned>,
@@ -106,52 +107,52 @@ impl fmt::Debug for Afterwards {
     }
 }
 
-/// What was learnt about a call after it was cut.
+/// What was learned about a call after it was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
-    /// The figures that are better than those in the receipt, the others unknown.
+    /// The figures that are better than those in the receipt; the others are unknown.
     pub used: Used,
-    /// What the model wrote behind the cut, and nobody was shown.
+    /// What the model wrote after the cut, which was not shown to anybody.
     pub undelivered: Vec<Part>,
 }
 
-/// What makes the figures of a model's calls as good as they can be.
+/// Improves the usage figures of a model's calls.
 ///
-/// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: a stop waits for
-/// nobody.
+/// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: they would
+/// delay a stop.
 pub trait Meter: Send + Sync + 'static {
-    /// The best figures for a call that did not come to its end, of which the provider had reported `known`.
+    /// The best figures for a call that did not complete, given those that the provider had reported by then (`known`).
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
 
-    /// Learns from a call that came to its end with these figures, on a thread of its own. Returns what is to be kept for
-    /// the next process.
+    /// Learns from a call that completed with these figures. Called on a separate thread. Returns what to keep for the
+    /// next process.
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson>;
 
-    /// Takes back what was kept, by this process or an earlier one.
+    /// Loads what was kept, by this process or an earlier one.
     fn recall(&self, lessons: Vec<Lesson>);
 }
 
-/// What a meter has learnt, to be kept.
+/// What a meter has learned, to be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lesson {
-    /// Of what: the exact model.
+    /// The exact model that it is about.
     pub about: String,
-    /// What.
+    /// What was learned, in the meter's own format.
     pub page: serde_json::Value,
 }
 
-/// A model call as it is seen from here.
+/// A model call as the runtime saw it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sighting<'a> {
     /// What was asked.
     pub request: &'a Request,
     /// The exact model that answered, if the provider named it.
     pub model: Option<&'a str>,
-    /// The answer as far as it came, half calls included.
+    /// The answer as far as it came, incomplete tool calls included.
     pub answer: &'a [Part],
-    /// From the call to its first piece.
+    /// The time from the call to its first piece.
     pub first_piece: Option<Duration>,
-    /// From the call to its end.
+    /// The time from the call to its end.
     pub took: Duration,
 }
 
@@ -160,14 +161,14 @@ pub struct Sighting<'a> {
 pub struct Anchor {
     /// What it used.
     pub usage: Usage,
-    /// How many messages it was asked with. Its answer is the message behind them.
+    /// How many messages it was sent. Its answer is the next message after them.
     pub messages: usize,
 }
 
-/// What a model is asked.
+/// One request to a model.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The run that asks.
+    /// The run that makes the request.
     pub run: RunId,
     /// The number of this model call in its run, from 1.
     pub number: u32,
@@ -182,7 +183,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The conversation as a model may be sent it: see [`andon_core::prompt`].
+    /// The conversation in the form that is sent to a model: see [`andon_core::prompt`].
     pub fn prompt(&self) -> Vec<Message> {
         prompt(self.history.iter().map(|message| &**message))
     }
@@ -193,7 +194,7 @@ impl Request {
 pub struct ModelError {
     /// What can be done about it.
     pub kind: ModelErrorKind,
-    /// What happened and what to do, for people. Never a secret.
+    /// What happened and what to do, for people. Never contains a secret.
     pub message: String,
 }
 
@@ -258,7 +259,7 @@ pub(crate) mod fake {
 
     use super::{Answer, Model, ModelError, Request};
 
-    /// Ends each answer at once, without a word.
+    /// Ends each answer at once, with no text.
     pub(crate) struct Brief;
 
     impl Model for Brief {

@@ -1,9 +1,9 @@
-//! What a model would be sent, to be looked at.
+//! What a model would be sent, for people to look at.
 //!
 //! # Invariants
 //!
 //! 1. An adapter renders with the code that its real calls use: what is shown is what is sent.
-//! 2. Nothing is sent, and no secret is in it: keys go with a call, and not with what it says.
+//! 2. Nothing is sent, and it contains no secret: keys are not part of a request's body.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,20 @@ use crate::model::Request;
 /// What a model would be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendering {
-    /// The form, such as `anthropic` or `openai_chat`; `andon` for a model that has none of its own.
+    /// The format, such as `anthropic` or `openai_chat`; `andon` for a model that has none of its own.
     pub form: Cow<'static, str>,
     /// The body.
     pub body: Value,
 }
 
 impl Rendering {
-    /// A body in a form of this name.
+    /// A body in the format of this name.
     pub fn new(form: impl Into<Cow<'static, str>>, body: Value) -> Self {
         Self { form: form.into(), body }
     }
 
-    /// The form of this house, for a model that has none of its own: what it is told, the conversation made acceptable, and
-    /// its tools.
+    /// Andon's own format, for a model that has none: the instructions, the conversation as it would be sent, and the
+    /// tools.
     pub fn plain(request: &Request) -> Self {
         let mut body = Map::new();
         if let Some(instructions) = &request.instructions {

@@ -1,15 +1,15 @@
-//! When a failed model call is tried again.
+//! When a failed model call is retried.
 
 use std::time::Duration;
 
 use crate::model::{ModelError, ModelErrorKind};
 
-/// When a failed model call is tried again. Never after something of the answer was shown.
+/// When a failed model call is retried. Never after any part of the answer was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// How many times a call is made in all; 1 means no second try.
+    /// How many times a call is made in all; 1 means no retry.
     pub attempts: u32,
-    /// The wait before the second try; it doubles with each.
+    /// The wait before the first retry; it doubles with each one.
     pub first_delay: Duration,
     /// The longest wait that we choose ourselves.
     pub max_delay: Duration,
@@ -29,12 +29,12 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// No second try.
+    /// No retry.
     pub const NEVER: Self =
         Self { attempts: 1, first_delay: Duration::ZERO, max_delay: Duration::ZERO, max_retry_after: Duration::ZERO };
 
-    /// How long to wait after this many failed attempts, if another is worth making. Of the wait that we choose, a
-    /// random half keeps many callers from coming back together.
+    /// How long to wait after this many failed attempts; `None` if another attempt is not worth making. Half of the
+    /// wait that we choose is random, so that many callers do not come back together.
     pub(crate) fn delay(&self, failed: u32, error: &ModelError, random: &mut fastrand::Rng) -> Option<Duration> {
         let after = match error.kind {
             ModelErrorKind::Retryable { after } => after,

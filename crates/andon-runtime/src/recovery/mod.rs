@@ -1,9 +1,9 @@
-//! What becomes of the runs that a dead process left open. The same fold as a live run's, and the same words.
+//! What becomes of the runs that a dead process left open. They use the same fold as a live run, and the same words.
 //!
-//! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name, unless
-//! it is not to go on without the readers that it has lost. Every other one is settled, in one step of the journal: the
-//! epoch rises, open calls are closed as unknown, what is known of their usage is written down, and the outcome is `lost`,
-//! or `cancelled` where a request was on record.
+//! A run that was waiting for its session or for a person had nothing open: it goes on with the agent of its name,
+//! unless it must not go on without the readers that it lost. Every other run is settled, in one step of the journal:
+//! the epoch rises, open calls are closed as unknown, what is known of their usage is written, and the outcome is
+//! `lost`, or `cancelled` if a request was on record.
 
 mod resume;
 
@@ -22,7 +22,7 @@ use crate::journal::{Append, Batch, JournalError, Standing, Stored};
 use crate::live::presence;
 use resume::Resumed;
 
-/// How many runs are handed to the journal before the first is waited for, so that one commit can carry many.
+/// How many runs are handed to the journal before we wait for the first, so that one commit can carry many.
 const AT_ONCE: usize = 512;
 
 /// A run that a dead process left open, and what became of it.
@@ -37,8 +37,8 @@ pub struct Recovered {
 /// What becomes of a run that a dead process left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It was settled: as `lost`, or as `cancelled` where a request was on record, or where it was waiting and was not to go
-    /// on without the readers that it has lost.
+    /// It was settled as `lost`; or as `cancelled`, if a request was on record, or if it was waiting and must not go on
+    /// without the readers that it lost.
     Settled {
         /// Its session.
         session: SessionKey,
@@ -49,18 +49,19 @@ pub enum Fate {
     LivesOn {
         /// Its session.
         session: SessionKey,
-        /// What it is waiting as.
+        /// Its state: queued or waiting.
         state: State,
     },
-    /// It was waiting, and the agent that it needs is not here: it goes on when [`recover`](crate::Runtime::recover) is
-    /// called again with an agent of that name in the runtime, and can be cancelled meanwhile.
+    /// It was waiting, and the runtime has no agent of the name that it needs. It goes on when
+    /// [`recover`](crate::Runtime::recover) is called again after such an agent was built, and can be cancelled
+    /// meanwhile.
     Parked {
         /// Its session, whose app is the agent's name.
         session: SessionKey,
-        /// What it is waiting as.
+        /// Its state: queued or waiting.
         state: State,
     },
-    /// Its record makes no sense, and was left as it is.
+    /// Its record cannot be read, and was left as it is.
     Unreadable {
         /// What is wrong with it.
         why: String,
@@ -77,13 +78,13 @@ impl Fate {
     }
 }
 
-/// Settles, or brings back to life, every unsettled run that nobody drives.
+/// Settles or revives every unsettled run that has no driver.
 pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
-    // One at a time: two would take the same runs up.
+    // One at a time: two would take up the same runs.
     let _alone = runtime.recovering.lock().await;
     let mut recovery = Recovery::default();
     let looked = recovery.look_at_all(runtime).await;
-    // What is on its way to the journal is told when it is durable, whatever else has failed.
+    // Observers are told of what is on its way to the journal once it is durable, whatever else has failed.
     let settled = recovery.until_settled(runtime, 0).await;
     looked.and(settled)?;
     recovery.resume(runtime).await?;
@@ -121,8 +122,8 @@ impl Recovery {
         let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
         let left: Vec<RunId> =
             runtime.services.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
-        // Should the journal fail on the way, what it does not come to is not forgotten: it can be cancelled, and no cancel of
-        // everything is said to be complete without it.
+        // If the journal fails part of the way, the rest is not forgotten: it can be cancelled, and no cancel of
+        // everything is reported as complete without it.
         left.iter().for_each(|run| runtime.park(run));
         for run in left {
             self.look_at(runtime, run).await?;
@@ -161,10 +162,10 @@ impl Recovery {
         Ok(())
     }
 
-    /// Brings those that were waiting back to life: many are claimed before the first is waited for.
+    /// Revives those that were waiting: many are claimed before we wait for the first.
     async fn resume(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        // A run that has its session's seat is to find it free: those that wait for the seat come after it.
+        // A run that had its session's seat must find it free, so those that were queued for the seat come after it.
         waiting.sort_by_key(|left| left.progress.state() == State::Queued);
         for some in waiting.chunks(AT_ONCE) {
             let resuming: Vec<_> = some.iter().map(|left| (left, resume::begin(runtime, left))).collect();
@@ -199,7 +200,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Waits until no more than this many are on their way; says what went wrong first, if anything did.
+    /// Waits until no more than this many are on their way. Returns the first error, if there was one.
     async fn until_settled(&mut self, runtime: &RuntimeCore, left: usize) -> Result<(), JournalError> {
         let mut all = Ok(());
         while self.settling.len() > left {
@@ -207,14 +208,14 @@ impl Recovery {
             match settling.finish(runtime).await {
                 Ok(_) => {
                     if let Fate::Settled { session, .. } = &recovered.fate {
-                        // It may be a run of this process under which the journal failed.
+                        // It may be a run of this process whose writes the journal refused.
                         runtime.forget_history(session);
                     }
                     runtime.services.presence.over(&recovered.run);
                     runtime.unpark(&recovered.run);
                     self.recovered.push(recovered);
                 }
-                // Somebody else was quicker, and it is theirs now.
+                // Another process was faster, and owns it now.
                 Err(JournalError::Fenced { .. }) => runtime.unpark(&recovered.run),
                 Err(error) => all = all.and(Err(error)),
             }
@@ -223,14 +224,15 @@ impl Recovery {
     }
 }
 
-/// A run that is unsettled; nothing if it has settled meanwhile, or is gone.
+/// An unsettled run; `None` if it has settled meanwhile, or is gone.
 pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
     let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(None) };
     let progress = fold(&stored)?;
     Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
 }
 
-/// As [`find_left`]; if it was waiting and is not to go on without its readers, that is a request that it is left with.
+/// As [`find_abandoned`]. If the run was waiting and must not go on without its readers, a cancel request is added to
+/// it.
 async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
     let Some(mut left) = find_left(runtime, run).await? else { return Ok(None) };
     if left.can_live_on() {
@@ -240,7 +242,7 @@ async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Resul
     Ok(Some(left))
 }
 
-/// Settles one run that nobody drives; says how, or nothing if it has settled meanwhile.
+/// Settles one run that has no driver. Returns how it ended, or `None` if it has settled meanwhile.
 pub(crate) async fn settle_undriven(
     runtime: &Arc<RuntimeCore>,
     run: &RunId,
@@ -251,7 +253,7 @@ pub(crate) async fn settle_undriven(
     Ok(Some(ending))
 }
 
-/// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.
+/// Settles a run whose record cannot be read, so that it can be deleted: only its end is written.
 pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
     let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(()) };
     let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
@@ -277,7 +279,7 @@ struct Settling {
     run: RunId,
     ending: Arc<Ending>,
     append: Append,
-    /// What there is to tell when it is durable, if there is somebody to tell.
+    /// What observers are told when it is durable, if there are any.
     news: Option<Box<News>>,
 }
 
@@ -301,14 +303,14 @@ impl Settling {
     }
 }
 
-/// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
+/// Hands the journal everything that settles a run, as its new owner: one batch, so one step.
 fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalError> {
     let Left { run, stored, mut progress } = left;
     let delivered_at = runtime.services.clock.now();
     let mut requests = Vec::new();
     let mut force = progress.cancel().map(|(_, force)| force);
     for request in &stored.requests {
-        // As with a live run: after the first, only a harder one changes anything.
+        // As with a live run: after the first request, only a harder one changes anything.
         if Some(request.force) > force {
             requests.push(Event::CancelRequested { request: Arc::clone(request), delivered_at });
             force = Some(request.force);

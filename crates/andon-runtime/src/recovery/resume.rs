@@ -1,12 +1,12 @@
-//! Bringing back to life a run that was waiting when its process died: for its session, or for a person.
+//! Revives a run that was waiting for its session or for a person when its process died.
 //!
 //! Nothing of such a run was open, so nothing can happen twice. Its driver begins where the journal ends.
 //!
 //! # Invariants
 //!
-//! 1. The run's id is taken in the registry before it is claimed: whoever wants to cancel it finds either no claim, and
-//!    settles it, or the run.
-//! 2. What is believed of the run was read after it was claimed.
+//! 1. The run's id is reserved in the registry before the run is claimed: whoever wants to cancel it finds either the
+//!    run, or no claim, and then settles it.
+//! 2. The run's record is read after it was claimed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::live::presence;
 use crate::recovery::{Left, find_left};
 use crate::session::WhenBusy;
 
-/// A waiting run whose id is taken and whose claim is on its way. Dropping it gives the id back.
+/// A waiting run whose id is reserved and whose claim is on its way. Dropping it releases the id.
 pub(crate) struct Resuming {
     runtime: Arc<RuntimeCore>,
     agent: Arc<AgentCore>,
@@ -41,16 +41,16 @@ impl Drop for Resuming {
     }
 }
 
-/// What came of it.
+/// What became of a run that was to be revived.
 pub(crate) enum Resumed {
     LivesOn,
     /// It was settled meanwhile, or is gone.
     Over,
-    /// Its session does not let it in.
+    /// Its agent is not here, or its session does not let it in.
     TurnedAway,
 }
 
-/// Takes a waiting run's id and claims it; nothing if its agent is not here.
+/// Reserves a waiting run's id and claims the run; `None` if its agent is not here or the id is taken.
 pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming> {
     let agent = runtime.agents.find(&left.session().app)?;
     let epoch = left.stored.epoch.saturating_add(1);
@@ -61,12 +61,12 @@ pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming>
 }
 
 impl Resuming {
-    /// Gives the run a driver, once it is claimed.
+    /// Gives the run a driver once it is claimed.
     pub(crate) async fn finish(mut self) -> Result<Resumed, JournalError> {
         let Some(claim) = self.claim.take() else { return Ok(Resumed::Over) };
         match claim.await {
             Ok(Some(_)) => {}
-            // It is gone, or somebody else has claimed it meanwhile.
+            // It is gone, or another process has claimed it meanwhile.
             Ok(None) | Err(JournalError::Fenced { .. }) => return Ok(Resumed::Over),
             Err(error) => return Err(error),
         }
@@ -78,7 +78,7 @@ impl Resuming {
         let accepted = Arc::clone(progress.accepted());
         let had_reader = presence::had_reader(&self.runtime.services, &accepted).await?;
         let session = self.runtime.sessions.get(&accepted.session);
-        // It was let in before its process died, and is let in whoever is there now.
+        // Its session let it in before the process died, so it may wait there again, whoever has the seat now.
         let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
         self.is_over = true;
         let signal = presence::signal_again(&self.live, &accepted, had_reader);

@@ -30,7 +30,7 @@ use crate::tool::ToolSpec;
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
 ///
-/// An agent has a conversation of its own, as in Strands: [`run`](Agent::run) and [`start`](Agent::start) go on with it.
+/// An agent has its own conversation, as in Strands: [`run`](Agent::run) and [`start`](Agent::start) continue it.
 /// [`session`](Agent::session) gives others.
 #[derive(Clone)]
 pub struct Agent {
@@ -60,17 +60,17 @@ impl Agent {
         self.prompt(input).start()
     }
 
-    /// Prepares a prompt, to say more about how it is run.
+    /// Prepares a prompt, for options on how to run it.
     pub fn prompt(&self, input: impl Into<Message>) -> Prompt {
         Prompt::new(self.clone(), input.into())
     }
 
-    /// The same agent in another conversation, which is begun if it is new. The user is `local`.
+    /// The same agent in another conversation, which is created if it is new. The user is `local`.
     pub fn session(&self, id: impl AsRef<str>) -> Result<Self, IdError> {
         self.session_of(LOCAL, id)
     }
 
-    /// The same agent in another conversation of a user.
+    /// The same agent in another conversation, of this user.
     pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
         // An agent's sessions share its name.
         let key = SessionKey { app: Arc::clone(&self.core.name), ..SessionKey::new(&self.core.name, user, id)? };
@@ -81,7 +81,7 @@ impl Agent {
         })
     }
 
-    /// The same agent in the conversation of this key, whose app is the agent's name whatever the key says.
+    /// The same agent in the conversation with this key. The app is the agent's name, whatever the key says.
     #[must_use]
     pub fn in_session(&self, key: &SessionKey) -> Self {
         let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
@@ -92,8 +92,8 @@ impl Agent {
         }
     }
 
-    /// The same agent in a new conversation of a user. Its name is made here, so nobody has said anything in it and there is
-    /// nothing to read before its first run.
+    /// The same agent in a new conversation of this user. Its id is made here, so there is no history to read before
+    /// its first run.
     pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
         let session = self.runtime.core.new_session(tenant, &self.core.name, user)?;
         Ok(Self { core: Arc::clone(&self.core), runtime: self.runtime.clone(), session })
@@ -104,12 +104,12 @@ impl Agent {
         &self.core.model_name
     }
 
-    /// What the model is told before anything else, if it is told something.
+    /// The agent's instructions to its model, if it has any.
     pub fn instructions(&self) -> Option<&str> {
         self.core.instructions.as_deref()
     }
 
-    /// What its tools are called, what they take, and how they are stopped.
+    /// Its tools: their names, their arguments, and how they are stopped.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
         &self.core.specs
     }
@@ -119,7 +119,7 @@ impl Agent {
         self.core.limits
     }
 
-    /// The conversation that this handle talks in.
+    /// The key of the conversation that this handle is for.
     pub fn session_key(&self) -> &SessionKey {
         &self.session.key
     }
@@ -132,7 +132,8 @@ impl Agent {
         }
     }
 
-    /// This conversation's state, with what it shares with others: see [`StateMap`]. Empty if nothing was said or set yet.
+    /// This conversation's state, including what it shares with others: see [`StateMap`]. Empty if nothing was said or
+    /// set yet.
     pub async fn state(&self) -> Result<StateMap, JournalError> {
         Ok(self.runtime.state(&self.session.key).await?.unwrap_or_default())
     }
@@ -142,22 +143,23 @@ impl Agent {
         self.runtime.change_state(&self.session.key, change).await
     }
 
-    /// Undoes what a call of a settled run did, with the compensation of its tool and within that one's own time. It is on
-    /// record before it begins, and so is what came of it: both are in the run's receipt. It goes on if this is dropped.
+    /// Undoes what a call of a settled run did, with its tool's compensation and within the time that it may take. The
+    /// compensation is on record before it begins, and its result afterwards: both are in the run's receipt. Dropping
+    /// this future does not stop it.
     ///
-    /// A run of an earlier process is found with [`Runtime::find`]. One that failed, or whose end is not known, may be asked
-    /// for again: a tool sees by [`Undo::effect_id`](crate::Undo::effect_id) that it is the same.
+    /// [`Runtime::find`] finds a run of an earlier process. A compensation that failed, or whose end is not known, may
+    /// be asked for again: the tool sees by [`Undo::effect_id`](crate::Undo::effect_id) that it is the same one.
     pub async fn compensate(&self, run: &Run, call: &CallId, by: Option<&str>) -> Result<Compensated, CompensateError> {
         compensate::compensate(&self.core, run.live(), call, by.map(Arc::from)).await
     }
 
-    /// Stops every run in progress of this agent, in all its sessions. With none in progress it arms: the next run is
-    /// cancelled before it calls its model, and the one after is normal.
+    /// Cancels every run in progress of this agent, in all its sessions. If there is none, the agent is armed: its next
+    /// run is cancelled before it calls its model, and the one after that is normal.
     pub fn cancel(&self) -> AgentReply {
         self.cancel_with(Cancel::graceful())
     }
 
-    /// As [`cancel`](Agent::cancel), saying how.
+    /// As [`cancel`](Agent::cancel), with a force, a reason or a note.
     pub fn cancel_with(&self, cancel: Cancel) -> AgentReply {
         let runs = self.runtime.core.registry.of_agent_or_arm(self.core.id, &cancel);
         if runs.is_empty() {
@@ -166,12 +168,12 @@ impl Agent {
         AgentReply::Runs(runs.into_iter().map(|live| Cord::new(live, None).pull(cancel.clone())).collect())
     }
 
-    /// Takes an arm back; says whether the agent was armed.
+    /// Disarms the agent; returns whether it was armed.
     pub fn disarm(&self) -> bool {
         self.runtime.core.registry.take_arm(self.core.id).is_some()
     }
 
-    /// What its model would be sent with this history, if a run asked now. Nothing is sent.
+    /// What a run with this history would send to the model now. Nothing is sent.
     pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
         let request = Request {
             run: run.clone(),
@@ -189,7 +191,7 @@ impl Agent {
         self.session.seated().map(Run::new)
     }
 
-    /// What this agent's runs have in common with others.
+    /// The runtime that this agent's runs share with others.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -208,15 +210,15 @@ impl fmt::Debug for Agent {
 /// What `agent.cancel()` did.
 #[derive(Debug, Clone)]
 pub enum AgentReply {
-    /// Runs were in progress: what the cancel did to each.
+    /// What the cancel did to each run in progress.
     Runs(Vec<Reply>),
-    /// None was: the agent's next run will be cancelled before it calls its model, unless
+    /// No run was in progress: the agent's next run will be cancelled before it calls its model, unless
     /// [`disarm`](crate::Agent::disarm) is called first.
     Armed,
 }
 
 impl AgentReply {
-    /// The one word for it: `armed`, or the first run's.
+    /// It in one word: `armed`, or the reply of the first run.
     pub fn kind(&self) -> ReplyKind {
         match self {
             Self::Runs(replies) => replies.first().map_or(ReplyKind::NotRunning, |reply| reply.kind().clone()),
@@ -255,7 +257,7 @@ impl Default for AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// The agent's name; `agent` unless told otherwise.
+    /// The agent's name; `agent` by default.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -269,21 +271,21 @@ impl AgentBuilder {
         self
     }
 
-    /// What the agent is told before every conversation.
+    /// The agent's instructions to its model, in every conversation.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// A tool that the model may ask for.
+    /// Adds a tool that the model may call.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Tools that the model may ask for.
+    /// Adds tools that the model may call.
     #[must_use]
     pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools.extend(tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>));
@@ -297,34 +299,34 @@ impl AgentBuilder {
         self
     }
 
-    /// When a failed model call is tried again.
+    /// When a failed model call is retried.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// How many tools of one turn run together; 8 unless told otherwise.
+    /// How many tools of one turn run at once; 8 by default.
     #[must_use]
     pub fn tools_at_once(mut self, tools: usize) -> Self {
         self.tools_at_once = tools;
         self
     }
 
-    /// The tools of one turn run one after the other, in the model's order.
+    /// Runs the tools of one turn one after another, in the model's order.
     #[must_use]
     pub fn sequential_tools(self) -> Self {
         self.tools_at_once(1)
     }
 
-    /// What the agent's runs have in common with others.
+    /// The runtime that the agent's runs share with others; [`Runtime::shared`] by default.
     #[must_use]
     pub fn runtime(mut self, runtime: &Runtime) -> Self {
         self.runtime = Some(runtime.clone());
         self
     }
 
-    /// Is called before each run.
+    /// Calls this before each run.
     #[must_use]
     pub fn before_run<F, R>(self, hook: F) -> Self
     where
@@ -334,8 +336,8 @@ impl AgentBuilder {
         self.hook(HookPoint::BeforeRun, hook)
     }
 
-    /// Is called after each run that began. When the run was stopped, it has a tool's default grace; with force `now` it
-    /// is not called.
+    /// Calls this after each run that began. If the run was stopped, the hook has a tool's default grace; after force
+    /// `now` it is not called.
     #[must_use]
     pub fn after_run<F, R>(self, hook: F) -> Self
     where
@@ -345,7 +347,7 @@ impl AgentBuilder {
         self.hook(HookPoint::AfterRun, hook)
     }
 
-    /// Is called before each model call.
+    /// Calls this before each model call.
     #[must_use]
     pub fn before_model<F, R>(self, hook: F) -> Self
     where
@@ -355,7 +357,7 @@ impl AgentBuilder {
         self.hook(HookPoint::BeforeModel, hook)
     }
 
-    /// Is called after each whole answer.
+    /// Calls this after each complete answer.
     #[must_use]
     pub fn after_model<F, R>(self, hook: F) -> Self
     where
@@ -365,7 +367,7 @@ impl AgentBuilder {
         self.hook(HookPoint::AfterModel, hook)
     }
 
-    /// Is called before each tool, one call after the other; may deny it.
+    /// Calls this before each tool call, one after another. It may deny the call.
     #[must_use]
     pub fn before_tool<F, R>(self, hook: F) -> Self
     where
@@ -375,7 +377,7 @@ impl AgentBuilder {
         self.hook(HookPoint::BeforeTool, hook)
     }
 
-    /// Is called after each tool, one call after the other.
+    /// Calls this after each tool call, one after another.
     #[must_use]
     pub fn after_tool<F, R>(self, hook: F) -> Self
     where
@@ -394,7 +396,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent, or what to change first.
+    /// Builds the agent, or says what to change first.
     pub fn build(self) -> Result<Agent, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let name = SessionId::new(&self.name).map_err(BuildError::BadName)?;

@@ -52,7 +52,7 @@ impl Default for RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Where runs are recorded; in memory unless told otherwise.
+    /// Where runs are recorded; in memory by default.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
@@ -66,22 +66,22 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Is told each time a run passes a seam. For test kits.
+    /// Called each time a run passes a seam. For test kits.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
         self
     }
 
-    /// Is told of every fact of every run when it is shown. There may be several; each is told in turn.
+    /// Adds an observer, which is told every fact of every run when it is shown. Several are told in turn.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
         self
     }
 
-    /// Tools and hooks run with the drivers, in the caller's runtime, instead of on threads of their own. For tests with
-    /// a paused clock: a tool that blocks delays every stop.
+    /// Runs tools and hooks with the drivers, in the caller's runtime, instead of on separate threads. For tests with a
+    /// paused clock: a tool that blocks delays every stop.
     #[doc(hidden)]
     #[must_use]
     pub fn one_lane(mut self) -> Self {
@@ -89,22 +89,22 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Ids are counted and chance is seeded, so that a test can be repeated.
+    /// Counts ids and seeds randomness, so that a test can be repeated.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// How many blocking tools run together, and how many may be abandoned before further calls get an error result; 64
-    /// and 64 unless told otherwise.
+    /// How many blocking tools run at once, and how many may be abandoned before further calls get an error result;
+    /// both are 64 by default.
     #[must_use]
     pub fn blocking_tools(mut self, at_once: usize, abandoned: usize) -> Self {
         self.blocking = Some(BlockingPool::new(at_once, abandoned));
         self
     }
 
-    /// How many bytes of what was said may stay in memory of sessions that nobody is using, so that their next prompt need
+    /// How many bytes of history may stay in memory for sessions that are not in use, so that their next prompt need
     /// not read it again; 64 MiB by default.
     #[must_use]
     pub fn warm_sessions(mut self, bytes: usize) -> Self {
@@ -112,7 +112,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The runtime.
+    /// Builds the runtime.
     pub fn build(self) -> Runtime {
         let services = Services {
             journal: self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),

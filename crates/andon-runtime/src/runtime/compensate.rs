@@ -1,7 +1,8 @@
-//! Undoing what a call did, when somebody asks for it.
+//! Undoes what a call did, when somebody asks for it.
 //!
-//! The run has settled, so nothing of it changes: that a compensation was begun and what came of it are addenda. It has a
-//! time of its own, outside what was cancelled, and is on record before it does anything.
+//! The run has settled, so its record does not change: the start and the result of a compensation are addenda. A
+//! compensation has its own time limit, which a cancel of the run does not affect, and is on record before it does
+//! anything.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,51 +27,51 @@ use crate::lanes::BoxFuture;
 use crate::live::{Live, REAP};
 use crate::tool::{Returned, bounded};
 
-/// What came of a compensation.
+/// How a compensation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compensated {
-    /// `finished`, `panicked`, or `unknown` if its time was over first.
+    /// `finished`, `panicked`, or `unknown` if it ran out of time.
     pub end: ToolEnd,
     /// What it returned.
     pub result: Arc<ToolResult>,
 }
 
 impl Compensated {
-    /// Whether it did what it was asked.
+    /// Whether it succeeded.
     pub fn is_done(&self) -> bool {
         self.end == ToolEnd::Finished && self.result.status == ResultStatus::Ok
     }
 }
 
-/// Why a call was not compensated. Nothing was done.
+/// Why a call was not compensated. Except for [`Lost`](Self::Lost), nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompensateError {
-    /// The run goes on.
+    /// The run has not settled.
     #[error("the run has not settled: wait for its outcome first")]
     NotSettled,
     /// The run made no such call.
     #[error("the run made no call {0}: its receipt lists those that it made")]
     NoSuchCall(CallId),
-    /// It did not run.
+    /// The call did not run.
     #[error("call {0} did not run: there is nothing to undo")]
     NeverStarted(CallId),
-    /// It goes on.
-    #[error("call {0} goes on: what it does cannot be undone before it has ended")]
+    /// The call is still running.
+    #[error("call {0} is still running: what it does cannot be undone before it has ended")]
     StillRunning(CallId),
     /// The agent has no such tool, or the tool has no compensation.
     #[error("the tool {0:?} of this agent has no compensation: give it one, or undo what it did by hand")]
     NoCompensation(String),
-    /// Another one is at it.
+    /// The call is being compensated.
     #[error("call {0} is being compensated: wait for that to end")]
     InProgress(CallId),
-    /// It was done before.
+    /// The call was compensated before.
     #[error("call {0} was compensated before")]
     Done(CallId),
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// No thread could be had for it, or the tokio runtime that it ran on was shut down.
-    #[error("the compensation of call {0} was begun, and its end is not known")]
+    /// There was no thread to run it on, or the tokio runtime that it ran on was shut down.
+    #[error("the compensation of call {0} began, and how it ended is not known")]
     Lost(CallId),
 }
 
@@ -81,11 +82,11 @@ pub(crate) async fn compensate(
     call: &CallId,
     by: Option<Arc<str>>,
 ) -> Result<Compensated, CompensateError> {
-    // Nobody else is at it from here on: what is on record now stays true.
+    // No second compensation of this call can begin from here on, so what is on record now stays true.
     let at_it = AtIt::begin(live, call)?;
     let receipt = receipt_on_record(live).await?.filter(|receipt| receipt.outcome.is_some());
     let receipt = receipt.ok_or(CompensateError::NotSettled)?;
-    let ended_late = |learnt: &Learnt| matches!(learnt, Learnt::LateResult { call: late, .. } if late == call);
+    let ended_late = |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if late == call);
     let is_late = receipt.addenda.iter().any(|addendum| ended_late(&addendum.what));
     let account = receipt.calls.iter().find(|account| account.call == *call);
     let account = account.ok_or_else(|| CompensateError::NoSuchCall(call.clone()))?;
@@ -102,19 +103,19 @@ pub(crate) async fn compensate(
         result,
     };
     let (tell, told) = oneshot::channel();
-    // A task of its own: who asked may go away, and what was begun comes to its end all the same.
+    // A separate task, so that a compensation that has begun ends even if the caller goes away.
     live.services.door.spawn_keeper(async move {
         let compensated = match at_it.on_record(by).await {
             Ok(()) => at_it.undo(budget, tool, undo).await,
             Err(error) => Err(error.into()),
         };
-        // Nobody may be there to hear it any more.
+        // The caller may have gone away.
         let _ = tell.send(compensated);
     });
     told.await.map_err(|_| CompensateError::Lost(call.clone()))?
 }
 
-/// The account of a run with all that was learnt of it, by whatever handle.
+/// The run's receipt with every addendum that is on record, also those learned through other handles.
 async fn receipt_on_record(live: &Live) -> Result<Option<Receipt>, JournalError> {
     let stored = live.services.journal.read(&live.id).await?;
     live.catch_up(stored.map(|stored| stored.addenda).unwrap_or_default());
@@ -131,7 +132,7 @@ fn may_be_undone(account: &CallAccount, is_late: bool) -> Result<(), CompensateE
     }
     match account.compensation {
         Some(Compensation::Done) => Err(CompensateError::Done(call())),
-        // It failed, or nobody knows: whoever asks again knows that, too.
+        // It failed, or its end is unknown: it may be tried again.
         Some(Compensation::Failed | Compensation::Unknown | Compensation::Started) | None => Ok(()),
     }
 }
@@ -143,7 +144,7 @@ fn tool_for(agent: &AgentCore, account: &CallAccount) -> Result<(Arc<dyn Tool>, 
     with_budget.ok_or_else(|| CompensateError::NoCompensation(account.tool.clone()))
 }
 
-/// What the model asked for, and what it was told.
+/// The call as the model asked for it, and its result.
 fn call_and_result(live: &Live, id: &CallId) -> Option<(ToolCall, Arc<ToolResult>)> {
     live.with_log(|log| {
         let asked = log.facts().iter().find_map(|record| match &record.event {
@@ -158,7 +159,7 @@ fn call_and_result(live: &Live, id: &CallId) -> Option<(ToolCall, Arc<ToolResult
     })
 }
 
-/// Runs the compensation, and no longer than it may take.
+/// Runs the compensation within its time limit.
 async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compensated {
     let (call, max) = (undo.call.clone(), tool.spec().max_output);
     let mut undoing: Option<BoxFuture<Returned>> = None;
@@ -179,7 +180,7 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
         }),
     )
     .await;
-    // What it leaves when it is dropped is its own affair, and so is a panic in it.
+    // A panic while it is dropped is ignored.
     let _ = catch_unwind(AssertUnwindSafe(move || drop(undoing)));
     let (end, result) = match returned {
         Err(_) => return unknown(call),
@@ -194,13 +195,13 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
     Compensated { end, result: Arc::new(result) }
 }
 
-/// Nobody knows how far it came.
+/// The result of a compensation whose progress is unknown.
 fn unknown(call: CallId) -> Compensated {
     let result = stopped_result(call, ToolEnd::Unknown, Vec::new());
     Compensated { end: ToolEnd::Unknown, result: Arc::new(result) }
 }
 
-/// Keeps a second one from beginning while the first is at it.
+/// Keeps a second compensation of a call from beginning while the first is in progress.
 struct AtIt {
     live: Arc<Live>,
     key: (RunId, CallId),
@@ -219,12 +220,12 @@ impl AtIt {
         self.live.learn_on_record(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 
-    /// Runs the compensation where tools run, and waits no longer than it may take: one that blocks is not waited for.
+    /// Runs the compensation where tools run, and waits no longer than its time limit, even if it blocks its thread.
     async fn undo(self, budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Result<Compensated, CompensateError> {
         let call = undo.call.clone();
         let (tell, told) = oneshot::channel();
         self.live.services.door.spawn_aside(async move {
-            // Nobody waits any more for one that took too long.
+            // The receiver is gone if this took too long.
             let _ = tell.send(undo_within(budget, tool, undo).await);
         });
         let compensated = match timeout(budget + REAP, told).await {

@@ -1,4 +1,4 @@
-//! What runs have in common: the journal, the clock, the registry, the threads.
+//! What runs share: the journal, the clock, the registry, the threads.
 
 pub(crate) mod agent;
 mod builder;
@@ -29,32 +29,32 @@ use crate::recovery::{self, Recovered};
 use crate::session::registry::Tally;
 pub use builder::RuntimeBuilder;
 
-/// What runs have in common. Cheap to clone.
+/// What runs share. Cheap to clone.
 ///
-/// Most programs never name it: agents share one with a journal in memory.
+/// Most programs never mention it: by default, agents share one with a journal in memory.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) core: Arc<RuntimeCore>,
 }
 
 impl Runtime {
-    /// The runtime of agents that name none: a journal in memory, the system's clock.
+    /// The default runtime of agents: a journal in memory, the system's clock.
     pub fn shared() -> Self {
         static SHARED: OnceLock<Runtime> = OnceLock::new();
         SHARED.get_or_init(|| Self::builder().build()).clone()
     }
 
-    /// Builds a runtime of one's own.
+    /// Builds a separate runtime.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
 
-    /// Takes up every run that a dead process left open in the journal. One that was waiting, for its session or for a
-    /// person, goes on with the agent of its name; every other one is settled: open calls are closed as unknown and not
-    /// run again, and it ends as `lost`, or as `cancelled` where a request was on record. One that was waiting and is not to go
-    /// on without its readers (`on_disconnect`) is cancelled, too, if one had come: they went with the process.
+    /// Takes up every run that a dead process left open in the journal. A run that was waiting for its session or for a
+    /// person goes on with the agent of its name. Every other run is settled: open calls are closed as unknown and not
+    /// run again, and the run ends as `lost`, or as `cancelled` if a request was on record. A waiting run that must not
+    /// go on without its readers (`on_disconnect`) is also cancelled if it had any: they were lost with the process.
     ///
-    /// Build the agents first, and call it before anything runs. It may be called again when more agents are there.
+    /// Build the agents first, and call this before anything runs. It may be called again after more agents were built.
     pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
         recovery::recover_all(&self.core).await
     }
@@ -64,57 +64,57 @@ impl Runtime {
         self.core.registry.all().iter().map(|live| live.id.clone()).collect()
     }
 
-    /// Handles on the runs in progress, in the order in which they came. They are those of one instant: a run that is started
-    /// before this is called and has not settled is among them.
+    /// Handles on the runs in progress, in the order in which they came. They are a snapshot: it contains every run
+    /// that was started before this call and has not settled.
     pub fn in_progress(&self) -> Vec<Run> {
         self.core.registry.all().into_iter().map(Run::new).collect()
     }
 
-    /// A run in progress by its id, without a look at the journal.
+    /// A run in progress by its id. Does not read the journal.
     pub fn find_in_progress(&self, run: &RunId) -> Option<Run> {
         self.core.registry.find(run).map(Run::new)
     }
 
-    /// How many runs are in progress in all, and how many of them are a user's.
+    /// How many runs are in progress in all, and how many of them are this user's.
     pub fn count(&self, tenant: &Arc<str>, user: &Arc<str>) -> (usize, usize) {
         self.core.registry.count(tenant, user)
     }
 
-    /// How many runs in progress stand where.
+    /// How many runs in progress there are in each state.
     pub fn tally(&self) -> Tally {
         self.core.registry.tally()
     }
 
-    /// Runs that a dead process left waiting and that wait for an agent of their name to be there.
+    /// Runs that a dead process left waiting, and that cannot go on until an agent of the right name is built.
     pub fn parked(&self) -> Vec<RunId> {
         self.core.parked.lock().iter().cloned().collect()
     }
 
-    /// Whether a run waits for an agent of its name to be there.
+    /// Whether a run cannot go on until an agent of the right name is built.
     pub fn is_parked(&self, run: &RunId) -> bool {
         self.core.is_parked(run)
     }
 
-    /// Why the journal does not take writes, if it does not: as it says itself, or as the first run says that has
-    /// [stalled](Run::stalled) over it.
+    /// Why the journal does not accept writes, if that is so: as the journal itself says, or as the first run that has
+    /// [stalled](Run::stalled) says.
     pub fn journal_trouble(&self) -> Option<JournalError> {
         let stalled = || self.core.registry.first_stalled().and_then(|live| live.stalled());
         self.core.services.journal.trouble().or_else(stalled)
     }
 
-    /// What is kept beside runs and sessions.
+    /// Values that belong to no session.
     pub fn shelf(&self) -> &dyn Shelf {
         self.core.services.journal.shelf()
     }
 
-    /// The time, as runs are stamped with it.
+    /// The current time, by the clock that runs are stamped with.
     pub fn now(&self) -> Stamp {
         self.core.services.clock.now()
     }
 
-    /// Cancels one run by its id. A run that has settled answers `too_late`, one that no driver of this process runs
-    /// `not_running`, an id that is not known `not_found`. One that is [parked](crate::Fate::Parked) is settled as
-    /// cancelled, and the reply comes when that is durable.
+    /// Cancels one run by its id. The reply is `too_late` for a run that has settled, `not_running` for one that no
+    /// driver of this process runs, and `not_found` for an unknown id. A [parked](crate::Fate::Parked) run is settled
+    /// as cancelled, and the reply comes when that is durable.
     pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
@@ -154,16 +154,16 @@ impl Runtime {
                 self.core.unpark(run);
                 Ok(Reply::undriven(run.clone(), ReplyKind::Accepted))
             }
-            // It was brought back to life meanwhile.
+            // It was revived meanwhile.
             (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
-            // Whoever else recovered it was quicker.
+            // Another process recovered it first.
             (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.too_late(run, cancel).await,
             (Err(error), _) => Err(error),
         }
     }
 
-    /// A run by its id: live, or as the journal tells it. One that is not settled and that this process does not drive has
-    /// no outcome until [`recover`](Self::recover) has settled it.
+    /// A run by its id: live, or read from the journal. An unsettled run that this process does not drive has no
+    /// outcome until [`recover`](Self::recover) has settled it.
     pub async fn find(&self, run: &RunId) -> Result<Option<Run>, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Some(Run::new(live)));
@@ -176,13 +176,13 @@ impl Runtime {
         Ok(Some(Run::new(Arc::new(live))))
     }
 
-    /// A run's feed from a place in it; nothing if the run is not known.
+    /// A run's feed from this place on; `None` if the run is unknown.
     pub async fn feed(&self, run: &RunId, from: Cursor) -> Result<Option<Feed>, JournalError> {
         Ok(self.find(run).await?.map(|run| run.feed_from(from)))
     }
 
-    /// Cancels everything that runs and waits until all is settled. Gives up after `within`, and says how many tasks
-    /// are left. What is still being learnt about calls that were cut is given up a little earlier.
+    /// Cancels all runs and waits until they have settled. Gives up after `within`, and returns how many tasks are
+    /// left. Learning about calls that were cut stops a little earlier.
     pub async fn shutdown(&self, within: Duration) -> Result<(), usize> {
         for live in self.core.registry.all() {
             let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
@@ -199,12 +199,12 @@ impl Runtime {
         timeout(within, all_over).await.map_err(|_| self.core.services.door.tasks())
     }
 
-    /// Waits until nothing runs any more, without stopping anything.
+    /// Waits until all tasks have ended, without stopping anything.
     pub async fn idle(&self) {
         self.core.services.door.all_over().await;
     }
 
-    /// The observer of this kind that the runtime was built with.
+    /// The observer of this type that the runtime was built with.
     pub fn observer<T: Observer>(&self) -> Option<Arc<T>> {
         self.core.services.observers.find()
     }

@@ -1,4 +1,4 @@
-//! A prompt that is about to be run: how, and under which limits.
+//! A prompt that is about to be run, with its options.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -59,55 +59,55 @@ impl Prompt {
         }
     }
 
-    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    /// What to do when a run is in progress in this conversation; by default the prompt is refused.
     pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
         self.when_busy = when_busy;
         self
     }
 
-    /// What this run may use, in place of the agent's limits.
+    /// What this run may use, instead of the agent's limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The run's id; a new one unless told otherwise.
+    /// The run's id; a new one by default.
     pub fn run_id(mut self, id: RunId) -> Self {
         self.run_id = Some(id);
         self
     }
 
-    /// The digest of what its sender would repeat, kept on record with the run: so that a repetition can be told from
-    /// another request with the same run id.
+    /// The digest of the sender's request, recorded with the run: so that a repeated request can be told from a
+    /// different one with the same run id.
     pub fn request(mut self, digest: Digest) -> Self {
         self.request = Some(digest);
         self
     }
 
-    /// What comes with it for the session's state. It is changed in the same step in which it is on record that the run has
-    /// started; a run that never starts changes nothing.
+    /// Changes to the session's state that come with the prompt. They are made in the same step in which the start of
+    /// the run is recorded; a run that never starts changes nothing.
     pub fn state(mut self, state: StateMap) -> Self {
         self.state = state;
         self
     }
 
-    /// What losing the last reader of its feed does to the run; it goes on unless told otherwise. This is on record with the
-    /// run, and also holds for readers that are lost because the process dies. Who reads is what
-    /// [`Run::watch`](crate::Run::watch) was told.
+    /// What losing the last reader of its feed does to the run; by default the run goes on. This is recorded with the
+    /// run, and also holds for readers that are lost because the process dies. Readers are counted with
+    /// [`Run::watch`](crate::Run::watch).
     pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
         self.on_disconnect = policy;
         self
     }
 
-    /// Whoever starts the run reads its feed, and a [`Watcher`](crate::Watcher) follows: so it is on record from the beginning
-    /// that a reader has come.
+    /// Whoever starts the run will also read its feed, with a [`Watcher`](crate::Watcher): so it is on record from the
+    /// beginning that the run has had a reader.
     pub fn with_reader(mut self) -> Self {
         self.has_reader = true;
         self
     }
 
-    /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
-    /// `CancellationToken` it is `token.cancelled_owned()`.
+    /// Cancels the run when this future ends: the caller's own signal, which is only observed. For a
+    /// `CancellationToken`, pass `token.cancelled_owned()`.
     pub fn cancel_when(self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.cancel_with(async move {
             signal.await;
@@ -121,14 +121,14 @@ impl Prompt {
         self
     }
 
-    /// The run is cancelled before it begins: it is on record with its receipt, and calls neither its model nor a tool. For
-    /// a stop that came before its run.
+    /// Cancels the run before it begins: it is recorded and has a receipt, and calls neither its model nor a tool. For
+    /// a cancel that came before its run.
     pub fn born_cancelled(mut self, cancel: Cancel) -> Self {
         self.born_cancelled = Some(cancel);
         self
     }
 
-    /// Dropping the run's handle cancels the run.
+    /// Cancels the run when its handle is dropped.
     pub fn cancel_on_drop(mut self) -> Self {
         self.cancels_on_drop = true;
         self
@@ -157,7 +157,7 @@ impl Prompt {
             return Err(StartError::RunIdTaken(live.id.clone()));
         }
         let when_busy = match self.when_busy {
-            // Who will not run is nobody's successor.
+            // A run that will not run supersedes nobody.
             WhenBusy::Supersede if self.born_cancelled.is_some() => WhenBusy::Queue,
             other => other,
         };
@@ -190,7 +190,7 @@ impl Prompt {
     }
 }
 
-/// A signal that ends when the first of two does.
+/// A signal that fires when the first of two does.
 fn first_of(one: Option<BoxFuture<Cancel>>, other: Option<BoxFuture<Cancel>>) -> Option<BoxFuture<Cancel>> {
     match (one, other) {
         (Some(mut one), Some(mut other)) => Some(Box::pin(poll_fn(move |cx| match one.as_mut().poll(cx) {
@@ -220,25 +220,27 @@ pub enum StartError {
         /// The run in progress.
         run: RunId,
     },
-    /// Too many runs wait for this session.
-    #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
+    /// Too many runs are waiting for this session.
+    #[error("{MAX_QUEUED} runs are waiting for session {session} already: try again later")]
     QueueFull {
         /// The session.
         session: SessionKey,
     },
     /// The session is being deleted.
-    #[error("session {session} is being deleted: start again when that is done, and the session begins anew")]
+    #[error(
+        "session {session} is being deleted: start the run again when that is done, in a new session with the same key"
+    )]
     SessionClosing {
         /// The session.
         session: SessionKey,
     },
-    /// The id is another run's.
+    /// Another run has this id.
     #[error("run id {0} is in use: choose another, or leave it out")]
     RunIdTaken(RunId),
     /// A limit is zero.
     #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
     ZeroLimit(&'static str),
-    /// What is called an image in the prompt is none.
+    /// An image in the prompt is not valid.
     #[error("{0}")]
     BadImage(ImageError),
 }

@@ -1,4 +1,4 @@
-//! What a runtime knows about sessions: what was said, their state, lists, moving and deleting them.
+//! What a runtime does with sessions: their history and state, listing, moving and deleting them.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::live::run::Run;
 use crate::recovery::{self, Recovered};
 use crate::runtime::Runtime;
 
-/// A session that was taken in.
+/// A session that was imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Which it is.
+    /// Its key.
     pub session: SessionKey,
-    /// What became of its runs that were open, and of any others that were; or why they could not be taken up yet.
+    /// What became of its open runs and of any other open runs in the journal; or why they could not be recovered yet.
     pub recovered: Result<Vec<Recovered>, JournalError>,
 }
 
@@ -33,30 +33,30 @@ impl Runtime {
         }
     }
 
-    /// What was said in a run's session before it, by runs that have settled, and which have not; of more than about `most`
-    /// bytes, the run's own included, only the latest runs. Nothing if the run is not on record.
+    /// What was said in a run's session before it by runs that have settled, and which earlier runs have not settled.
+    /// At most about `most` bytes, counting this run: older runs are left out. `None` if the run is not on record.
     pub async fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
         self.core.services.journal.said_before(run, most).await
     }
 
-    /// A session's state, with what it shares with others (`app:`, `user:`); nothing if there is no such session.
+    /// A session's state, including what it shares with others (`app:`, `user:`); `None` if there is no such session.
     pub async fn state(&self, session: &SessionKey) -> Result<Option<StateMap>, JournalError> {
         self.core.services.journal.sessions().state(session).await
     }
 
-    /// Changes a session's state, all of it or nothing; a key without a value is removed. Keys that begin with `app:` or
-    /// `user:` are shared, those with `temp:` are not stored. A session that does not exist is begun.
+    /// Changes a session's state, all of it or nothing; a key without a value is removed. Keys that begin with `app:`
+    /// or `user:` are shared, those with `temp:` are not stored. Creates the session if it does not exist.
     pub async fn change_state(&self, session: &SessionKey, change: StateChange) -> Result<(), JournalError> {
         self.core.services.journal.sessions().change_state(session, self.core.services.clock.now().wall, change).await
     }
 
-    /// Begins a session with a state; says no, and changes nothing, if there is one of this key.
+    /// Creates a session with a state; returns `false` and changes nothing if there is already one with this key.
     pub async fn create_session(&self, session: &SessionKey, state: StateMap) -> Result<bool, JournalError> {
         self.core.services.journal.sessions().create(session, self.core.services.clock.now().wall, state).await
     }
 
-    /// Keeps things with a session and changes its state, all of it or nothing; says no, and does nothing, if there is no such
-    /// session. What is kept goes with the session.
+    /// Keeps things with a session and changes its state, all of it or nothing; returns `false` and does nothing if
+    /// there is no such session. They are deleted with the session.
     pub async fn keep(
         &self,
         session: &SessionKey,
@@ -76,23 +76,25 @@ impl Runtime {
         self.core.services.journal.sessions().kept_with(session, kind).await
     }
 
-    /// Keeps something with a session no longer; says whether it was there.
+    /// Removes something that is kept with a session; returns whether it was there.
     pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
         self.core.services.journal.sessions().discard_with(session, kind, name).await
     }
 
-    /// All of a session: its state, its runs with their record, and what is kept with it; nothing if there is no such session.
+    /// A whole session: its state, its runs with their records, and what is kept with it; `None` if there is no such
+    /// session.
     pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
         self.core.services.journal.sessions().take_copy(session).await
     }
 
-    /// As [`whole_session`](Self::whole_session), but of what is kept with it only the things of one kind. What else is kept
-    /// there is not read: it may be much.
+    /// As [`whole_session`](Self::whole_session), but with only one kind of the things that are kept with it. The
+    /// others, which may be large, are not read.
     pub async fn session_with(&self, session: &SessionKey, kind: &str) -> Result<Option<Moved>, JournalError> {
         self.core.services.journal.sessions().copy_with(session, kind).await
     }
 
-    /// Puts a session in that was made elsewhere, all of it or nothing. Refused if it, or one of its runs, is here already.
+    /// Adds a session from elsewhere, all of it or nothing. Refused if the session or one of its runs exists here
+    /// already.
     pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
         let session = moved.session.clone();
         self.core.services.journal.sessions().put(moved).await?;
@@ -100,7 +102,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The sessions on record, the one that was last used first.
+    /// The sessions on record, the most recently used first.
     pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
         self.core.services.journal.sessions().list(which).await
     }
@@ -118,8 +120,8 @@ impl Runtime {
         self.core.services.journal.sessions().runs(which).await
     }
 
-    /// Deletes a session so that nothing of it remains; says whether there was one. Its runs in progress, and those that
-    /// wait for it, are cancelled and settled first.
+    /// Deletes a session so that nothing of it remains; returns whether there was one. Its runs in progress, and those
+    /// that wait for it, are cancelled and settled first.
     pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
         let closed = self.core.sessions.get(session).close();
         let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(Box::new(session.clone())))?;
@@ -138,7 +140,7 @@ impl Runtime {
             ..RunFilter::default()
         };
         for left in self.list_runs(unsettled).await? {
-            // A dead process left it, or the journal failed under it.
+            // A dead process left it, or the journal failed while it ran.
             match self.cancel_undriven(&left.run, cancel.clone()).await {
                 Err(JournalError::Unreadable(_)) => recovery::settle_unreadable(&self.core, &left.run).await?,
                 other => drop(other?),
@@ -147,15 +149,15 @@ impl Runtime {
         self.core.services.journal.sessions().delete(session).await
     }
 
-    /// All of a session as JSON Lines, its journal included; nothing if there is no such session.
+    /// A whole session as JSON Lines, its journal included; `None` if there is no such session.
     pub async fn export(&self, session: &SessionKey) -> Result<Option<String>, JournalError> {
         let moved = self.core.services.journal.sessions().take_copy(session).await?;
         moved.map(|moved| export::write(&moved)).transpose()
     }
 
-    /// Takes in a session that was [exported](Self::export), all of it or nothing. A run of it that was open is then
-    /// recovered, as after a crash: one that was queued starts here, whatever becomes of it where it came from, unless it is
-    /// not to go on without its readers.
+    /// Imports a session that was [exported](Self::export), all of it or nothing. Its open runs are then recovered, as
+    /// after a crash: a queued run starts here, whatever becomes of it where it came from, unless it must not go on
+    /// without its readers.
     pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
         let moved = export::read(lines)?;
         let session = moved.session.clone();

@@ -1,4 +1,4 @@
-//! The sessions that somebody holds, by their keys.
+//! The sessions that are in use, by their keys.
 
 use std::sync::{Arc, Weak};
 
@@ -7,7 +7,7 @@ use andon_core::id::SessionKey;
 use super::SessionCore;
 use crate::lanes::sync::{HashMap, Mutex};
 
-/// The sessions that somebody holds.
+/// The sessions that are in use.
 #[derive(Default)]
 pub(crate) struct KnownSessions {
     table: Mutex<Table>,
@@ -16,12 +16,12 @@ pub(crate) struct KnownSessions {
 #[derive(Default)]
 struct Table {
     sessions: HashMap<SessionKey, Weak<SessionCore>>,
-    /// At this size the entries of sessions that nobody holds are removed.
+    /// At this size the entries of sessions that are not in use are removed.
     full: usize,
 }
 
 impl KnownSessions {
-    /// A session by its key; the same one as long as anybody holds it.
+    /// A session by its key; the same one as long as it is in use.
     pub(crate) fn get(&self, key: &SessionKey) -> Arc<SessionCore> {
         let mut table = self.table.lock();
         if let Some(session) = table.sessions.get(key).and_then(Weak::upgrade) {
@@ -32,7 +32,7 @@ impl KnownSessions {
         session
     }
 
-    /// A session that somebody holds.
+    /// A session that is in use.
     pub(crate) fn find(&self, key: &SessionKey) -> Option<Arc<SessionCore>> {
         self.table.lock().sessions.get(key).and_then(Weak::upgrade)
     }

@@ -1,10 +1,10 @@
-//! A conversation: one run at a time, and the history that they leave.
+//! A conversation: one run at a time, and the history that its runs leave.
 //!
 //! # Invariants
 //!
 //! 1. At most one run is seated; only a seated run starts, and only its messages join the history.
-//! 2. A run leaves before its end is shown: who has seen the end finds the seat free.
-//! 3. A prompt that comes while the seated run is on its way out waits for it, whatever the policy.
+//! 2. A run leaves before its end is shown: whoever has seen the end finds the seat free.
+//! 3. A prompt that comes while the seated run is ending waits for it, whatever the policy.
 
 pub(crate) mod known;
 pub(crate) mod registry;
@@ -26,8 +26,8 @@ use crate::model::Anchor;
 /// How many runs may wait for one session.
 pub(crate) const MAX_QUEUED: usize = 64;
 
-/// About how many bytes a session takes without its messages, with its places in tables. Measured: 1,170 with two messages of
-/// a few words.
+/// About how many bytes a session takes without its messages, including its entries in tables. Measured: 1,170 with two
+/// messages of a few words.
 const OVERHEAD: usize = 960;
 
 /// What a prompt does when a run is in progress in its session.
@@ -49,17 +49,17 @@ pub(crate) struct SessionCore {
 
 #[derive(Default)]
 struct State {
-    /// What was said; nothing until it was read from the journal.
+    /// What was said; `None` until it has been read from the journal.
     history: Option<History>,
-    /// About how many bytes that takes.
+    /// About how many bytes the history takes.
     bytes: usize,
-    /// How often what was read has become wrong.
+    /// How often the history was discarded because the journal had changed.
     forgotten: u64,
     /// The last call whose figures are known, and the agent that made it. Boxed: most sessions have none.
     anchor: Option<Box<(u64, Anchor)>>,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
-    /// It is being deleted: nobody is let in.
+    /// It is being deleted, and accepts no runs.
     closing: bool,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Turned {
     Closing,
 }
 
-/// Whether a run has its session or waits for it.
+/// Whether a run has its session's seat or waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seat {
     Taken,
@@ -83,7 +83,7 @@ impl SessionCore {
         Self { key, state: Mutex::new(State::default()) }
     }
 
-    /// A run comes in: it is seated, waits, or is turned away.
+    /// A run enters: it is seated, queued, or turned away.
     pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, Turned> {
         let mut state = self.state.lock();
         if state.closing {
@@ -98,7 +98,7 @@ impl SessionCore {
             WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
             WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
         }
-        // One that supersedes cancels those that wait, and they leave the queue.
+        // A superseding run cancels those that wait, and they leave the queue.
         if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {
             return Err(Turned::QueueFull);
         }
@@ -116,7 +116,7 @@ impl SessionCore {
         Ok(Seat::Queued)
     }
 
-    /// A run leaves, with what it has added to the conversation; the next one is seated.
+    /// A run leaves, with the messages that it adds to the history; the next one is seated.
     pub(crate) fn leave(&self, live: &Arc<Live>, messages: &[Arc<Message>]) {
         let mut state = self.state.lock();
         if !state.seated.as_ref().is_some_and(|seated| Arc::ptr_eq(seated, live)) {
@@ -135,7 +135,7 @@ impl SessionCore {
         }
     }
 
-    /// Lets nobody in any more; gives those that are in. Nothing if somebody else has closed it.
+    /// Accepts no more runs, and returns those inside. `None` if it is closed already.
     pub(crate) fn close(self: &Arc<Self>) -> Option<(ClosedSession, Vec<Arc<Live>>)> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.closing, true) {
@@ -145,12 +145,12 @@ impl SessionCore {
         Some((ClosedSession(Arc::clone(self)), inside))
     }
 
-    /// What was said before, if it was read already.
+    /// What was said before, if it has been read.
     pub(crate) fn history(&self) -> Option<History> {
         self.state.lock().history.clone()
     }
 
-    /// What was said before is to be read again: the journal knows better.
+    /// The history must be read again, because the journal has changed.
     pub(crate) fn forget_history(&self) {
         let mut state = self.state.lock();
         state.history = None;
@@ -159,12 +159,13 @@ impl SessionCore {
         state.forgotten += 1;
     }
 
-    /// How often what was read has become wrong, to be told with what is read now.
+    /// How often the history was discarded: to be passed to [`set_history`](Self::set_history) with what is read now.
     pub(crate) fn forgotten(&self) -> u64 {
         self.state.lock().forgotten
     }
 
-    /// What was said before, as the journal tells it; nothing if that has become wrong while it was read.
+    /// Sets what was said before, as read from the journal; `None` if the journal has changed since `forgotten` was
+    /// read.
     pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<History> {
         let mut state = self.state.lock();
         if state.forgotten != forgotten {
@@ -177,7 +178,7 @@ impl SessionCore {
         state.history.clone()
     }
 
-    /// The last call of an agent in this session whose figures are known.
+    /// This agent's last call in this session whose figures are known.
     pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
         let state = self.state.lock();
         state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| *anchor)
@@ -202,7 +203,7 @@ fn weight(messages: &[Arc<Message>]) -> usize {
     messages.iter().map(|message| message.weight()).sum()
 }
 
-/// A session that lets nobody in. When this is dropped it is open again, and what was said is what the journal tells.
+/// A session that accepts no runs. Dropping this opens it again, and its history is read from the journal again.
 pub(crate) struct ClosedSession(Arc<SessionCore>);
 
 impl Drop for ClosedSession {

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A run is here from before its driver starts until it has settled.
-//! 2. Whether an agent is armed and which of its runs are in progress is one question under one lock: a run that starts
+//! 1. A run is in the registry from before its driver starts until it has settled.
+//! 2. Whether an agent is armed and which of its runs are in progress are decided under one lock: a run that starts
 //!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
 
 use std::collections::BTreeMap;
@@ -28,30 +28,30 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct State {
     next: u64,
-    /// By the order in which they came.
+    /// In the order in which they came.
     runs: BTreeMap<u64, Entry>,
     by_id: HashMap<RunId, u64>,
-    /// How many each user has.
+    /// How many runs each user has.
     by_user: HashMap<User, usize>,
     armed: BTreeMap<AgentId, Cancel>,
 }
 
-/// How many runs in progress stand where.
+/// How many runs in progress there are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// They wait for their session.
+    /// Waiting for their session.
     pub queued: usize,
-    /// They are being worked on.
+    /// Being worked on.
     pub running: usize,
-    /// They wait for a person.
+    /// Waiting for a person.
     pub waiting: usize,
-    /// They were told to stop and are coming to rest.
+    /// Told to stop, and not settled yet.
     pub cancelling: usize,
-    /// The journal does not take their end. Each of them is among the others, too.
+    /// Their end cannot be written to the journal. Each of them is also counted above.
     pub stalled: usize,
 }
 
-/// A tenant and a user of it.
+/// A tenant and one of its users.
 type User = (Arc<str>, Arc<str>);
 
 fn user_of(live: &Live) -> User {
@@ -61,16 +61,16 @@ fn user_of(live: &Live) -> User {
 struct Entry {
     agent: AgentId,
     live: Arc<Live>,
-    /// Its session has let it in: before that it may yet be turned away, and nobody is to find it.
+    /// Its session has let it in. Before that it may still be turned away, and must not be found.
     admitted: bool,
 }
 
-/// The id is another run's.
+/// Another run has this id.
 #[derive(Debug)]
 pub(crate) struct IdTaken;
 
 impl Registry {
-    /// Takes a run's id. The run is not found before it is [admitted](Self::admit).
+    /// Reserves a run's id. The run is not found before [`make_findable`](Self::make_findable).
     pub(crate) fn add(&self, agent: AgentId, live: &Arc<Live>) -> Result<(), IdTaken> {
         let mut state = self.state.lock();
         let number = state.next;
@@ -111,14 +111,14 @@ impl Registry {
         state.runs.get(number).filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live))
     }
 
-    /// A run by its id, whether its session has let it in or may yet turn it away.
+    /// A run by its id, whether its session has let it in or may still turn it away.
     pub(crate) fn find_taken(&self, run: &RunId) -> Option<Arc<Live>> {
         let state = self.state.lock();
         let number = state.by_id.get(run)?;
         state.runs.get(number).map(|entry| Arc::clone(&entry.live))
     }
 
-    /// How many runs there are in all, and of one user.
+    /// How many runs there are in all, and how many are one user's.
     pub(crate) fn count(&self, tenant: &Arc<str>, user: &Arc<str>) -> (usize, usize) {
         let state = self.state.lock();
         let of_user = state.by_user.get(&(Arc::clone(tenant), Arc::clone(user)));
@@ -131,7 +131,7 @@ impl Registry {
         state.runs.values().filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live)).collect()
     }
 
-    /// How many runs stand where. No run is locked for it.
+    /// How many runs are in each state. Takes no run's lock.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         for entry in self.state.lock().runs.values().filter(|entry| entry.admitted) {
@@ -140,7 +140,7 @@ impl Registry {
                 Some((RunState::Running, _)) => tally.running += 1,
                 Some((RunState::Waiting, _)) => tally.waiting += 1,
                 Some((RunState::Cancelling, _)) => tally.cancelling += 1,
-                // It is about to be taken out.
+                // It is about to be removed.
                 Some((RunState::Settled, _)) | None => {}
             }
             tally.stalled += usize::from(entry.live.stands.is_stalled());
@@ -155,7 +155,7 @@ impl Registry {
         admitted.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
     }
 
-    /// An agent's runs in progress; with none, arms the agent (invariant 2).
+    /// An agent's runs in progress; if there are none, arms the agent (invariant 2).
     pub(crate) fn of_agent_or_arm(&self, agent: AgentId, cancel: &Cancel) -> Vec<Arc<Live>> {
         let mut state = self.state.lock();
         let own = state.runs.values().filter(|entry| entry.agent == agent && entry.admitted);

@@ -1,9 +1,10 @@
-//! Sessions that have no run in progress and stay in memory, so that the next prompt need not read what was said before.
+//! Sessions that have no run in progress and stay in memory, so that the next prompt need not read the history again.
 //!
 //! # Invariants
 //!
-//! 1. All of them together take about as many bytes as there is room for. The one that was used the longest ago goes first.
-//! 2. A session that is in use is not kept from anybody by this: it is only held once more.
+//! 1. All of them together take about as many bytes as there is room for at most. The least recently used one goes
+//!    first.
+//! 2. Being here restricts nothing: a session that is in use only has one more reference to it.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) struct Warm {
 }
 
 struct State {
-    /// By address, which is unique while the session is held here; with what it took when it was last used.
+    /// By address, which is unique while the session is held here; with its size when it was last used.
     sessions: LruCache<usize, (Arc<SessionCore>, usize), foldhash::fast::RandomState>,
     bytes: usize,
 }
@@ -50,7 +51,7 @@ impl Warm {
             cold.push(Arc::clone(&oldest.0));
             state.forget(Some(oldest));
         }
-        // A long conversation takes a while to be dropped: nobody else is to wait for that.
+        // Dropping a long conversation takes a while, so `cold` is dropped outside the lock.
         drop(state);
     }
 }

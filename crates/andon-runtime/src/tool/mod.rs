@@ -12,8 +12,8 @@ pub use spec::{OnCancel, ToolSpec};
 pub use work::Work;
 pub(crate) use work::{Cleanup, Doing};
 
-/// What a tool's work comes to.
+/// The result of a tool's work.
 pub type Returned = Result<ToolOutput, ToolError>;
 
-/// The grace of a tool that names none.
+/// The default grace of a tool.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);

@@ -45,13 +45,13 @@ impl From<()> for ToolOutput {
 
 /// A value that a tool returns as JSON text.
 ///
-/// A function under [`#[tool]`](macro@crate::tool) may return it as it is, alone or in a `Result`. Elsewhere there is
+/// A [`#[tool]`](macro@crate::tool) function may return it directly or in a `Result`. Elsewhere use
 /// [`output`](Json::output).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Json<T>(pub T);
 
 impl<T: Serialize> Json<T> {
-    /// The value as JSON text; an error if it cannot be written so, such as a map whose keys are no text.
+    /// The value as JSON text; an error if it cannot be written as JSON, such as a map whose keys are not strings.
     pub fn output(&self) -> Returned {
         match serde_json::to_string(&self.0) {
             Ok(text) => Ok(text.into()),
@@ -85,11 +85,11 @@ impl ToolError {
 
 /// How many parts of a result are kept.
 const MAX_PARTS: usize = 1_000;
-/// How many lines of what a cleanup says are kept, and how many bytes of each.
+/// How many lines of a cleanup's report are kept, and how many bytes of each.
 const MAX_LINES: usize = 100;
 const MAX_LINE: usize = 1_000;
 
-/// Cuts a result to what is kept of it. Done where the tool runs, so that a huge one costs nobody else anything.
+/// Cuts a result to its limit. Done where the tool runs, so that a huge result delays nothing else.
 pub(crate) fn bounded(returned: super::Returned, max: usize) -> super::Returned {
     match returned {
         Ok(ToolOutput(content)) => Ok(ToolOutput(bounded_content(content, max))),
@@ -104,7 +104,7 @@ pub(crate) fn bounded(returned: super::Returned, max: usize) -> super::Returned 
     }
 }
 
-/// Cuts what a cleanup has to say.
+/// Cuts a cleanup's report to its limits.
 pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
     let few = |mut lines: Vec<String>| {
         lines.truncate(MAX_LINES);
@@ -116,7 +116,7 @@ pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
     Remains { leaked: few(leaked), unended, notes: few(notes), output: bounded_content(output, max) }
 }
 
-/// Keeps the beginning, by bytes and by parts; one notice says what is not there.
+/// Keeps the beginning, up to a number of bytes and of parts; a notice says how much was cut.
 fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
     let mut left = max;
     let (mut kept, mut dropped) = (Vec::new(), 0);
@@ -129,13 +129,13 @@ fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
                 dropped += text.len() - end;
                 if end < text.len() {
                     text.truncate(end);
-                    // A gigabyte is not to be kept for the few bytes of it that are.
+                    // Frees the rest: it may be a gigabyte.
                     text.shrink_to_fit();
                 }
                 left -= end;
                 kept.push(Content::Text { text });
             }
-            // An image is there whole or not at all.
+            // An image is kept whole or not at all.
             Content::Image(image) if is_full || image.reference.len() > left => dropped += image.reference.len(),
             Content::Image(image) => {
                 left -= image.reference.len();
@@ -144,13 +144,13 @@ fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
         }
     }
     if dropped > 0 {
-        let text = format!("\n[{dropped} bytes of this result were cut: it is longer than is kept]");
+        let text = format!("\n[{dropped} bytes of this result were cut: it is over the limit]");
         kept.push(Content::Text { text });
     }
     kept
 }
 
-/// What is called an image and is none is told in words: no provider would take it.
+/// Replaces an image that is not valid with a sentence that says so: no provider would accept it.
 fn checked(part: Content) -> Content {
     match &part {
         Content::Image(image) => match image.check() {

@@ -1,4 +1,4 @@
-//! What a tool is called, what it takes, and how it is stopped.
+//! A tool's name, its arguments, and how it is stopped.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::DEFAULT_GRACE;
 
-/// How long the cleanup of a call may take, unless the tool says otherwise.
+/// How long the cleanup of a call may take, by default.
 const DEFAULT_CLEANUP: Duration = Duration::from_secs(2);
 
-/// How many bytes of a result are kept, unless the tool says otherwise.
+/// How many bytes of a result are kept, by default.
 const DEFAULT_OUTPUT: usize = 1 << 20;
 
-/// What a tool is called, what it takes, and how it is stopped.
+/// A tool's name, its arguments, and how it is stopped.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolSpec {
@@ -29,21 +29,21 @@ pub struct ToolSpec {
     pub grace: Duration,
     /// What a pull does to it.
     pub on_cancel: OnCancel,
-    /// How long one call may take; over it that call alone is stopped, and the model is told.
+    /// How long one call may take. After that the call alone is stopped, and the model is told.
     pub timeout: Option<Duration>,
-    /// Whether a person has to say yes first.
+    /// Whether a person must approve each call first.
     pub needs_approval: bool,
-    /// How long the cleanup of its work may take, if it has one; two seconds unless told otherwise. See
+    /// How long the cleanup of its work may take, if it has one; two seconds by default. See
     /// [`Work::cleanup`](super::Work::cleanup).
     pub cleanup: Duration,
-    /// How long its compensation may take; nothing if it has none.
+    /// How long its compensation may take; `None` if it has none.
     pub compensation: Option<Duration>,
-    /// How many bytes of its result are kept; what is over is cut, and a notice says so.
+    /// How many bytes of its result are kept; the rest is cut, and a notice says so.
     pub max_output: usize,
 }
 
 impl ToolSpec {
-    /// A tool that is taken to change the world and stops within two seconds when it is told.
+    /// A tool that is assumed to change the world, and to stop within two seconds when it is told.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -61,20 +61,20 @@ impl ToolSpec {
     }
 }
 
-/// What a pull does to a tool that runs.
+/// What a pull does to a running tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnCancel {
-    /// It is told, has its grace to stop by itself, and is then dropped.
+    /// It is told, has its grace in which to stop by itself, and is then dropped.
     #[default]
     Cooperate,
     /// It is dropped at once.
     Drop,
-    /// It is let finish, for so long after the pull and no longer. Force `now` drops it all the same.
+    /// It may finish, within this time after the pull. Force `now` drops it at once.
     Finish {
         /// How long.
         within: Duration,
     },
-    /// It is meant to outlive the run: nobody waits for it, and the receipt says so. Only a cancel of this call alone stops
-    /// it, as long as the run goes on, and its own time limit.
+    /// It is meant to outlive the run: the run does not wait for it, and the receipt says so. Only two things stop it:
+    /// its own time limit, and, while the run goes on, a cancel of this call alone.
     Detach,
 }

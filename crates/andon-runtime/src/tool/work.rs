@@ -10,7 +10,7 @@ use super::Returned;
 use crate::lanes::BoxFuture;
 use crate::lanes::sync::Mutex;
 
-/// What a call of a tool does, and what brings to its end whatever it starts.
+/// What a call of a tool does, and the cleanup that ends whatever it starts.
 pub struct Work {
     pub(crate) doing: Doing,
     pub(crate) cleanup: Option<Cleanup>,
@@ -18,19 +18,20 @@ pub struct Work {
 
 type CleanupFn = Box<dyn FnOnce() -> BoxFuture<Remains> + Send>;
 
-/// A cleanup, which whoever comes first runs: mostly the call's own task, or the driver that has given that one up.
+/// A cleanup, run by whoever comes first: usually the call's own task, otherwise the driver, when it has given that
+/// task up.
 #[derive(Clone)]
 pub(crate) struct Cleanup {
     function: Arc<Mutex<Option<CleanupFn>>>,
 }
 
 impl Cleanup {
-    /// The cleanup, unless somebody else has begun it.
+    /// The cleanup, unless it has begun elsewhere.
     pub(crate) fn take(&self) -> Option<CleanupFn> {
         self.function.lock().take()
     }
 
-    /// Whether somebody has begun it.
+    /// Whether it has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.function.lock().is_none()
     }
@@ -44,11 +45,11 @@ impl fmt::Debug for Cleanup {
 
 /// How the work is done.
 pub(crate) enum Doing {
-    /// A future, polled on the tools' own threads. It ends when it is dropped.
+    /// A future, polled on the tools' threads. It ends when it is dropped.
     Task(BoxFuture<Returned>),
-    /// A function, on a thread of its own. Nothing can end it.
+    /// A function, on a separate thread. Nothing can end it.
     Blocking(Box<dyn FnOnce() -> Returned + Send>),
-    /// What stands in for such a thread in tests on a paused clock.
+    /// A future that stands in for such a thread in tests with a paused clock.
     Thread(BoxFuture<Returned>),
 }
 
@@ -58,13 +59,13 @@ impl Work {
         Self::new(Doing::Task(Box::pin(future)))
     }
 
-    /// A function that may block. It runs on a thread of its own, from a bounded pool. A thread cannot be killed: one that
-    /// goes on after its grace is abandoned by name, and what it returns then is believed by nobody.
+    /// A function that may block. It runs on a separate thread, from a bounded pool. A thread cannot be killed: one
+    /// that goes on after its grace is abandoned by name, and what it returns after that is not used.
     pub fn blocking(function: impl FnOnce() -> Returned + Send + 'static) -> Self {
         Self::new(Doing::Blocking(Box::new(function)))
     }
 
-    /// What behaves as a blocking function does and is a future: nobody can drop it. For tests on a paused clock.
+    /// A future that behaves like a blocking function: it cannot be dropped. For tests with a paused clock.
     #[doc(hidden)]
     pub fn simulated_thread(future: impl Future<Output = Returned> + Send + 'static) -> Self {
         Self::new(Doing::Thread(Box::pin(future)))
@@ -74,12 +75,12 @@ impl Work {
         Self { doing, cleanup: None }
     }
 
-    /// What brings to its end whatever the work started: processes, remote calls.
+    /// Ends whatever the work started: processes, remote calls.
     ///
-    /// It is called once, when the work has ended in any way: it returned, it panicked, or its future was dropped because
-    /// its grace was over or the force was `now`. The call is closed when it is done, so a run that has settled has left
-    /// nothing behind. It may take as long as [`ToolSpec::cleanup`](super::ToolSpec::cleanup) says; over that the call is
-    /// named as leaked.
+    /// It is called once, when the work has ended in any way: it returned, it panicked, or its future was dropped
+    /// because its grace was over or the force was `now`. The call is closed when it is done, so a run that has settled
+    /// has left nothing behind. It may take as long as [`ToolSpec::cleanup`](super::ToolSpec::cleanup) says; after that
+    /// the call is reported as leaked.
     #[must_use]
     pub fn cleanup<F, R>(mut self, cleanup: F) -> Self
     where

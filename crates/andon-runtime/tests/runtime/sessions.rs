@@ -59,7 +59,7 @@ async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
     assert_eq!(run.state(), State::Running, "where it came from nothing has changed");
 
     let again = there.import(&lines).await.unwrap_err();
-    assert!(again.to_string().contains("there is a session guide/local/s already"), "{again}");
+    assert!(again.to_string().contains("there is already a session guide/local/s"), "{again}");
     let before = there.export(agent.session_key()).await.unwrap().unwrap();
     assert!(there.import(&lines).await.is_err());
     assert_eq!(there.export(agent.session_key()).await.unwrap().unwrap(), before);
@@ -210,14 +210,14 @@ async fn what_no_run_can_have_is_refused_in_an_export() {
     let last = format!("{{\"line\":\"end\",\"lines\":{count}}}");
     let twice = [body, &body[begins..], &[last.as_str()]].concat().join("\n");
     let told = refused(twice).await;
-    assert!(told.contains("it is there twice"), "{told}");
+    assert!(told.contains("the export has it twice"), "{told}");
 
     for (name, bad) in [("user", ""), ("app", "a/b"), ("user", "a\\u001b[31m"), ("app", "")] {
         let is = if name == "app" { "guide" } else { "local" };
         let header = all[0].replace(&format!("\"{name}\":\"{is}\""), &format!("\"{name}\":\"{bad}\""));
         assert_ne!(header, all[0]);
         let told = refused([&[header.as_str()], &all[1..]].concat().join("\n")).await;
-        assert!(told.starts_with("line 1 is not what `export` writes: an id must not"), "{told}");
+        assert!(told.starts_with("line 1 is not one that `export` writes: an id must not"), "{told}");
     }
     assert_eq!(there.list_sessions(SessionFilter::default()).await.unwrap(), []);
 }

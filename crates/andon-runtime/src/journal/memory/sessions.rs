@@ -17,7 +17,7 @@ use crate::journal::{JournalError, Stored};
 use crate::lanes::BoxFuture;
 
 impl State {
-    /// Where the keys of a scope are kept; nothing for what is never stored.
+    /// Where the keys of a scope are kept; `None` for a scope that is never stored.
     fn table(&mut self, session: &SessionKey, scope: Scope, at: Wall) -> Option<&mut StateMap> {
         match scope {
             Scope::Temp => None,
@@ -50,7 +50,7 @@ impl State {
         Some(state)
     }
 
-    /// A session; of what is kept with it, the things of one kind or all.
+    /// A copy of a session, with everything that is kept with it or only the things of one kind.
     fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<Moved> {
         let stored = self.sessions.get(session)?;
         let runs = self.runs_of(session).into_iter();
@@ -65,7 +65,7 @@ impl State {
         })
     }
 
-    /// A session's runs: those that started, in that order, then the others.
+    /// A session's runs: those that started, in the order in which they started, then the others.
     fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
         let started = self.sessions.get(session).map(|session| session.started.clone()).unwrap_or_default();
         let is_of = |run: &&RunId| self.runs.get(*run).and_then(|run| session_of(&run.stored)) == Some(session);
@@ -158,8 +158,8 @@ fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
     (Arc::clone(&session.tenant), Arc::clone(&session.app), user)
 }
 
-/// A run as a list shows it. One whose record makes no sense hides no other: all that is known of it is whether it has
-/// settled.
+/// A run as a list shows it. If its record cannot be read, only whether it has settled is known; it must not hide the
+/// others.
 fn run_info(stored: &Stored) -> Option<RunInfo> {
     let first = stored.facts().next()?;
     let Event::RunAccepted { accepted } = &first.event else { return None };
