@@ -102,7 +102,8 @@ impl Ready {
             db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new())))?;
         let listener = listen(args.bind).await?;
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(args.adk())];
-        let server = Server::with_dialects(&runtime, options, dialects).await.context("cannot read the line's holds")?;
+        let server =
+            Server::with_dialects(&runtime, options, dialects).await.context("cannot read the line's holds")?;
         for warning in server.warnings() {
             voice.complain(warning);
         }
