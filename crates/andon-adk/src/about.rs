@@ -88,7 +88,7 @@ fn declaration(tool: &ToolSpec) -> Value {
 pub(crate) fn served(core: &Shared, app: &str) -> Result<(Agent, Option<String>), Problem> {
     match core.host.apps().get(app) {
         Some(App::Served { agent, description }) => Ok((agent, description)),
-        // Why it is refused may name files of this machine: the native API tells it to who runs the server.
+        // Why it is refused may name files of this machine: the native API tells it to whoever runs the server.
         Some(App::Refused { .. }) | None => {
             Err(Problem::not_found("no-such-app", format!("Agent not found: {app:?}. GET /list-apps lists all.")))
         }

@@ -7,8 +7,8 @@
 //!
 //! 1. Versions of a name count from 0, without a gap, and none is ever replaced: they are saved one after the other.
 //! 2. A session, and a user, have so many versions and so many bytes at most; each is no larger than a request may be.
-//! 3. What is known of a version is kept apart from what it is. So who looks for names, versions and what is known of them
-//!    does not have all of it read, and who asks for one version has that one read.
+//! 3. What is known of a version is kept apart from what it is. So a request for names, versions and what is known of them
+//!    does not read all of it, and a request for one version reads that one.
 
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Kept, SessionKey, StateChange};
@@ -129,7 +129,7 @@ async fn of_user(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Proble
     Ok(kept.into_iter().filter_map(|(name, value)| Version::read(&name, None, value)).collect())
 }
 
-/// What a version is; nothing if it was deleted meanwhile.
+/// What a version is; `None` if it was deleted meanwhile.
 async fn part_of(core: &Shared, key: &SessionKey, version: &Version) -> Result<Option<Value>, Problem> {
     let place = version.place();
     if is_shared(&version.name) {
@@ -351,7 +351,7 @@ async fn look(
     }))
 }
 
-/// A version's number in a path; nothing for the last one.
+/// A version's number in a path; `None` for the last one.
 fn version(number: &str) -> Result<Option<i64>, Problem> {
     if number == "latest" {
         return Ok(None);

@@ -29,7 +29,7 @@ pub(crate) struct Stop {
 }
 
 impl Closing {
-    /// Somebody pulled the cord. Who was first is who did it; how hard is how hard in the end.
+    /// Somebody pulled the cord. The first one counts as who did it; the hardest force counts.
     pub(crate) fn stopped(&mut self, stop: Stop) {
         match &mut self.stop {
             Some(first) => first.force = first.force.max(stop.force),
@@ -43,7 +43,7 @@ impl Closing {
         self.used = Some(self.used.map_or(used, |before| before.plus(used)));
     }
 
-    /// The event that closes the run; nothing for one that came to its end.
+    /// The event that closes the run; `None` for one that came to its end.
     pub(crate) fn event(&self, ending: &Ending, run: &RunId, blank: AdkEvent) -> Option<AdkEvent> {
         let nowhere = NodeInfo { path: "".into() };
         let mut event = match ending {

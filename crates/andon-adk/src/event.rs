@@ -138,7 +138,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// As ADK counts them; nothing if nothing is known.
+    /// As ADK counts them; `None` if nothing is known.
     pub(crate) fn of(usage: &Usage) -> Option<Self> {
         let Usage { input, cache_read, cache_write, output, reasoning } = *usage;
         let prompt = input.plus(cache_read).plus(cache_write);

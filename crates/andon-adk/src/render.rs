@@ -9,7 +9,7 @@
 //!    had finished beside it keeps its result.
 //! 4. A run that did not come to its end is closed by one event. No words are put into the model's mouth: where its turn
 //!    would be missing, that event holds an empty one.
-//! 5. Pieces are told only to who asked for them. They share the id of the answer that they are pieces of.
+//! 5. Pieces are told only to those who asked for them. They share the id of the answer that they are pieces of.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ pub(crate) const CONFIRMATION: &str = "adk_request_confirmation";
 /// Who is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Who looks at the session: the person's words too, and nothing of a run that never started.
+    /// Whoever looks at the session: the person's words too, and nothing of a run that never started.
     Session,
-    /// Who asked for the run: all but their own words.
+    /// Whoever asked for the run: all but their own words.
     Caller {
         /// With the pieces of each answer as they come.
         pieces: bool,
@@ -325,7 +325,7 @@ impl Rendering {
         Some(event)
     }
 
-    /// The turn is over, for who is told turn by turn.
+    /// The turn is over, for a client that is told turn by turn.
     pub(crate) fn turn_complete(&self, now: Wall) -> AdkEvent {
         AdkEvent { turn_complete: Some(true), ..self.blank(self.id("turn"), now) }
     }

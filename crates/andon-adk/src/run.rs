@@ -4,9 +4,9 @@
 //!
 //! 1. A session that is not there is not begun, and nothing is run in it.
 //! 2. In a session that is busy a run waits for its turn: what two runs say never mixes.
-//! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
-//!    does what the server's policy says. Who is sent away, because a person has to decide or because its key or token is
-//!    no longer valid, has not gone away.
+//! 3. The client that asked is there from the moment at which the run may begin until its last event is written, and its going away
+//!    does what the server's policy says. A client that is sent away, because a person has to decide or because its key or
+//!    token is no longer valid, has not gone away.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(crate) async fn run(
         () = core.host.closing().cancelled() => {
             return Err(Problem::unavailable("shutting-down", "the server is shutting down: look at the session"));
         }
-        // It is told nothing more, as who reads a feed; the run goes on.
+        // It is told nothing more, like the reader of a feed; the run goes on.
         () = core.host.ended(&principal) => return Err(unauthorized()),
     };
     if !principal.is_valid(core.host.runtime().now().wall) {

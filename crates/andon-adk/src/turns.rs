@@ -1,9 +1,9 @@
-//! One after the other, where it is about the same thing.
+//! A mutex per key.
 //!
 //! # Invariants
 //!
-//! 1. Who waits for one thing does not wait for those who are busy with another.
-//! 2. Nothing is kept of a thing that nobody is busy with.
+//! 1. Whoever waits for one key does not wait for those who hold another.
+//! 2. Nothing is kept for a key that nobody holds or waits for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Turns {
 /// A turn, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// Nothing while it is waited for.
+    /// `None` while it is waited for.
     held: Option<OwnedMutexGuard<()>>,
     thing: String,
     locks: Locks,
@@ -32,7 +32,7 @@ impl Turns {
     /// Waits for a turn.
     pub(crate) async fn turn(&self, thing: &str) -> Turn {
         let lock = Arc::clone(self.locks.lock().entry(thing.to_owned()).or_default());
-        // Who goes away while it waits leaves nothing behind, too.
+        // Dropped while it waits, it leaves nothing behind, too.
         let mut turn = Turn { held: None, thing: thing.to_owned(), locks: Arc::clone(&self.locks) };
         turn.held = Some(lock.lock_owned().await);
         turn

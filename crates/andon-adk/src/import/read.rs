@@ -208,7 +208,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a result; nothing if no call waits for it.
+    /// Takes a result; `None` if no call waits for it.
     fn take_result(&mut self, at: Stamp, result: &Fields<'_>) -> Option<()> {
         let (id, name) = (result.some_text("id").unwrap_or_default(), result.some_text("name").unwrap_or_default());
         let response = result.get("response").cloned().unwrap_or_default();

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A secret is told once, to who makes the key. What is kept, in memory and on record, knows it again and cannot say it.
+//! 1. A secret is told once, to whoever makes the key. What is kept, in memory and on record, knows it again and cannot say it.
 //! 2. A key that is taken back is good for nothing from that moment on, whatever the disk does; on record it stays, as taken
 //!    back, so that it is so after a restart too.
 //! 3. A key on record that cannot be read opens nothing.
@@ -241,7 +241,7 @@ impl Keys {
         all
     }
 
-    /// Takes a key back, from now on (invariant 2); nothing if there is none of that id.
+    /// Takes a key back, from now on (invariant 2); `None` if there is none of that id.
     pub fn revoke(&self, id: &str, now: Wall, shelf: &dyn Shelf) -> Option<(KeyInfo, Append)> {
         // Under the lock, so that what is kept is in the order of what is done.
         let keys = self.keys.write();

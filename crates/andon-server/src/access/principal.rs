@@ -22,7 +22,7 @@ use crate::access::keys::Key;
 use crate::access::scopes::{Scope, Scopes};
 use crate::http::problem::Problem;
 
-/// How often it is looked whether who reads a feed may still read it.
+/// How often it is checked whether the reader of a feed may still read it.
 pub(crate) const RECHECK: Duration = Duration::from_secs(4);
 
 /// Who asks: whose data it is about, what it may do, and under which name a cancel is on record.

@@ -70,7 +70,7 @@ impl Scopes {
     /// Every scope: admin is all the others.
     pub const ALL: Self = Self(0b11_1111);
 
-    /// Whether this is allowed. Who runs the server may do everything.
+    /// Whether this is allowed. Whoever runs the server may do everything.
     pub fn allows(self, scope: Scope) -> bool {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }

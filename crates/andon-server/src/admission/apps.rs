@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! 1. An app's agent is replaced as a whole. A run keeps the agent with which it began.
-//! 2. An app that cannot be served now is known by name, with what is wrong: who asks for it is told that it cannot be run,
-//!    and not that there is no such app. What is wrong may name files of this machine, and is told to who runs the server.
+//! 2. An app that cannot be served now is known by name, with what is wrong: whoever asks for it is told that it cannot be run,
+//!    and not that there is no such app. What is wrong may name files of this machine, and is told to whoever runs the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

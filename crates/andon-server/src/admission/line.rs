@@ -22,7 +22,7 @@ const MOST: usize = 10_000;
 /// What a hold is on: all, an app or a user, of one tenant or of all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
-    /// The tenant; nothing if it is on those of every tenant.
+    /// The tenant; `None` if it is on those of every tenant.
     pub(crate) tenant: Option<String>,
     pub(crate) on: On,
 }
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// In words. Who is turned away knows its tenant.
+    /// In words. A client that is turned away knows its tenant.
     pub(crate) fn words(&self) -> String {
         match &self.on {
             On::All => "for all".to_owned(),

@@ -134,7 +134,7 @@ fn must_be_there(core: &Shared, principal: &Principal, app: &str, going_on: &[Se
     Err(no_such_app(core, principal, app, going_on))
 }
 
-/// There is no such app; which there are is told as far as who asks may know.
+/// There is no such app; which apps there are is told as far as the principal may know.
 fn no_such_app(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Problem {
     let mut there: BTreeSet<String> = going_on.iter().map(|key| key.app.to_string()).collect();
     if principal.allows(Scope::RunRead) {

@@ -85,7 +85,7 @@ pub(crate) async fn decide(
     }
 }
 
-/// What became of the call, once that is among the run's events; nothing if it never will be.
+/// What became of the call, once that is among the run's events; `None` if it never will be.
 async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Approval> {
     while let Some(item) = feed.next().await {
         if let FeedItem::Fact(record) = item

@@ -210,7 +210,7 @@ async fn look_further(
     }
 }
 
-/// Pulls the cord of a run that the principal may stop; nothing if there is none.
+/// Pulls the cord of a run that the principal may stop; `None` if there is none.
 async fn pull(
     core: &Shared,
     principal: &Principal,

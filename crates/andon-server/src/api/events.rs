@@ -82,7 +82,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
-        // Who only looks at the head reads nothing, and its going away is nobody's loss.
+        // A client that only looks at the head reads nothing, and nobody misses it when it goes.
         if is_behind_the_end(&run, place(&headers, from.after.as_deref())?) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
@@ -158,7 +158,7 @@ impl WantedFeed {
         Ok(Self { from, place: place?, leave, watcher: None })
     }
 
-    /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.
+    /// The run is there: it knows of its reader from now on, also of one that goes before the feed is given out.
     pub(crate) fn watch(&mut self, run: &Run) {
         self.watcher = Some(Watcher::new(run, &self.leave));
     }

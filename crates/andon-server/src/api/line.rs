@@ -80,7 +80,7 @@ pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> 
     Json(view(&core, &principal))
 }
 
-/// The line as a principal may see it: the holds that are in force for it, and who runs the server sees all.
+/// The line as a principal may see it: the holds that are in force for it, and whoever runs the server sees all.
 pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
     let mut holds = core.admission.holds();
     let is_held = holds.iter().any(|hold| hold.is_on_all() && hold.is_for(&principal.tenant));

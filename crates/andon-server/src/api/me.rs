@@ -1,4 +1,4 @@
-//! `GET /v1/me`: whom the server takes who asks for.
+//! `GET /v1/me`: who the server thinks is asking.
 
 use serde::Serialize;
 use utoipa::ToSchema;

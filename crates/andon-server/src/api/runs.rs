@@ -93,7 +93,7 @@ pub(crate) async fn list(
         None => None,
     };
     let filter = RunFilter {
-        // Who runs the server sees what runs on it.
+        // Whoever runs the server sees what runs on it.
         tenant: (!principal.allows(Scope::Admin)).then(|| principal.tenant.to_string()),
         app: which.app,
         user,
@@ -186,7 +186,7 @@ pub(crate) async fn find(core: &Shared, principal: &Principal, run: &str) -> Res
     reached(core, principal, &id(run)?).await?.ok_or_else(unknown)
 }
 
-/// A run that the principal may see, by its id or by the one that the principal chose for it; nothing if there is none.
+/// A run that the principal may see, by its id or by the one that the principal chose for it; `None` if there is none.
 pub(crate) async fn reached(core: &Shared, principal: &Principal, id: &RunId) -> Result<Option<Run>, Problem> {
     for id in names(principal, id) {
         if let Some(run) = core.runtime.find(&id).await?.filter(|run| principal.reaches(run.session())) {

@@ -73,7 +73,7 @@ pub(crate) struct CancelledMany {
 /// Which runs are meant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
-    /// Of which tenant; nothing if of every one that is in reach.
+    /// Of which tenant; `None` if of every one that is in reach.
     pub(crate) tenant: Option<String>,
     pub(crate) app: Option<String>,
     pub(crate) user: Option<String>,
@@ -215,7 +215,7 @@ async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(
     let until = after(Instant::now(), patience);
     within(patience, all_recorded).await?;
     for (run, _) in stopped.iter().filter(|(_, reply)| reply.is_stopping() || reply.too_late().is_some()) {
-        // Who has not settled in time is told as it is.
+        // A run that has not settled in time is told as it is.
         let _ = timeout_at(until, run.outcome()).await;
     }
     Ok(())

@@ -116,7 +116,7 @@ impl Board {
         }
     }
 
-    /// What was found each time since a count, and how many there were by now; nothing if that is too long ago.
+    /// What was found each time since a count, and how many there were by now; `None` if that is too long ago.
     pub(crate) fn pieces_since(&self, number: u64) -> (Option<Vec<Arc<Pieces>>>, u64) {
         let pieces = self.pieces.lock();
         let last = pieces.back().map_or(0, |last| last.number);

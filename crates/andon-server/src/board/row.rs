@@ -96,7 +96,7 @@ pub(crate) struct Cancel {
 }
 
 impl Row {
-    /// The row of a run with these facts, without a name; nothing if they do not begin with its acceptance.
+    /// The row of a run with these facts, without a name; `None` if they do not begin with its acceptance.
     pub(crate) fn new(facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };

@@ -88,7 +88,7 @@ pub(crate) struct News {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) rows: Vec<Arc<Row>>,
-    /// Behind which the next page begins; nothing if this was the last.
+    /// The row after which the next page begins; `None` if this was the last.
     pub(crate) next: Option<Place>,
 }
 
@@ -316,7 +316,7 @@ impl Rows {
         news
     }
 
-    /// The rows that have gone behind a mark, as far as `until`; nothing if it is so long ago that nobody knows.
+    /// The rows that have gone behind a mark, as far as `until`; `None` if it is so long ago that nobody knows.
     pub(crate) fn gone(&self, mark: Version, until: Version, mine: impl Fn(&SessionKey) -> bool) -> Option<Vec<u64>> {
         if mark < self.forgotten {
             return None;

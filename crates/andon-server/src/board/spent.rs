@@ -50,7 +50,7 @@ impl Spent {
         }
     }
 
-    /// As of a receipt: nothing if no call has a price; what has none is unknown beside what has one.
+    /// As of a receipt: `None` if no call has a price; a call without one is unknown beside a call with one.
     pub(super) fn told(&self) -> Option<Cost> {
         match (self.priced, self.unpriced) {
             (0, 1..) => None,

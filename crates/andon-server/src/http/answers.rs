@@ -4,12 +4,12 @@
 //!
 //! # Invariants
 //!
-//! 1. A few whole sessions are read from the journal and written down at one time. Who comes next waits for a place, and is
+//! 1. A few whole sessions are read from the journal and written down at one time. The next one waits for a place, and is
 //!    told to come again if none gets free.
 //! 2. What is written down counts until its last byte was handed to the socket, and its place is not free before it counts.
 //!    So however many ask, and however slowly they read, no more is kept than there is room for. An answer that is larger
 //!    than all the room is kept if it is the only large one: nobody is refused for the size of their session alone.
-//! 3. Small answers have room of their own: who reads large ones slowly keeps nobody from small ones.
+//! 3. Small answers have room of their own: a client that reads large ones slowly keeps nobody from small ones.
 //! 4. Only requests that change nothing are refused for want of room: what a change did is always told.
 
 use std::sync::Arc;

@@ -88,7 +88,7 @@ pub async fn optional_json_bytes(request: Request) -> Result<Option<Bytes>, Prob
 fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    // Two are a trick: who reads the first and who reads the last would not agree.
+    // Two are a trick: one program would read the first, and another the last.
     let kind = if kinds.next().is_some() { "" } else { kind };
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {

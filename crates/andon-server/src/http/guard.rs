@@ -69,7 +69,7 @@ fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Proble
     }
 }
 
-/// The one value of a header. Two are a trick: who reads the first and who reads the last would not agree.
+/// The one value of a header. Two are a trick: one program would read the first, and another the last.
 fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();

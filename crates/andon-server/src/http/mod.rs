@@ -1,7 +1,6 @@
 //! What every request passes through, whatever it asks for.
 
 pub(crate) mod answers;
-mod automatic;
 pub(crate) mod body;
 pub(crate) mod budget;
 pub(crate) mod guard;

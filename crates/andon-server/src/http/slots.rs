@@ -58,7 +58,7 @@ impl Room {
 
 /// How many files the work of a server takes at least, beyond those that it has open when it begins.
 const WORK: usize = 16;
-/// So many slots there are in any case: who cannot even have these cannot be served at all.
+/// The fewest slots there are: a machine that cannot have even these cannot serve at all.
 const FEWEST: usize = 4;
 /// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
 const LEAVING: Duration = Duration::from_millis(200);
@@ -183,7 +183,7 @@ impl ConnectionSlots {
         }
     }
 
-    /// Tells who has sent the least of a request to leave a reserved slot, and of those who came first; comes back when it is
+    /// Tells whoever has sent the least of a request to leave a reserved slot, and of those the one that came first; comes back when it is
     /// decided whether they do. False if all of them have asked.
     pub(crate) async fn free_one(&self) -> bool {
         let decided = self.decided.notified();

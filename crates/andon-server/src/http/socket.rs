@@ -23,7 +23,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::http::automatic;
 use crate::http::slots::ConnectionSlot;
 
 /// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
@@ -76,10 +75,6 @@ pub(crate) struct Socket {
     timer: Option<Pin<Box<Sleep>>>,
     /// When a write waited last, if that is not long ago.
     waited: Option<Instant>,
-    /// All that was to be written so far has been: what comes next is the beginning of something.
-    is_clean: bool,
-    /// What is written in the place of hyper's own words, and how much of it has been.
-    instead: Option<(Vec<u8>, usize)>,
     closing: Closing,
 }
 
@@ -101,17 +96,12 @@ impl Socket {
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         watch(&stream, Some(stalled));
-        let (timer, waited, instead, closing) = (None, None, None, Closing::NotYet);
-        Self { stream, _slot: slot, written, stalled, timer, waited, is_clean: true, instead, closing }
+        let (timer, waited, closing) = (None, None, Closing::NotYet);
+        Self { stream, _slot: slot, written, stalled, timer, waited, closing }
     }
 
     /// Takes note of how a write went (invariant 1).
-    fn wrote(
-        &mut self,
-        cx: &mut Context<'_>,
-        asked: usize,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    fn wrote(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
             self.timer = None;
             if self.waited.is_some_and(|waited| waited.elapsed() >= self.stalled) {
@@ -120,7 +110,6 @@ impl Socket {
             }
             let bytes = written.as_ref().map_or(0, |written| *written as u64);
             self.written.0.fetch_add(bytes, Ordering::Relaxed);
-            self.is_clean = matches!(written, Ok(written) if written == asked);
             return Poll::Ready(written);
         }
         if self.waited.replace(Instant::now()).is_none() {
@@ -129,38 +118,6 @@ impl Socket {
         let stalled = self.stalled;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(stalled)));
         timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
-    }
-
-    /// Writes what stands in the place of what hyper gave, whose length is told when all of it is out.
-    fn write_instead(&mut self, cx: &mut Context<'_>, given: usize) -> Poll<io::Result<usize>> {
-        while let Some((bytes, done)) = &mut self.instead {
-            let rest = bytes.get(*done..).unwrap_or_default();
-            if rest.is_empty() {
-                self.instead = None;
-                break;
-            }
-            let asked = rest.len();
-            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
-            let written = match &written {
-                Poll::Ready(Ok(written)) => {
-                    *done += written;
-                    Poll::Ready(Ok(*written))
-                }
-                _ => written,
-            };
-            if ready!(self.wrote(cx, asked, written))? == 0 {
-                return Poll::Ready(Ok(0));
-            }
-        }
-        Poll::Ready(Ok(given))
-    }
-
-    /// Whether something else is written in the place of this, which is the beginning of a write.
-    fn is_replaced(&mut self, beginning: &[u8]) -> bool {
-        if self.instead.is_none() && self.is_clean {
-            self.instead = automatic::in_place_of(beginning).map(|bytes| (bytes, 0));
-        }
-        self.instead.is_some()
     }
 
     /// Throws away what the client still sends, for a moment (invariant 3).
@@ -189,11 +146,8 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_replaced(bytes) {
-            return self.write_instead(cx, bytes.len());
-        }
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(cx, bytes.len(), written)
+        self.wrote(cx, written)
     }
 
     fn poll_write_vectored(
@@ -201,12 +155,8 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if let [only] = slices {
-            return self.poll_write(cx, only);
-        }
-        let asked = slices.iter().map(|slice| slice.len()).sum();
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(cx, asked, written)
+        self.wrote(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -74,7 +74,7 @@ pub struct Options {
     pub drain: Duration,
     /// How long the rest may take to settle after that.
     pub settle: Duration,
-    /// Who asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
+    /// Whoever asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
     /// beyond this machine.
     pub auth: bool,
     /// As that, and tokens of this issuer are taken beside keys.

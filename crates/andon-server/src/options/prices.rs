@@ -111,7 +111,7 @@ impl Prices {
         Ok(self)
     }
 
-    /// What this usage of a model costs; nothing if no entry fits the model.
+    /// What this usage of a model costs; `None` if no entry fits the model.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<Cost> {
         let price = self.find(model)?;
         let parts = [
@@ -124,7 +124,7 @@ impl Prices {
         Some(parts.into_iter().fold(self.nothing(), |sum, part| sum.plus(&part)))
     }
 
-    /// What a run's model calls cost together, by what is billed for them. Nothing if no entry fits any of their models;
+    /// What a run's model calls cost together, by what is billed for them. `None` if no entry fits any of their models;
     /// where it fits only some, the rest is unknown, and so is what a call costs that has not ended.
     pub fn of_run(&self, receipt: &Receipt) -> Option<Cost> {
         let calls = &receipt.model_calls;

@@ -225,7 +225,10 @@ async fn what_is_no_http_is_refused_with_words_where_there_can_be_any() {
     ] {
         let answer = house.raw(bytes).await.unwrap_or_else(|| panic!("{what}: closed without an answer"));
         assert_eq!(answer.status, status, "{what}: {answer:?}");
-        answer.problem();
+        // What cannot be read as a request at all is answered by hyper, with a status alone.
+        if answer.header("content-length") != Some("0") {
+            answer.problem();
+        }
         tells_nothing_of_the_machine(&answer);
         nothing_came_of_it(&house, what).await;
     }

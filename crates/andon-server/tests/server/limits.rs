@@ -26,7 +26,7 @@ async fn house(options: Options) -> House {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused_with_words_and_the_connection_closed() {
+async fn a_head_that_is_too_large_is_refused_and_the_connection_closed() {
     let house = house(Options::default()).await;
     let long = "x".repeat(17 << 10);
     let many: String = (0..120).map(|n| format!("x-{n}: {n}\r\n")).collect();
@@ -38,7 +38,7 @@ async fn a_head_that_is_too_large_is_refused_with_words_and_the_connection_close
         let mut raw = Raw::open(house.address()).await;
         raw.send(head).await;
         let answer = raw.answer().await.unwrap();
-        assert_eq!((answer.status, answer.problem()), (431, "head-too-large"));
+        assert_eq!(answer.status, 431);
         assert_eq!(answer.header("connection"), Some("close"));
         assert_eq!(raw.closed().await, b"");
     }
@@ -50,7 +50,7 @@ async fn a_small_limit_for_heads_is_kept_and_one_below_what_is_possible_does_no_
     let house = house(Options { max_head: 512, ..Options::default() }).await;
     let answer =
         house.raw(format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(600))).await.unwrap();
-    assert_eq!((answer.status, answer.problem()), (431, "head-too-large"));
+    assert_eq!(answer.status, 431);
     assert_eq!(house.raw(GET_RUNS).await.unwrap().status, 200);
 }
 

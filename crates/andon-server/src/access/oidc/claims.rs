@@ -14,7 +14,7 @@ use crate::options::oidc::Oidc;
 /// How far the issuer's clock may be ahead of ours, in seconds. A token ends when it says.
 const AHEAD: f64 = 30.0;
 
-/// Whom a token is of; nothing if it is not meant for us, or not now.
+/// Whose token it is; `None` if it is not meant for us, or not valid now.
 pub(super) fn principal(claims: &Map<String, Value>, settings: &Oidc, now: Wall) -> Option<Principal> {
     if text(claims, "iss")? != settings.issuer || !is_for(claims.get("aud")?, &settings.audience) {
         return None;

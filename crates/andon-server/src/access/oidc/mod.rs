@@ -6,7 +6,7 @@
 //!    where a key is to be had, and no key is used for a kind of signature that is not its own.
 //! 2. A token without an end is none.
 //! 3. The issuer is asked over TLS, or on this machine; not for long, not for much, and not more often than once in
-//!    [`AGAIN`], whatever is sent. It goes on when who sent the token is gone.
+//!    [`AGAIN`], whatever is sent. It goes on when the client that sent the token is gone.
 //! 4. What was proven once is known again without a second look, until the issuer's keys are read anew.
 
 mod claims;
@@ -94,7 +94,7 @@ impl Issuer {
             }
             return Ok(known);
         }
-        // Who sends a token and leaves does not keep the keys from the others.
+        // A client that sends a token and leaves does not keep the keys from the others.
         let _ = tasks.spawn(refreshing).await;
         let known = Arc::clone(&self.known.read());
         if known.since.is_none() {

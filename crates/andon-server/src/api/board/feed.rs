@@ -36,7 +36,7 @@ enum Stage {
     /// The settled rows before this place.
     Settled(u64),
     Ready,
-    /// What has changed up to here; nothing until it is time again.
+    /// What has changed up to here; `None` until it is time again.
     Following(Option<Version>),
 }
 
