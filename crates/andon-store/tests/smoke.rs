@@ -8,7 +8,7 @@ use andon_runtime::{Agent, Runtime};
 use andon_store::SqliteJournal;
 
 #[tokio::test]
-async fn what_was_said_is_there_when_the_database_is_opened_again() {
+async fn a_conversation_is_there_when_the_database_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     for turn in 1..=3 {

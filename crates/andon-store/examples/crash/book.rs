@@ -1,4 +1,4 @@
-//! The database as rows, read from a copy: looking at it must not tidy up what a dead process left.
+//! The database as rows, read from a copy: reading it must not clean up what a dead process left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::disk::database;
 
-/// All runs of a database.
+/// All runs in a database.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     pub(crate) runs: BTreeMap<String, Pages>,
@@ -22,7 +22,7 @@ pub(crate) struct Book {
     pub(crate) orphans: u64,
 }
 
-/// What the database holds of a run.
+/// What the database holds about a run.
 #[derive(Debug)]
 pub(crate) struct Pages {
     pub(crate) session: String,
@@ -36,7 +36,7 @@ pub(crate) struct Pages {
     pub(crate) requests: u64,
 }
 
-/// An event, as the columns say and as the body says.
+/// An event, according to its columns and to its body.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) seq: Seq,
@@ -51,7 +51,7 @@ impl Pages {
         self.events.iter().map(|row| &row.record.event)
     }
 
-    /// The bytes that streamed behind an event.
+    /// The bytes that streamed after an event.
     pub(crate) fn text_after(&self, seq: Seq) -> String {
         let lumps = self.lumps.iter().filter(|lump| lump.span.after == seq);
         lumps.map(|lump| lump.span.text.as_str()).collect()
@@ -69,7 +69,7 @@ impl Pages {
     }
 }
 
-/// A copy of a database, as it is this moment.
+/// A copy of a database as it is at this moment.
 pub(crate) struct Copy {
     folder: tempfile::TempDir,
 }

@@ -1,4 +1,4 @@
-//! A campaign: rounds until there were as many kills as were asked for, two rounds at a time.
+//! A campaign: rounds until there were as many kills as requested, two rounds at a time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 2;
 /// The most kills on one database.
 const KILLS_A_ROUND: u32 = 5;
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug, Clone)]
 pub(crate) struct Campaign {
     pub(crate) base: PathBuf,
@@ -29,16 +29,16 @@ pub(crate) struct Campaign {
     pub(crate) seed: u64,
     /// Whether disks can be mounted, and so be full.
     pub(crate) has_disks: bool,
-    /// Ends with the first violation that has this in it.
+    /// Stop at the first violation that contains this text.
     pub(crate) until: Option<String>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) kills: usize,
     pub(crate) rounds: usize,
-    /// Lives that ended before their point came.
+    /// Lives that ended before they reached their kill point.
     pub(crate) missed: usize,
     /// Kills before recovery was over.
     pub(crate) in_recovery: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Tally {
     pub(crate) violations: Vec<String>,
 }
 
-/// Courses that are known beforehand.
+/// Courses that are known in advance.
 #[derive(Default)]
 struct These {
     courses: vec::IntoIter<Course>,
@@ -95,11 +95,11 @@ fn survey(campaign: &Campaign, tally: &mut Tally) -> Result<Plan> {
 struct Shared {
     plan: Plan,
     wanted: usize,
-    /// Kills that were handed out and of which nobody knows yet whether they happened.
+    /// Kills that were handed out, and are not known to have happened yet.
     pending: usize,
     tally: Tally,
     until: Option<String>,
-    /// A worker could not go on: the other is not to wait for it.
+    /// A worker has failed, and the other must not wait for it.
     broken: bool,
 }
 
@@ -143,7 +143,7 @@ struct OfRound<'a> {
     dice: fastrand::Rng,
     life: u32,
     lives: u32,
-    /// Why its store cannot write, if in some of its lives it cannot.
+    /// Why its store cannot write in some of its lives, if so.
     cause: Option<Cause>,
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn again(base: &Path, seed: u64, courses: Vec<Course>) -> Result<Tall
     Ok(tally)
 }
 
-/// Says what is wrong, and how to see it again.
+/// Prints what is wrong, and how to reproduce it.
 fn note(report: &Report, setting: &Setting, tally: &mut Tally) {
     tally.in_recovery += report.in_recovery;
     tally.outages.add(&report.outages);

@@ -1,5 +1,4 @@
-//! One life: a process that opens the database, recovers it, goes on with every session, and may be killed at any
-//! moment.
+//! One life: a process that opens the database, recovers it, continues every session, and may be killed at any moment.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,10 +28,10 @@ use crate::provider::{Provider, Scene};
 use crate::scenes::{self, Person};
 use crate::tools::Tools;
 
-/// Longer than any life takes, however busy the machine is.
+/// Longer than any life, however busy the machine is.
 const FOR_EVER: Duration = Duration::from_secs(20);
 
-/// Ends a life that stands still: its parent waits for nothing else.
+/// Ends a life that hangs: its parent waits for nothing else.
 fn end_if_stuck() {
     std::thread::spawn(|| {
         hold(2 * FOR_EVER);
@@ -47,11 +46,11 @@ pub(crate) struct Orders {
     pub(crate) folder: PathBuf,
     /// Its number in its round, from 1.
     pub(crate) life: u32,
-    /// What it leaves to chance.
+    /// The seed of its random choices.
     pub(crate) dice: u64,
     /// Tools run with the drivers, on one thread.
     pub(crate) one_lane: bool,
-    /// The last life of a round is not killed: it brings everything to its end.
+    /// The last life of a round is not killed: it finishes everything.
     pub(crate) is_last: bool,
     pub(crate) kill: Option<String>,
     pub(crate) outage: Option<Outage>,
@@ -79,7 +78,7 @@ pub(crate) fn live(orders: &Orders) -> Result<()> {
         }
         timeout(FOR_EVER, life.play(&past, &mut dice)).await.context("a life never ends")??;
         witness.tell(What::Ended { seams: trigger.seams() });
-        // A run that waits for a person is left as it is: no destructor is to tidy it away.
+        // A run that waits for a person is left as it is: no destructor may settle it.
         std::process::exit(0)
     })
 }
@@ -109,7 +108,7 @@ impl Past {
                 What::FeedEnded { run } => past.run(run).is_over = true,
                 // There is nothing to come back to.
                 What::NotSettled { run, .. } => drop(past.runs.remove(&run)),
-                // What is deleted is remembered by nobody.
+                // Clients forget what was deleted.
                 What::Deleting { session } => past.runs.retain(|run, _| !run.starts_with(&session)),
                 _ => {}
             }
@@ -205,10 +204,10 @@ impl Life {
         Ok(())
     }
 
-    /// Recovery, with ghosts before and behind it, and with clients who do not wait for it.
+    /// Recovery, with ghosts before and after it, and with clients that do not wait for it.
     async fn recover(&self, dice: &mut fastrand::Rng) -> Result<(Client, Vec<Recovered>)> {
         let ghost = Ghost::of_the_dead(&self.journal, &self.witness).await?;
-        // Apart: a writer that failed is refused whatever its epoch, and the epoch alone must do.
+        // Separately: a writer that failed is refused whatever its epoch, but here the epoch alone must be enough.
         let (haunts_before, haunts_after) = (dice.u8(0..3) == 0, dice.bool());
         if haunts_before {
             ghost.haunt_before().await?;
@@ -278,7 +277,7 @@ impl Life {
     }
 }
 
-/// Readers come back to where they were in every run whose end they have not seen. Gives those that live on.
+/// Readers come back to where they were in every run whose end they have not seen. Returns those that live on.
 async fn return_to(
     client: &Client,
     past: &Past,
@@ -315,7 +314,7 @@ async fn return_to(
     Ok(living)
 }
 
-/// Behind an outage every session takes a prompt again, but for one where a person may be waited for.
+/// After an outage every session accepts a prompt again, except one that may be waiting for a person.
 async fn go_on_behind(client: &Client) {
     let mut runs = JoinSet::new();
     for session in Scene::SESSIONS.into_iter().filter(|session| *session != Scene::Approve) {
@@ -335,7 +334,7 @@ async fn cancel_what_is_over(client: &Client, past: &Past, dice: &mut fastrand::
     Ok(())
 }
 
-/// A run that lives on, and its reader, who has come back.
+/// A run that lives on, and its reader, which has come back.
 struct Returned {
     session: SessionKey,
     watching: Watching,

@@ -1,4 +1,4 @@
-//! A client of the runtime, who writes down everything that it sees at the moment it sees it.
+//! A client of the runtime that writes down everything it sees, at the moment it sees it.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Gives a scene's session a prompt, which waits if the session is busy. Nothing if that is refused, which it must
-    /// not be.
+    /// Gives a scene's session a prompt, which is queued if the session is busy. `None` if it is refused, which must not
+    /// happen.
     pub(crate) fn ask(&self, session: Scene, prompt: Scene, number: u32, must_complete: bool) -> Option<Watching> {
         match self.try_ask(session, prompt, number, must_complete) {
             Ok(run) => Some(self.watch(run, Cursor::default())),
@@ -38,7 +38,7 @@ impl Client {
         Ok(started)
     }
 
-    /// Reads a run's feed from a place on.
+    /// Reads a run's feed from a cursor on.
     pub(crate) fn watch(&self, run: Run, from: Cursor) -> Watching {
         Watching { feed: run.feed_from(from), run: Arc::new(run), witness: Arc::clone(&self.witness) }
     }
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Cancels a run by its id, whoever drives it. The reply is about what is durable once it is recorded.
+    /// Cancels a run by its id, whoever drives it. The reply says what is durable once it is recorded.
     pub(crate) async fn cancel_by_id(&self, run: &RunId) {
         match self.runtime.cancel(run, Cancel::graceful().note("by id")).await {
             Ok(reply) => acknowledge(&self.witness, &reply).await,
@@ -81,7 +81,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// The next thing that is shown; nothing at the feed's end.
+    /// The next item that is shown; `None` at the feed's end.
     async fn see(&mut self) -> Option<FeedItem> {
         let item = self.feed.next().await;
         let run = self.run.id().to_string();
@@ -102,7 +102,7 @@ impl Watching {
         item
     }
 
-    /// Reads until a fact is the one; says no if the feed ends first.
+    /// Reads until a fact matches; false if the feed ends first.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Record) -> bool) -> bool {
         while let Some(item) = self.see().await {
             if matches!(&item, FeedItem::Fact(record) if is_it(record)) {
@@ -112,7 +112,7 @@ impl Watching {
         false
     }
 
-    /// Reads until so much text was shown; says no if the feed ends first.
+    /// Reads until this much text was shown; false if the feed ends first.
     pub(crate) async fn until_deltas(&mut self, mut deltas: usize) -> bool {
         while deltas > 0 {
             match self.see().await {
@@ -124,7 +124,7 @@ impl Watching {
         true
     }
 
-    /// Reads to the end, and the outcome if it is on record.
+    /// Reads to the end, and then the outcome if it is on record.
     pub(crate) async fn until_end(&mut self) {
         while self.see().await.is_some() {}
         if let Ok(outcome) = self.run.settled().await {

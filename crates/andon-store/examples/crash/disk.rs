@@ -1,7 +1,7 @@
-//! Where a round has its database: in a folder, or on a small disk of its own that can be full.
+//! Where a round has its database: in a folder, or on its own small disk, which can become full.
 //!
-//! A disk can be mounted without being root in a namespace of one's own, so the program starts itself again in one. All
-//! that is mounted there is gone when the program ends, however it ends.
+//! In a separate namespace a disk can be mounted without root, so the program starts itself again in one. Everything mounted
+//! there is gone when the program ends, however it ends.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// Says to the program that it can mount disks.
+/// Tells the program that it can mount disks.
 pub(crate) const INSIDE: &str = "--inside";
 
 const DISK: &str = "disk";
@@ -23,7 +23,7 @@ pub(crate) fn database(folder: &Path) -> PathBuf {
     folder.join(DISK).join("andon.db")
 }
 
-/// Starts the program again where it can mount disks; comes back if there is no such place.
+/// Starts the program again where it can mount disks; returns if that is not possible.
 pub(crate) fn go_inside() {
     let unshare = || {
         let mut command = Command::new("unshare");
@@ -34,7 +34,7 @@ pub(crate) fn go_inside() {
     if tried.is_ok_and(|status| status.success())
         && let Ok(program) = env::current_exe()
     {
-        // It only comes back if it fails.
+        // It only returns if it fails.
         let _ = unshare().arg(program).arg(INSIDE).args(env::args_os().skip(1)).exec();
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn go_inside() {
 /// What a round's database is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// The one that everything else is on.
+    /// The disk that everything else is on.
     Shared,
     /// A small one, mounted for this round.
     Own,
@@ -58,7 +58,7 @@ impl Disk {
         }
     }
 
-    /// Takes the disk away. The files on it are kept in its place.
+    /// Unmounts the disk. The files on it are kept in its place.
     pub(crate) fn take_down(self, folder: &Path) -> Result<()> {
         let (disk, kept) = (folder.join(DISK), folder.join("kept"));
         if self == Self::Own {

@@ -1,5 +1,4 @@
-//! Writers that must not write: one whose run was taken over by another process, and one that is so confused that it
-//! ends its run twice.
+//! Writers that must not write: one whose run was taken over by another process, and one so confused that it ends its run twice.
 
 use std::sync::Arc;
 
@@ -11,11 +10,11 @@ use andon_store::SqliteJournal;
 
 use crate::log::{What, Witness};
 
-/// A writer of a dead process that does not know it.
+/// The writer of a dead process, which does not know that it is dead.
 pub(crate) struct Ghost {
     journal: Arc<SqliteJournal>,
     witness: Arc<Witness>,
-    /// The runs that it believes to own, and its epoch in each.
+    /// The runs that it believes it owns, and its epoch in each.
     owns: Vec<(RunId, Epoch)>,
 }
 
@@ -32,8 +31,8 @@ impl Ghost {
         Ok(Self { journal: Arc::clone(journal), witness: Arc::clone(witness), owns })
     }
 
-    /// Before recovery it still owns its runs, and may do no more than an owner: end a run twice it may not, and in an
-    /// epoch before its own it may do nothing.
+    /// Before recovery it still owns its runs, and may do what an owner may: it must not end a run twice, and must not write in
+    /// an older epoch than its own.
     pub(crate) async fn haunt_before(&self) -> Result<(), JournalError> {
         for (run, epoch) in &self.owns {
             let Some(stored) = self.journal.read(run).await? else { continue };
@@ -47,7 +46,7 @@ impl Ghost {
         Ok(())
     }
 
-    /// Behind recovery it owns nothing any more.
+    /// After recovery it owns nothing.
     pub(crate) async fn haunt_after(&self) -> Result<(), JournalError> {
         for (run, epoch) in &self.owns {
             let Some(stored) = self.journal.read(run).await? else { continue };

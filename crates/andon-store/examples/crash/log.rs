@@ -41,15 +41,15 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub(crate) enum What {
-    /// The process is there; nothing is opened yet.
+    /// The process has started; nothing is open yet.
     Ready,
-    /// A session was given a prompt. If it must complete it has to, unless the life is killed.
+    /// A session was given a prompt. If it must complete, it has to, unless the life is killed.
     Asked { run: String, session: String, must_complete: bool },
     /// A fact was shown.
     Fact { run: String, seq: Seq, body: String },
-    /// Text was shown that ends at this byte behind this event.
+    /// Text was shown that ends at this byte after this event.
     Delta { run: String, seq: Seq, end: usize, text: String },
-    /// A reader that came back was told that text was lost, and goes on here.
+    /// A reader that came back was told that text was lost, and continues here.
     TextLost { run: String, seq: Seq, byte: usize },
     /// A feed came to its end.
     FeedEnded { run: String },
@@ -57,9 +57,9 @@ pub(crate) enum What {
     Outcome { run: String, ending: Ending },
     /// A cancel was answered from memory.
     Replied { run: String, reply: ReplyKind },
-    /// What a cancel's answer says is durable.
+    /// A cancel's answer is durable.
     Acknowledged { run: String, reply: ReplyKind },
-    /// Recovery said what became of a run.
+    /// Recovery reported what happened to a run.
     Recovered { run: String, fate: String },
     /// A writer that must not write tried to.
     Ghost { run: String, tried: String, taken: bool, answer: String },
@@ -73,7 +73,7 @@ pub(crate) enum What {
     OutageBegan { outage: Outage },
     /// It can again.
     OutageOver,
-    /// What a cancel's answer says could not be made durable.
+    /// A cancel's answer could not be made durable.
     NotRecorded { run: String, why: String },
     /// A feed came to its end, and the run has none on record.
     NotSettled { run: String, why: String },
@@ -155,7 +155,7 @@ impl Witness {
         append(&self.seen, &Line { life: self.life, at_us: now_us(), what });
     }
 
-    /// Writes down what must not happen.
+    /// Writes down something that must not happen.
     pub(crate) fn trouble(&self, text: impl Into<String>) {
         self.tell(What::Trouble { text: text.into() });
     }
@@ -179,7 +179,7 @@ fn append(mut file: &File, line: &impl Serialize) {
     }
 }
 
-/// The lines of a file behind a place in it, and the place behind them. None if there is no file yet.
+/// The lines of a file from an offset on, and the offset after them. `None` if there is no file yet.
 pub(crate) fn read_from<T: DeserializeOwned>(path: &Path, from: u64) -> Result<(Vec<T>, u64)> {
     if !path.exists() {
         return Ok((Vec::new(), from));
@@ -188,7 +188,7 @@ pub(crate) fn read_from<T: DeserializeOwned>(path: &Path, from: u64) -> Result<(
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    // SIGKILL may cut a write where a page ends: what nobody finished writing, nobody has said.
+    // SIGKILL may cut a write at the end of a page: an unfinished line does not count.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     bytes.truncate(whole);
     let read = from + whole as u64;

@@ -3,9 +3,9 @@
 //!
 //! # Theory of operation
 //!
-//! A *life* is a process of its own, this program again: it opens the database, recovers what the life before left, and
-//! plays every [scene](provider::Scene) at once, each in a session of its own. What its clients see, what its tools do
-//! and what its provider reports it writes down, a line for each with one write(2), at the moment it happens. A life is
+//! A *life* is a separate process of this program: it opens the database, recovers what the previous life left, and
+//! plays every [scene](provider::Scene) at once, each in its own session. It writes down what its clients see, what its
+//! tools do and what its provider reports: one line each, with one write(2), at the moment it happens. A life is
 //! ended by a real SIGKILL: by itself at the n-th hit of a [seam](points), or by its parent at a random instant.
 //!
 //! A *round* is up to five lives on one database, each killed, and a last one that recovers, decides what waits, gives
@@ -13,10 +13,10 @@
 //! copy of the database with what was written down.
 //!
 //! In some rounds the store has an [outage](outage): in some lives another connection holds its lock or its disk is full
-//! for a while, and the same process goes on when that is over. Such a life is killed before, during or behind the outage,
-//! or comes to its end; then no run of it may be left unsettled.
+//! for a while, and the same process continues when that is over. Such a life is killed before, during or after the outage,
+//! or comes to its end; then none of its runs may be left unsettled.
 //!
-//! In most lives a [ghost](ghost) tries to write before and behind recovery, and must be refused.
+//! In most lives a [ghost](ghost) tries to write before and after recovery, and must be refused.
 //!
 //! `cargo xtask faults` breaks the protocol itself, and each time this program must notice.
 
@@ -73,7 +73,7 @@ fn live(orders: &str) -> Result<()> {
     child::live(&serde_json::from_str(orders)?)
 }
 
-/// What is asked for.
+/// The program's arguments.
 #[derive(Debug)]
 struct Wishes {
     kills: usize,
@@ -124,7 +124,7 @@ impl Wishes {
                 found.iter().for_each(|violation| println!("violation: {violation}"));
             }
             None if violations.is_empty() => {}
-            // What is wrong is kept to be looked at.
+            // Files with violations are kept for inspection.
             None => drop(base.keep()),
         }
         println!("{rounds} rounds; {in_recovery} kills came before recovery was over");

@@ -1,8 +1,8 @@
-//! An outage: for a while the store cannot write, and then it can again, while its process goes on.
+//! An outage: for a while the store cannot write, and then it can again, while its process continues.
 //!
-//! It begins behind a commit, on the thread that writes, so that the next commit is the first to feel it. A lock is a real
-//! one, of another connection. A full disk is a real one, too: the round has a small disk of its own, and a file takes all
-//! the room that is left on it.
+//! It begins after a commit, on the thread that writes, so that the next commit is the first to be affected. A lock is a real
+//! lock of another connection. A full disk is real, too: the round has its own small disk, and a file takes all the room that is
+//! left on it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -38,20 +38,20 @@ pub(crate) enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
-    /// It begins behind this commit of its life; with 0, as soon as the database is open.
+    /// It begins after this commit of its life; with 0, as soon as the database is open.
     pub(crate) commit: u64,
     pub(crate) millis: u64,
 }
 
-/// Passed when an outage has begun, and when it is over: a kill can be planned for some time behind either.
+/// The seams when an outage has begun and when it is over: a kill can be planned for some time after either.
 pub(crate) const BEGUN: &str = "outage: begun";
 pub(crate) const OVER: &str = "outage: over";
 
-/// The commits behind which an outage may begin: a life has some more.
+/// The commits after which an outage may begin: a life has some more.
 const COMMITS: u64 = 20;
 /// How long an outage is, in milliseconds.
 const SHORT: std::ops::Range<u64> = 10..250;
-/// Longer than another program may hold the database before the store says so.
+/// Longer than another program may lock the database before the store reports it.
 const LONG: std::ops::Range<u64> = 1050..1200;
 
 impl Outage {
@@ -88,7 +88,7 @@ impl FromStr for Outage {
     }
 }
 
-/// Brings an outage about in a life: the store's probe.
+/// Causes an outage in a life. It is the store's probe.
 pub(crate) struct Breaker {
     outage: Outage,
     folder: PathBuf,
@@ -140,10 +140,10 @@ impl Breaker {
         });
     }
 
-    /// Waits for the end of the outage; says no if it did not even begin.
+    /// Waits for the end of the outage; false if it did not even begin.
     pub(crate) async fn is_over(&self) -> bool {
         let mut phase = self.phase.subscribe();
-        // The sender is ours: it is not gone.
+        // The sender is ours, so it is not gone.
         *phase.borrow() != Phase::ToCome && phase.wait_for(|phase| *phase == Phase::Over).await.is_ok()
     }
 }
@@ -162,7 +162,7 @@ enum Broken {
     Locked {
         _by: Connection,
     },
-    /// With somebody who reads: so the room that the database has already cannot be used again, either.
+    /// With a reader, so that the pages of the log cannot be reused either.
     Full {
         filler: PathBuf,
         _reader: Connection,
@@ -203,7 +203,7 @@ fn filler(folder: &Path) -> PathBuf {
     database(folder).with_file_name("filler")
 }
 
-/// Takes all the room that there is.
+/// Uses up all the room.
 fn fill(mut filler: File) {
     for size in [1 << 16, 1 << 12, 1] {
         let chunk = vec![b'x'; size];
@@ -211,7 +211,7 @@ fn fill(mut filler: File) {
     }
 }
 
-/// Makes the room again that a life had no time to make.
+/// Frees the room that a life had no time to free.
 pub(crate) fn make_room(folder: &Path) -> Result<()> {
     let filler = filler(folder);
     if filler.exists() {

@@ -1,4 +1,4 @@
-//! The parent: starts lives, ends them, and has the judge look at what is left.
+//! The parent: starts lives, ends them, and has the judge check what is left.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -24,18 +24,18 @@ use crate::points::{Course, Kill, hold};
 pub(crate) struct Setting {
     /// Where rounds have their folders.
     pub(crate) base: PathBuf,
-    /// What the round leaves to chance.
+    /// The seed of the round's random choices.
     pub(crate) seed: u64,
     /// What its database is on.
     pub(crate) disk: Disk,
-    /// A violation is looked for, and not to be shouted about.
+    /// A violation is expected, and not printed.
     pub(crate) is_hunt: bool,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Every life but the last: how it was to go.
+    /// The course of every life but the last.
     pub(crate) planned: Vec<Course>,
     pub(crate) violations: Vec<String>,
     /// Kept if something is wrong.
@@ -55,7 +55,7 @@ pub(crate) trait Courses {
     fn done(&mut self, course: &Course, killed: bool);
 }
 
-/// Plays a round: life after life on one database as long as there are courses, then one that brings all to its end.
+/// Plays a round: life after life on one database while there are courses, then one that finishes everything.
 pub(crate) fn play(setting: &Setting, courses: &mut dyn Courses) -> Result<Report> {
     let folder = setting.base.join(format!("round-{}", setting.seed));
     setting.disk.set_up(&folder)?;
@@ -69,7 +69,7 @@ pub(crate) fn play(setting: &Setting, courses: &mut dyn Courses) -> Result<Repor
         }
     }
     if round.life == 0 {
-        // Nothing is to be killed: a life to count the seams.
+        // Nothing is killed: this life counts the seams.
         round.live(&Course::default(), false)?;
     }
     if round.report.violations.is_empty() {
@@ -102,7 +102,7 @@ enum Death {
 }
 
 impl Round<'_> {
-    /// One life; says whether it was killed.
+    /// One life; returns whether it was killed.
     fn live(&mut self, course: &Course, is_last: bool) -> Result<bool> {
         self.life += 1;
         let kill = course.kill.as_ref();
@@ -111,7 +111,7 @@ impl Round<'_> {
             folder: self.folder.clone(),
             life: self.life,
             dice: seed.wrapping_mul(31).wrapping_add(self.life.into()),
-            // Half of all rounds are played on one thread, as the explorer does it, half as a program does it.
+            // Half of all rounds are played on one thread, as in the explorer, and half as in a program.
             one_lane: seed.is_multiple_of(2),
             is_last,
             kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
@@ -143,7 +143,7 @@ impl Round<'_> {
         Ok(false)
     }
 
-    /// Has the judge look at what is left of a life. What the judge cannot read is wrong, too.
+    /// Has the judge check what is left of a life. Whatever the judge cannot read counts as wrong.
     fn look_now(&mut self) {
         let book = Copy::of(&self.folder).and_then(|copy| copy.read());
         let broken = match book {
@@ -153,7 +153,7 @@ impl Round<'_> {
         self.report.violations.extend(broken);
     }
 
-    /// Has the judge look at everything.
+    /// Has the judge check everything.
     fn look_at_all(&mut self) -> Result<()> {
         let copy = Copy::of(&self.folder)?;
         let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -215,7 +215,7 @@ fn live(orders: &Orders, kill: Option<&Kill>) -> Result<Death> {
             until_ready(&mut child)?;
             hold(Duration::from_micros(*micros));
             let at_us = now_us();
-            // One that has ended by itself cannot be killed any more.
+            // A life that has ended by itself can no longer be killed.
             let _ = child.kill();
             Some(at_us)
         }
@@ -236,7 +236,7 @@ fn live(orders: &Orders, kill: Option<&Kill>) -> Result<Death> {
 /// How long a life may take: it takes a fifth of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a life has ended; nothing if it does not.
+/// Waits until a life has ended; `None` if it does not.
 fn wait(child: &mut Child) -> Result<Option<ExitStatus>> {
     const LOOK: Duration = Duration::from_millis(1);
     for _ in 0..PATIENCE.as_millis() {

@@ -21,10 +21,10 @@ pub(crate) enum Kill {
     At {
         seam: String,
         hit: u64,
-        /// It is held there for so long first, as by a disk that stalls.
+        /// It is held there for this long first, as by a disk that stalls.
         held_us: u64,
     },
-    /// The parent kills it so many microseconds after it was ready.
+    /// The parent kills it this many microseconds after it was ready.
     After { micros: u64 },
 }
 
@@ -116,7 +116,7 @@ impl Trigger {
             self.witness.tell(What::Killing { point: kill.to_string() });
         }
         loop {
-            // Nothing of this process runs behind it.
+            // Nothing of this process runs after it.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
@@ -154,17 +154,17 @@ pub(crate) struct Plan {
     life_us: u64,
 }
 
-/// Of all kills, as many are at random instants at least.
+/// At least this share of all kills is at random instants.
 const RANDOM_PERCENT: usize = 30;
-/// Of all kills, as many are in the first commits of a life that recovers, at most.
+/// At most this share of all kills is in the first commits of a life that recovers.
 const RECOVERY_PERCENT: usize = 10;
-/// So many commits of a life are taken to be recovery's.
+/// This many commits of a life are assumed to belong to recovery.
 const RECOVERY_COMMITS: u64 = 8;
 /// The longest hold.
 const HELD_US: u64 = 4000;
 /// Passed when a run that could not be settled is tried again.
 const MENDING: &str = "mender: before settling";
-/// How long what an outage has held up takes to settle.
+/// How long runs that an outage has held up take to settle.
 const BEHIND_US: u64 = 150_000;
 /// About how long recovery takes.
 const RECOVERY_US: u64 = 25_000;

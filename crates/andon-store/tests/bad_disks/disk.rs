@@ -1,4 +1,4 @@
-//! A small disk of our own.
+//! A small disk for tests.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,11 +16,11 @@ pub(crate) struct Disk {
     reader: Reader,
 }
 
-/// Somebody who reads the database while the disk is full: so the room that it has already cannot be used again, either.
+/// Reads the database while the disk is full, so that the pages of the log cannot be reused either.
 type Reader = Arc<Mutex<Option<Connection>>>;
 
 impl Disk {
-    /// Mounts one; nothing, and loudly so, where that is not allowed.
+    /// Mounts one; `None`, with a message, where that is not allowed.
     pub(crate) fn mount(options: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).output();
@@ -47,12 +47,12 @@ impl Disk {
         self.folder.path().join("filler")
     }
 
-    /// Takes all the room that there is.
+    /// Uses up all the room.
     pub(crate) fn fill(&self) {
         self.filling()();
     }
 
-    /// Something that takes all the room when it is called.
+    /// A function that uses up all the room when called.
     pub(crate) fn filling(&self) -> impl Fn() + Send + Sync + Clone + 'static {
         let (filler, database, reader) = (self.filler(), self.path(), Arc::clone(&self.reader));
         move || {
@@ -67,7 +67,7 @@ impl Disk {
     }
 }
 
-/// Holds on to what the database is now, if there is one.
+/// Holds a snapshot of the database, if there is one.
 fn read(database: &Path) -> Option<Connection> {
     let reader = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     reader.execute_batch("BEGIN; SELECT count(*) FROM runs").ok()?;
@@ -84,7 +84,7 @@ fn fill(path: &Path) {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a test that failed may hold files in it.
+        // Lazily: a failed test may still have files open in it.
         let _ = Command::new("umount").arg("-l").arg(self.folder.path()).status();
     }
 }

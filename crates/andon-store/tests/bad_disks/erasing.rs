@@ -1,4 +1,4 @@
-//! What is deleted is gone from the disk.
+//! Deleted data is gone from the disk.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use serde_json::json;
 
 use crate::{agent_on, assert_sound, files, open, runtime_on, until_shown};
 
-/// A word that stands nowhere by chance.
+/// A word that does not occur by chance.
 const SECRET: &str = "quagga-7f3a9c";
 
-/// The files in which the secret stands.
+/// The files that contain the secret.
 fn holding_the_secret(folder: &Path) -> Vec<String> {
     let holds = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
     files(folder).into_iter().filter(|(_, bytes)| holds(bytes)).map(|(name, _)| name).collect()
 }
 
-/// A session that says the secret wherever something can be said: in the prompt, the answer, a call and its result, the
-/// state, a request, and at a length that takes many pages.
+/// A session with the secret everywhere: in the prompt, the answer, a call and its result, the state and a request, and
+/// long enough to fill many pages.
 async fn tell(runtime: &Runtime) -> SessionKey {
     let input = json!({"type": "object"});
     let echo = FnTool::new("echo", "Says it again.", input, |_| async { Ok(SECRET.repeat(3_000).into()) });
@@ -46,7 +46,7 @@ async fn tell(runtime: &Runtime) -> SessionKey {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_deleted_session_no_byte_is_left_in_any_file() {
+async fn a_deleted_session_leaves_no_byte_in_any_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let runtime = runtime_on(open(&path));
@@ -56,7 +56,7 @@ async fn of_a_deleted_session_no_byte_is_left_in_any_file() {
     neighbour.run("I stay, too").await.unwrap();
     assert!(!holding_the_secret(folder.path()).is_empty(), "it was written");
     assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
-    // The answer comes when it is durable, and the writer clears up next: what stands in line behind has seen that done.
+    // The answer comes when the deletion is durable, and the writer erases next: a job queued behind it has seen that done.
     neighbour.run("Still here").await.unwrap();
     assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new());
     assert_eq!(neighbour.history().await.unwrap().len(), 6);
@@ -64,33 +64,33 @@ async fn of_a_deleted_session_no_byte_is_left_in_any_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_a_deletion_is_acknowledged_no_byte_is_left_in_any_file() {
+async fn once_a_deletion_is_acknowledged_no_byte_is_left_in_any_file() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = runtime_on(open(folder.path().join("andon.db")));
     let key = tell(&runtime).await;
     assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
-    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "it was said to be deleted");
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "the deletion was acknowledged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_in_the_way_delays_the_erasing_and_does_not_undo_it() {
+async fn a_reader_in_the_way_delays_erasing_but_does_not_prevent_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let runtime = runtime_on(open(&path));
     let key = tell(&runtime).await;
-    // Somebody looks at the file while it is deleted.
+    // Somebody reads the file during the deletion.
     let looks = Connection::open(&path).unwrap();
     looks.execute_batch("BEGIN").unwrap();
     let _: i64 = looks.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
     assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
     let neighbour = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
-    // It stands in line behind the clearing up, which cannot be done while somebody looks.
+    // It is queued behind the erasing, which cannot be done while somebody reads.
     neighbour.run("I stay").await.unwrap();
     looks.execute_batch("COMMIT").unwrap();
     drop(looks);
     neighbour.run("I stay, too").await.unwrap();
     neighbour.run("And I").await.unwrap();
-    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "nobody is in the way any more");
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "the reader is gone");
 }
 
 async fn assert_cancelled(run: &Run) {
@@ -98,7 +98,7 @@ async fn assert_cancelled(run: &Run) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleting_a_session_settles_its_run_and_those_that_wait_first() {
+async fn deleting_a_session_first_settles_its_run_and_those_in_its_queue() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = runtime_on(open(folder.path().join("andon.db")));
     let model = ScriptedModel::new([vec![Act::text(SECRET), Act::Silence]]);
@@ -108,15 +108,11 @@ async fn deleting_a_session_settles_its_run_and_those_that_wait_first() {
     let queued = agent.prompt(SECRET).when_busy(WhenBusy::Queue).start().unwrap();
     assert!(runtime.delete_session(agent.session_key(), Cancel::graceful()).await.unwrap());
     for run in [&run, &queued] {
-        assert!(run.try_outcome().is_some(), "it was settled before it was deleted");
+        assert!(run.try_outcome().is_some(), "it settled before it was deleted");
         assert_cancelled(run).await;
         assert!(runtime.find(run.id()).await.unwrap().is_none(), "nothing of it is left");
     }
-    assert_eq!(
-        (model.calls(), model.open()),
-        (1, 0),
-        "the one that waited never ran, and the other's stream is closed"
-    );
+    assert_eq!((model.calls(), model.open()), (1, 0), "the queued one never ran, and the other one's stream is closed");
     assert_eq!(runtime.list_sessions(andon_runtime::SessionFilter::default()).await.unwrap(), []);
     assert_eq!(runtime.state(agent.session_key()).await.unwrap(), None);
     agent.run("Anew").await.unwrap();

@@ -13,7 +13,7 @@ fn refused(path: &Path) -> OpenError {
 }
 
 #[test]
-fn a_file_that_is_no_database_stays_as_it_is_byte_for_byte() {
+fn a_file_that_is_not_a_database_stays_unchanged_byte_for_byte() {
     for text in ["x", "Dear diary, today I pulled the cord.\n", "SQLite format 2\0 and so on and so forth"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("diary.txt");
@@ -29,7 +29,7 @@ fn a_file_that_is_no_database_stays_as_it_is_byte_for_byte() {
 }
 
 #[test]
-fn a_file_that_only_begins_like_a_database_stays_as_it_is() {
+fn a_file_that_only_begins_like_a_database_stays_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let mut bytes = b"SQLite format 3\0".to_vec();
@@ -41,7 +41,7 @@ fn a_file_that_only_begins_like_a_database_stays_as_it_is() {
 }
 
 #[test]
-fn the_database_of_another_program_stays_as_it_is() {
+fn the_database_of_another_program_stays_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.db");
     let theirs = Connection::open(&path).unwrap();
@@ -56,7 +56,7 @@ fn the_database_of_another_program_stays_as_it_is() {
 }
 
 #[test]
-fn the_database_of_another_program_that_marks_its_files_stays_as_it_is() {
+fn the_database_of_another_program_that_marks_its_files_stays_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("theirs.db");
     let theirs = Connection::open(&path).unwrap();
@@ -69,8 +69,8 @@ fn the_database_of_another_program_that_marks_its_files_stays_as_it_is() {
 }
 
 #[test]
-fn a_newer_version_is_named_and_stays_as_it_is() {
-    // As we keep it, and as a newer program may: what it does with its file is not for us to undo.
+fn a_file_of_a_newer_version_is_refused_by_name_and_stays_unchanged() {
+    // In our journal mode, and in another that a newer version may use: it is not ours to change back.
     for journal_mode in ["wal", "delete"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("andon.db");
@@ -100,7 +100,7 @@ fn an_empty_file_becomes_a_database_and_a_folder_does_not() {
 }
 
 #[test]
-fn to_read_a_file_that_is_not_there_makes_none() {
+fn opening_a_missing_file_for_reading_does_not_create_it() {
     let folder = tempfile::tempdir().unwrap();
     let error = SqliteJournal::open_to_read(folder.path().join("andon.db")).unwrap_err();
     assert!(matches!(error, OpenError::Missing { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! A disk that is full, or cannot be written.
+//! A disk that is full or read-only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn filling(disk: &Disk) -> FnTool {
     .effect(Effect::Effect)
 }
 
-/// An agent that fills the disk when it is prompted for the second time.
+/// An agent that fills the disk at its second prompt.
 fn fetcher(disk: &Disk, runtime: &Runtime) -> Agent {
     let calls = [vec![Act::text("I fetch it.")], Act::call(0, "c1", "download", "{}"), vec![Act::tool_use()]].concat();
     let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], calls]);
@@ -40,21 +40,21 @@ fn fetcher(disk: &Disk, runtime: &Runtime) -> Agent {
     agent.build().unwrap().session("s").unwrap()
 }
 
-/// The run's work is over and there is no room for its end: it says so, and has not settled.
-async fn assert_stalled_for_want_of_room(run: &Run) {
+/// The run's work is over but there is no room for its end: it says so, and has not settled.
+async fn assert_stalled_because_the_disk_is_full(run: &Run) {
     let error = run.settled().await.unwrap_err();
     assert!(error.to_string().contains("the disk is full: make room"), "{error}");
     assert_eq!(run.try_outcome(), None);
 }
 
-fn assert_failed_for_want_of_room(outcome: &Outcome) {
+fn assert_failed_because_the_disk_is_full(outcome: &Outcome) {
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.error, FailureKind::Journal);
     assert!(failure.message.contains("the disk is full: make room"), "{}", failure.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_fails_the_runs_and_once_there_is_room_the_record_is_completed() {
+async fn a_full_disk_fails_runs_and_their_records_are_completed_once_there_is_room() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let agent = fetcher(&disk, &runtime);
@@ -64,19 +64,19 @@ async fn a_full_disk_fails_the_runs_and_once_there_is_room_the_record_is_complet
     until_shown(&silent, "So far").await;
 
     let run = agent.start("Fetch it all").unwrap();
-    assert_stalled_for_want_of_room(&run).await;
+    assert_stalled_because_the_disk_is_full(&run).await;
     let reply = silent.cancel(Cancel::graceful());
     let recorded = reply.recorded().await.unwrap_err();
     assert!(recorded.to_string().contains("the disk is full"), "{recorded}");
-    assert_stalled_for_want_of_room(&silent).await;
-    // Who only looks is not kept from it.
+    assert_stalled_because_the_disk_is_full(&silent).await;
+    // Reading is not affected.
     assert_eq!(runtime.list_runs(RunFilter::default()).await.unwrap().len(), 3);
     assert_eq!(runtime.list_sessions(SessionFilter::default()).await.unwrap().len(), 2);
     assert_sound(&disk.path());
 
     disk.make_room();
-    assert_failed_for_want_of_room(&*run.outcome().await);
-    assert_eq!(silent.outcome().await.stop_reason(), "cancelled", "it was asked for, and is on record now");
+    assert_failed_because_the_disk_is_full(&*run.outcome().await);
+    assert_eq!(silent.outcome().await.stop_reason(), "cancelled", "the request is on record now");
     agent.run("After").await.unwrap();
     let history = agent.history().await.unwrap();
     assert_eq!(check_history(&history), Vec::<String>::new());
@@ -89,7 +89,7 @@ async fn a_full_disk_fails_the_runs_and_once_there_is_room_the_record_is_complet
     assert_record_is_whole(&disk).await;
 }
 
-/// Every run on a disk has settled and makes sense, as another process finds it.
+/// Checks as another process that every run on the disk has settled and its record folds.
 async fn assert_record_is_whole(disk: &Disk) {
     assert_sound(&disk.path());
     let journal = SqliteJournal::open_to_read(disk.path()).unwrap();
@@ -104,13 +104,13 @@ async fn assert_record_is_whole(disk: &Disk) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_full_disk_a_session_goes_on_from_what_is_on_record() {
+async fn after_a_full_disk_a_session_continues_from_what_is_on_record() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let journal = open(disk.path());
     let runtime = runtime_on(Arc::clone(&journal));
     let agent = fetcher(&disk, &runtime);
     agent.run("Before").await.unwrap();
-    assert_stalled_for_want_of_room(&agent.start("Fetch it all").unwrap()).await;
+    assert_stalled_because_the_disk_is_full(&agent.start("Fetch it all").unwrap()).await;
     disk.make_room();
     agent.run("After").await.unwrap();
     let on_record = journal.history(agent.session_key()).await.unwrap();
@@ -118,7 +118,7 @@ async fn after_a_full_disk_a_session_goes_on_from_what_is_on_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_on_a_full_disk_is_completed_by_the_next_process() {
+async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
@@ -128,11 +128,11 @@ async fn what_is_left_on_a_full_disk_is_completed_by_the_next_process() {
     crate::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
     disk.fill();
     run.cancel(Cancel::graceful());
-    assert_stalled_for_want_of_room(&run).await;
+    assert_stalled_because_the_disk_is_full(&run).await;
     runtime.shutdown(Duration::from_secs(5)).await.unwrap();
     drop((runtime, agent, run));
 
-    // More room instead of less on it: the next process finds the file as it was left.
+    // The disk is enlarged instead of cleared: the next process finds the file as it was left.
     disk.remount("size=6m");
     let runtime = runtime_on(open(disk.path()));
     let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
@@ -146,14 +146,14 @@ async fn what_is_left_on_a_full_disk_is_completed_by_the_next_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_could_not_begin_on_a_full_disk_can_be_begun_once_there_is_room() {
+async fn a_run_that_could_not_begin_on_a_full_disk_can_begin_once_there_is_room() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     let id = RunId::new("job-7").unwrap();
     disk.fill();
     let run = agent.prompt("Do it").run_id(id.clone()).start().unwrap();
-    assert_failed_for_want_of_room(&*run.outcome().await);
+    assert_failed_because_the_disk_is_full(&*run.outcome().await);
     disk.make_room();
     let again = agent.prompt("Do it").run_id(id).start().unwrap();
     let outcome = again.outcome().await;
@@ -166,7 +166,7 @@ async fn a_run_that_could_not_begin_on_a_full_disk_can_be_begun_once_there_is_ro
 }
 
 #[test]
-fn a_database_that_does_not_fit_on_its_disk_says_so() {
+fn a_database_that_does_not_fit_on_its_disk_is_refused_with_advice() {
     for room in ["size=4k", "size=64k"] {
         let Some(disk) = Disk::mount(room) else { return };
         if room == "size=4k" {
@@ -174,12 +174,12 @@ fn a_database_that_does_not_fit_on_its_disk_says_so() {
         }
         let error = SqliteJournal::open(disk.path()).unwrap_err();
         assert!(matches!(error, OpenError::Full { .. }), "{room}: {error}");
-        assert!(error.to_string().contains("make some"), "{error}");
+        assert!(error.to_string().contains("free some space"), "{error}");
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_says_so() {
+fn a_folder_that_is_not_writable_is_refused_with_advice() {
     let Some(disk) = Disk::mount("ro") else { return };
     let error = SqliteJournal::open(disk.path()).unwrap_err();
     assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
@@ -187,7 +187,7 @@ fn a_folder_that_cannot_be_written_says_so() {
 }
 
 #[tokio::test]
-async fn a_database_on_a_disk_that_cannot_be_written_any_more_can_be_read() {
+async fn a_database_on_a_disk_that_became_read_only_can_be_read() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
@@ -195,7 +195,7 @@ async fn a_database_on_a_disk_that_cannot_be_written_any_more_can_be_read() {
     runtime.idle().await;
     let key = agent.session_key().clone();
     drop((runtime, agent));
-    // The last connection to close takes the files beside the database with it; our readers may close a little later.
+    // The last connection to close removes the files beside the database; our readers may close a little later.
     while disk.path().with_extension("db-wal").exists() {
         assert_sound(&disk.path());
         tokio::task::yield_now().await;
@@ -203,13 +203,13 @@ async fn a_database_on_a_disk_that_cannot_be_written_any_more_can_be_read() {
     disk.remount("ro");
     let error = SqliteJournal::open(disk.path()).unwrap_err();
     assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
-    let looks = SqliteJournal::open_to_read(disk.path()).expect("who only looks needs not write");
+    let looks = SqliteJournal::open_to_read(disk.path()).expect("reading needs no write access");
     assert_eq!(runtime_on(Arc::new(looks)).history(&key).await.unwrap().len(), 2);
 }
 
-/// Checks P10: what was written last is brought into the file before it takes all the room there is.
+/// Checks P10: the write-ahead log is checkpointed before it takes all the room.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_small_disk_is_not_filled_by_what_was_written_last() {
+async fn a_small_disk_is_not_filled_by_the_write_ahead_log() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let said = "a story ".repeat(2_500);
@@ -222,7 +222,7 @@ async fn a_small_disk_is_not_filled_by_what_was_written_last() {
     assert_eq!(runtime.journal_trouble(), None);
 }
 
-/// Checks P7: what is written into a file that nobody will find is not told as durable.
+/// Checks P7: a write to a file that nobody will find is not acknowledged as durable.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_moved_away_is_noticed_and_can_be_put_back() {
     let folder = tempfile::tempdir().unwrap();

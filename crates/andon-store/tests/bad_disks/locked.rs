@@ -1,4 +1,4 @@
-//! A database that somebody else has: another process of ours, or another program.
+//! A database that somebody else has open: another Andon process, or another program.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::{agent_on, assert_sound, open, runtime_on};
 
-/// Tells the child which database to hold.
+/// Tells the child process which database to hold.
 const HOLD: &str = "ANDON_TEST_HOLDS";
 
 /// Another process that holds a database.
@@ -27,7 +27,7 @@ impl Holder {
         command.args(["--exact", "locked::what_the_other_process_does", "--ignored", "--nocapture"]).env(HOLD, path);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("it is held")), "the other process holds nothing");
+        assert!(lines.any(|line| line.unwrap().contains("it is held")), "the other process does not hold the database");
         Self(child)
     }
 
@@ -47,22 +47,22 @@ impl Drop for Holder {
 }
 
 #[test]
-#[ignore = "it is started by other tests, in a process of its own"]
+#[ignore = "other tests start it in a separate process"]
 fn what_the_other_process_does() {
-    let path = PathBuf::from(std::env::var_os(HOLD).expect("it is started by other tests"));
+    let path = PathBuf::from(std::env::var_os(HOLD).expect("other tests start it"));
     let journal = SqliteJournal::open_with(path, &Options::new().program("the other process")).unwrap();
     journal.set_address(Some("http://127.0.0.1:8000".to_owned())).unwrap();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let runtime = runtime_on(Arc::new(journal));
         agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hold on").await.unwrap();
         println!("it is held");
-        // Until it is killed, or whoever started it is gone.
+        // Until it is killed, or its parent is gone.
         let _ = std::io::stdin().read(&mut [0]);
     });
 }
 
 #[tokio::test]
-async fn a_database_in_use_says_by_whom_and_is_free_once_that_process_was_killed() {
+async fn a_database_in_use_names_its_owner_and_is_free_once_that_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let link = folder.path().join("link.db");
@@ -78,20 +78,20 @@ async fn a_database_in_use_says_by_whom_and_is_free_once_that_process_was_killed
         }
     }
     assert_eq!(SqliteJournal::owner(&path).unwrap().pid, holder.0.id());
-    // Who only looks may.
+    // Reading is allowed.
     let looks = runtime_on(Arc::new(SqliteJournal::open_to_read(&path).unwrap()));
     assert_eq!(looks.list_sessions(andon_runtime::SessionFilter::default()).await.unwrap().len(), 1);
     let killed = holder.kill();
     assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
     let runtime = runtime_on(open(&path));
     let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
-    assert_eq!(agent.history().await.unwrap().len(), 2, "what it was told is there");
+    assert_eq!(agent.history().await.unwrap().len(), 2, "what the other process wrote is there");
     agent.run("Thanks").await.unwrap();
     assert_sound(&path);
 }
 
 #[test]
-fn one_process_opens_a_database_once() {
+fn a_process_can_open_a_database_for_writing_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = open(&path);
@@ -102,7 +102,7 @@ fn one_process_opens_a_database_once() {
 }
 
 #[test]
-fn a_file_that_another_program_has_locked_is_waited_for_a_while_and_no_longer() {
+fn opening_waits_a_limited_time_for_a_program_that_has_locked_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let theirs = Connection::open(&path).unwrap();
@@ -118,7 +118,7 @@ fn a_file_that_another_program_has_locked_is_waited_for_a_while_and_no_longer() 
     drop(open(&path));
 }
 
-/// Waits until a journal says that it cannot be written, and why.
+/// Waits until a journal reports trouble, and returns it.
 async fn until_in_trouble(journal: &SqliteJournal) -> JournalError {
     loop {
         match journal.trouble() {
@@ -129,7 +129,7 @@ async fn until_in_trouble(journal: &SqliteJournal) -> JournalError {
 }
 
 #[tokio::test]
-async fn a_program_that_locks_the_file_under_us_is_named_and_stalls_the_run_and_does_not_fail_it() {
+async fn a_program_that_locks_the_file_stalls_the_run_and_does_not_fail_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = open(&path);
@@ -152,7 +152,7 @@ async fn a_program_that_locks_the_file_under_us_is_named_and_stalls_the_run_and_
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_while_another_program_has_the_file_is_quiet_at_once_and_settles_later() {
+async fn a_run_cancelled_while_another_program_has_locked_the_file_is_quiet_at_once_and_settles_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = open(&path);
@@ -166,7 +166,7 @@ async fn a_run_that_is_cancelled_while_another_program_has_the_file_is_quiet_at_
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
     until_in_trouble(&journal).await;
-    assert_eq!((model.open(), run.try_outcome()), (0, None), "the model is let go, and nothing is said to be settled");
+    assert_eq!((model.open(), run.try_outcome()), (0, None), "the stream is closed, and the run has not settled");
     theirs.execute_batch("ROLLBACK").unwrap();
     reply.recorded().await.unwrap();
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
@@ -174,7 +174,7 @@ async fn a_run_that_is_cancelled_while_another_program_has_the_file_is_quiet_at_
 }
 
 #[tokio::test]
-async fn a_journal_that_is_closed_while_another_program_has_the_file_waits_no_longer_and_says_so() {
+async fn a_journal_closed_while_another_program_has_locked_the_file_stops_waiting_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = open(&path);

@@ -1,4 +1,4 @@
-//! Bad disks and bad files, real ones: what is not ours stays as it is, what fails says what to do, and nothing is lost.
+//! Real bad disks and bad files: files that are not ours stay unchanged, errors say what to do, and nothing is lost.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod disk;
@@ -19,7 +19,7 @@ use andon_store::SqliteJournal;
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::{self, ToolLog};
 
-/// Opens a database that must open.
+/// Opens a database, which must succeed.
 fn open(path: impl AsRef<Path>) -> Arc<SqliteJournal> {
     Arc::new(SqliteJournal::open(path).unwrap())
 }
@@ -34,7 +34,7 @@ fn agent_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Agent {
     builder.build().unwrap().session("s").unwrap()
 }
 
-/// Every file of a folder, with its bytes.
+/// Every file in a folder, with its bytes.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -54,7 +54,7 @@ async fn until_shown(run: &Run, text: &str) {
             return;
         }
     }
-    panic!("run {} ended and had shown {shown:?} only", run.id());
+    panic!("run {} ended and had shown only {shown:?}", run.id());
 }
 
 /// Waits until this has happened to a run.
@@ -68,7 +68,7 @@ async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
     panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
 }
 
-/// What SQLite itself says of a file, by a connection that has nothing to do with ours.
+/// Asks SQLite whether a file is sound, on a separate connection.
 fn assert_sound(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     let said: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

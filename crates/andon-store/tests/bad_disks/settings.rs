@@ -1,4 +1,4 @@
-//! The file is set up as we say, and is its owner's alone.
+//! The settings of the database, and the permissions of its files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn the_files_are_their_owners_alone() {
+async fn only_their_owner_can_read_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").join("andon.db");
     let runtime = runtime_on(open(&path));
@@ -25,11 +25,11 @@ async fn the_files_are_their_owners_alone() {
         .collect();
     let names = ["andon.db", "andon.db-shm", "andon.db-wal", "andon.db.owner"];
     assert_eq!(modes, names.map(|name| (name.to_owned(), 0o600)));
-    assert_eq!(mode(path.parent().unwrap()), 0o700, "a folder that was made for it");
+    assert_eq!(mode(path.parent().unwrap()), 0o700, "the folder that was created for it");
 }
 
 #[tokio::test]
-async fn the_database_is_set_up_as_we_say() {
+async fn the_database_has_the_documented_settings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let runtime = runtime_on(open(&path));

@@ -1,4 +1,4 @@
-//! A disk that stalls: a pull takes effect all the same, readers go on, and when the disk is back everything is there.
+//! A disk that stalls: a pull takes effect all the same, readers continue, and when the disk is back nothing is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,15 +18,15 @@ use tokio::time::timeout;
 
 use crate::{agent_on, runtime_on, until_shown};
 
-/// Long enough that what was going to happen has happened.
+/// Long enough for anything that was going to happen.
 const A_WHILE: Duration = Duration::from_millis(150);
 
-/// Longer than anything takes that does not wait for the disk.
+/// Longer than anything that does not wait for the disk.
 const SOON: Duration = Duration::from_secs(90);
 
-/// A disk that stops at one commit until it is let go.
+/// A disk that stalls at one commit until it is released.
 struct Stall {
-    /// How many commits are still good; the next one stalls. None does before this is set.
+    /// How many more commits succeed before one stalls. None stalls before this is set.
     good: AtomicUsize,
     stalled: Notify,
     gate: Mutex<Receiver<()>>,
@@ -37,7 +37,7 @@ impl Stall {
         Self::after(usize::MAX)
     }
 
-    /// A disk that stalls after so many good commits, until the sender is dropped.
+    /// A disk that stalls after this many commits, until the sender is dropped.
     fn after(good: usize) -> (Arc<Self>, Sender<()>) {
         let (let_go, gate) = channel();
         let stall = Self { good: AtomicUsize::new(good), stalled: Notify::new(), gate: Mutex::new(gate) };
@@ -58,7 +58,7 @@ impl Probe for Stall {
         self.good.store(good.saturating_sub(1), Ordering::SeqCst);
         if good == 0 {
             self.stalled.notify_one();
-            // It ends when the sender is dropped, and then for good.
+            // It ends when the sender is dropped, and does not stall again.
             let _ = self.gate.lock().recv();
         }
     }
@@ -69,18 +69,18 @@ fn journal(folder: &tempfile::TempDir, stall: &Arc<Stall>) -> Arc<SqliteJournal>
     Arc::new(SqliteJournal::open_with(folder.path().join("andon.db"), &options).unwrap())
 }
 
-/// Checks that nothing passes the gate for a while, and that the reply is not recorded.
+/// Checks that nothing passes the gate for a while, and that the request is not recorded.
 async fn assert_quiet(run: &Run, model: &ScriptedModel, log: &ToolLog, reply: &andon_runtime::Reply) {
     let (passed, calls) = (run.passed(), model.calls());
     let recorded = timeout(A_WHILE, reply.recorded()).await;
-    assert!(recorded.is_err(), "the disk stalls, and the request is said to be recorded: {recorded:?}");
-    assert_eq!((run.passed(), model.calls()), (passed, calls), "something went on after the pull");
-    // One that had passed the gate may begin a little later, on its own thread.
-    assert!(log.started() as u64 <= passed.tools, "a tool began that had not passed the gate");
-    assert!(run.try_outcome().is_none(), "the disk stalls, and the run is said to have settled");
+    assert!(recorded.is_err(), "the request was acknowledged while the disk stalls: {recorded:?}");
+    assert_eq!((run.passed(), model.calls()), (passed, calls), "something continued after the pull");
+    // A tool that had passed the gate may start a little later, on its own thread.
+    assert!(log.started() as u64 <= passed.tools, "a tool started that had not passed the gate");
+    assert!(run.try_outcome().is_none(), "the run was reported as settled while the disk stalls");
 }
 
-/// A record on disk that is whole, and as the feed showed it.
+/// Checks that the record on disk is whole and matches the feed.
 async fn assert_all_there(runtime: &Runtime, journal: &Arc<SqliteJournal>, run: &Run) {
     let history = runtime.history(run.session()).await.unwrap();
     assert_nothing_lost(run, &history).await;
@@ -93,12 +93,12 @@ async fn assert_all_there(runtime: &Runtime, journal: &Arc<SqliteJournal>, run: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_go_on() {
+async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_continue() {
     let folder = tempfile::tempdir().unwrap();
     let (stall, let_go) = Stall::never();
     let journal = journal(&folder, &stall);
     let runtime = runtime_on(Arc::clone(&journal));
-    // It speaks without end, a little at a time.
+    // It streams without end, a little at a time.
     let mut answer = vec![Act::text("Before. ")];
     for _ in 0..10_000 {
         answer.extend([Act::text("on and "), Act::Pause(Duration::from_millis(1))]);
@@ -145,7 +145,7 @@ async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_go_on() {
     assert_eq!(agent.run("And now?").await.unwrap().stop_reason(), "end_turn");
 }
 
-/// A run with text, two tools and a last word.
+/// A run with text, two tools and a final answer.
 fn script() -> Vec<Vec<Act>> {
     let calls = [Act::call(0, "c1", "look", "{\"n\":1}"), Act::call(1, "c2", "look", "{\"n\":2}")].concat();
     vec![

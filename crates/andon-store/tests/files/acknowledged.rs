@@ -1,7 +1,7 @@
-//! What was acknowledged is on disk, whoever else opens and closes the file.
+//! Acknowledged data is on disk, whoever else opens and closes the file.
 //!
-//! Closing a file takes away all locks that the process has on it, those of other connections included. A database without
-//! locks looks closed to another program, which then tidies up: it removes the file that the next commits go to.
+//! Closing a file drops all POSIX locks that the process has on it, including those of other connections. A database without
+//! locks looks closed to another program, which then cleans up: it removes the log that the next commits go to.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use rusqlite::Connection;
 
 use crate::{as_if_killed, create, key, named, names, other, sessions};
 
-/// Writes what is acknowledged behind another process's visit; it must be there after a kill.
+/// Writes after another process has opened and closed the file; what is acknowledged must survive a kill.
 async fn assert_kept(journal: &SqliteJournal, folder: &Path, what: &str) {
     let path = folder.join("andon.db");
     let before = sessions(journal).await;
     assert_eq!(other::counts_sessions(&path), before.len(), "{what}: another process sees what is there");
-    assert!(names(folder).contains("andon.db-wal"), "{what}: another process has tidied up under us");
+    assert!(names(folder).contains("andon.db-wal"), "{what}: another process has removed the log");
     for name in ["next", "last"] {
         create(journal, &format!("{what}: {name}")).await;
     }
@@ -23,7 +23,7 @@ async fn assert_kept(journal: &SqliteJournal, folder: &Path, what: &str) {
     assert_eq!(there.len(), before.len() + 2);
     let copy = as_if_killed(folder);
     let opened = SqliteJournal::open(copy.path().join("andon.db")).unwrap();
-    assert_eq!(sessions(&opened).await, there, "{what}: acknowledged, and gone after a kill");
+    assert_eq!(sessions(&opened).await, there, "{what}: acknowledged, but lost in a kill");
 }
 
 fn assert_in_use(path: &Path) {
@@ -32,14 +32,14 @@ fn assert_in_use(path: &Path) {
 }
 
 #[tokio::test]
-async fn what_is_acknowledged_survives_a_kill_although_this_process_has_looked_at_its_own_file() {
+async fn acknowledged_data_survives_a_kill_although_this_process_has_opened_its_own_file_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
     create(&journal, "first").await;
     assert_kept(&journal, folder.path(), "nobody looked").await;
     drop(SqliteJournal::open_to_read(&path).unwrap());
-    assert_kept(&journal, folder.path(), "opened to read").await;
+    assert_kept(&journal, folder.path(), "opened for reading").await;
     assert_in_use(&path);
     assert_kept(&journal, folder.path(), "opened again").await;
     assert_eq!(SqliteJournal::owner(&path).unwrap().pid, std::process::id());
@@ -49,7 +49,7 @@ async fn what_is_acknowledged_survives_a_kill_although_this_process_has_looked_a
 }
 
 #[tokio::test]
-async fn what_is_acknowledged_survives_a_kill_although_the_file_was_reached_by_another_name() {
+async fn acknowledged_data_survives_a_kill_although_the_file_was_opened_by_another_name() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("andon.db"), folder.path().join("link.db"));
     let journal = SqliteJournal::open(&path).unwrap();
@@ -67,11 +67,11 @@ async fn what_is_acknowledged_survives_a_kill_although_the_file_was_reached_by_a
     assert_kept(&journal, folder.path(), "by a hard link").await;
     std::fs::remove_file(folder.path().join("andon.db.owner")).unwrap();
     assert_in_use(&path);
-    assert_kept(&journal, folder.path(), "without the file that says whose it is").await;
+    assert_kept(&journal, folder.path(), "without the owner file").await;
 }
 
 #[tokio::test]
-async fn what_is_acknowledged_survives_a_kill_although_a_reader_outlived_the_journal_before() {
+async fn acknowledged_data_survives_a_kill_although_a_reader_outlived_the_previous_journal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let before = SqliteJournal::open(&path).unwrap();

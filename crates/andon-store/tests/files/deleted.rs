@@ -1,4 +1,4 @@
-//! What is deleted is gone from the disk.
+//! Deleted sessions leave no trace on the disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::{SOON, as_if_killed, create, key, names};
 const SEED: u64 = 7;
 const SESSIONS: usize = 450;
 
-/// What stands between a secret's beginning and its number.
+/// The marker before a secret's number.
 const SECRET: &[u8] = b"quagga-";
 
-/// A word that tells whose it is, and stands nowhere by chance.
+/// A word that identifies its session and does not occur by chance.
 fn secret(number: usize) -> String {
     format!("quagga-{number:05}")
 }
 
-/// A session whose name, state and names of state all say its secret. They come in an order of their own, so that pages
-/// are split and joined everywhere.
+/// A session with its secret in its name, its state and the keys of its state. Their order is shuffled, so that pages are split
+/// and joined everywhere.
 fn telling(number: usize) -> SessionKey {
     key(&format!("{:08x} of {}", (number as u32).wrapping_mul(2_654_435_761), secret(number)))
 }
@@ -44,7 +44,7 @@ async fn tell(journal: &SqliteJournal, numbers: impl IntoIterator<Item = usize>)
     }
 }
 
-/// Whose secrets stand in any file of a folder.
+/// The numbers of the secrets in any file of a folder.
 fn told(folder: &Path) -> Vec<usize> {
     let mut told = vec![false; SESSIONS];
     for name in names(folder).iter().filter(|name| !name.ends_with("-shm")) {
@@ -59,7 +59,7 @@ fn told(folder: &Path) -> Vec<usize> {
     (0..SESSIONS).filter(|number| told[*number]).collect()
 }
 
-/// Numbers in an order of chance.
+/// Numbers in a random order.
 fn shuffled(seed: u64) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..SESSIONS).collect();
     fastrand::Rng::with_seed(seed).shuffle(&mut numbers);
@@ -77,13 +77,13 @@ async fn delete(journal: &SqliteJournal, number: usize) {
 }
 
 #[tokio::test]
-async fn of_many_sessions_those_that_were_deleted_leave_no_trace() {
+async fn of_many_sessions_the_deleted_ones_leave_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
     tell(&journal, shuffled(SEED)).await;
     let order = shuffled(SEED + 1);
     let (deleted, kept) = order.split_at(SESSIONS / 3);
-    // Some one by one, as people do it, some together.
+    // Some one by one, as people do it, and some together.
     let (one_by_one, together) = deleted.split_at(20);
     for number in one_by_one {
         delete(&journal, *number).await;
@@ -96,7 +96,7 @@ async fn of_many_sessions_those_that_were_deleted_leave_no_trace() {
     assert_eq!(told(folder.path()), sorted(kept), "seed {SEED}, together");
 }
 
-/// Somebody who looks at one moment of a database.
+/// A reader that holds a snapshot of the database.
 fn looking(path: &Path) -> Connection {
     let looks = Connection::open(path).unwrap();
     looks.execute_batch("BEGIN").unwrap();
@@ -105,7 +105,7 @@ fn looking(path: &Path) -> Connection {
 }
 
 #[tokio::test]
-async fn a_deletion_that_was_held_up_when_the_process_was_killed_is_finished_by_the_next() {
+async fn an_erasure_that_was_held_up_when_the_process_was_killed_is_finished_by_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -121,7 +121,7 @@ async fn a_deletion_that_was_held_up_when_the_process_was_killed_is_finished_by_
     assert_eq!(next.sessions().state(&telling(order[0])).await, Ok(None));
 }
 
-/// Waits until a folder tells no more than this. The writer tries again by itself, and tells nobody.
+/// Waits until only these secrets are left in a folder. The writer retries by itself, without a signal.
 async fn until_told(folder: &Path, expected: &[usize]) {
     let mut found = told(folder);
     let over = tokio::time::timeout(SOON / 4, async {
@@ -132,7 +132,7 @@ async fn until_told(folder: &Path, expected: &[usize]) {
     });
     let over = over.await;
     let left: Vec<_> = found.iter().filter(|number| !expected.contains(number)).collect();
-    assert!(over.is_ok(), "seed {SEED}: of these something is left: {left:?}");
+    assert!(over.is_ok(), "seed {SEED}: traces of these are left: {left:?}");
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn many_deletions_while_a_reader_is_in_the_way_leave_no_trace_once_it_is_g
     create(&journal, "first").await;
     let looks = looking(&path);
     assert_eq!(journal.sessions().delete(&key("first")).await, Ok(true));
-    // These come, and go, while the first is held up.
+    // These are created and deleted while the first deletion is held up.
     tell(&journal, shuffled(SEED)).await;
     let order = shuffled(SEED + 1);
     let (deleted, kept) = order.split_at(SESSIONS / 3);
@@ -157,10 +157,10 @@ async fn many_deletions_while_a_reader_is_in_the_way_leave_no_trace_once_it_is_g
 }
 
 #[tokio::test]
-async fn what_is_deleted_from_a_large_database_is_overwritten_where_it_stood() {
+async fn data_deleted_from_a_large_database_is_overwritten_in_place() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
-    // More than is written anew for one deletion.
+    // Larger than a database that is rewritten for a deletion.
     let ballast: StateMap = (0..20).map(|n| (format!("k{n}"), json!("x".repeat(1 << 20)))).collect();
     assert_eq!(journal.sessions().create(&key("ballast"), Wall(1), ballast).await, Ok(true));
     tell(&journal, [1, 2, 3]).await;

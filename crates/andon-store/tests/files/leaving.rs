@@ -1,4 +1,4 @@
-//! What a journal leaves behind when it is dropped, and how much room it takes meanwhile.
+//! What a journal leaves behind when it is dropped, and how much room its log takes until then.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{create, key, named, sessions};
 
 #[tokio::test]
-async fn a_journal_that_was_dropped_leaves_nobodys_name() {
+async fn a_dropped_journal_leaves_no_owner_behind() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let beside = folder.path().join("andon.db.owner");
@@ -22,23 +22,23 @@ async fn a_journal_that_was_dropped_leaves_nobodys_name() {
     assert!(fs::read_to_string(&beside).unwrap().contains("127.0.0.1"));
     drop(journal);
     assert_eq!(SqliteJournal::owner(&path), None);
-    assert_eq!(fs::read_to_string(&beside).unwrap(), "", "who reads it believes that somebody is there");
+    assert_eq!(fs::read_to_string(&beside).unwrap(), "", "a reader would believe that somebody holds the database");
 }
 
 #[tokio::test]
-async fn a_journal_that_was_dropped_has_all_in_the_file_itself() {
+async fn a_dropped_journal_has_everything_in_the_database_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let wal = folder.path().join("andon.db-wal");
     let journal = SqliteJournal::open(&path).unwrap();
-    // Somebody has the file open, and so SQLite does not tidy up by itself.
+    // Somebody has the file open, so SQLite does not checkpoint by itself at the end.
     let looks = Connection::open(&path).unwrap();
     let _: i64 = looks.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
     create(&journal, "s").await;
-    assert_ne!(fs::metadata(&wal).unwrap().len(), 0, "it was written");
+    assert_ne!(fs::metadata(&wal).unwrap().len(), 0, "something was written");
     drop(journal);
-    assert_eq!(fs::metadata(&wal).map_or(0, |wal| wal.len()), 0, "something is not in the file itself");
-    // As somebody does who copies the file, and nothing else.
+    assert_eq!(fs::metadata(&wal).map_or(0, |wal| wal.len()), 0, "something is still in the log");
+    // Like somebody who copies only the database file.
     let copy = tempfile::tempdir().unwrap();
     fs::copy(&path, copy.path().join("andon.db")).unwrap();
     let copied = SqliteJournal::open_to_read(copy.path().join("andon.db")).unwrap();
@@ -46,7 +46,7 @@ async fn a_journal_that_was_dropped_has_all_in_the_file_itself() {
     drop(looks);
 }
 
-/// Writes a page-filling value under a new name, and says how large the file of what was written last is then.
+/// Writes a value that fills pages under a new key, and returns the size of the write-ahead log after that.
 async fn write(journal: &SqliteJournal, number: usize, size: usize) -> u64 {
     let change = StateChange::from([(format!("k{number}"), Some(json!("x".repeat(size))))]);
     journal.sessions().change_state(&key("s"), Wall(2), change).await.unwrap();
@@ -56,7 +56,7 @@ async fn write(journal: &SqliteJournal, number: usize, size: usize) -> u64 {
 }
 
 #[tokio::test]
-async fn what_was_written_last_takes_bounded_room_however_much_is_written() {
+async fn the_write_ahead_log_takes_bounded_room_however_much_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
     let mut largest = 0;
@@ -64,12 +64,12 @@ async fn what_was_written_last_takes_bounded_room_however_much_is_written() {
         largest = largest.max(write(&journal, number, 1 << 19).await);
     }
     let written = fs::metadata(journal.path()).unwrap().len();
-    assert!(written > 48 << 20, "only {written} bytes have reached the file itself");
+    assert!(written > 48 << 20, "only {written} bytes have reached the database file");
     assert!(largest < 40 << 20, "it has grown to {largest} bytes");
 }
 
 #[tokio::test]
-async fn after_a_reader_was_in_the_way_what_was_written_last_takes_bounded_room_again() {
+async fn after_a_reader_was_in_the_way_the_write_ahead_log_takes_bounded_room_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();

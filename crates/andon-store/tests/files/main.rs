@@ -1,4 +1,4 @@
-//! The files of a database: one writes them by whatever name, what was acknowledged is in them, and what was deleted is not.
+//! The files of a database: one process writes them, whatever name it used; acknowledged data is in them, and deleted data is not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod acknowledged;
@@ -17,19 +17,19 @@ use andon_runtime::{Journal, SessionFilter, SessionKey, StateMap};
 use andon_store::SqliteJournal;
 use tempfile::TempDir;
 
-/// Longer than anything takes that does not hang.
+/// Longer than anything that does not hang.
 const SOON: Duration = Duration::from_secs(90);
 
 fn key(session: &str) -> SessionKey {
     SessionKey::new("app", "ada", session).unwrap()
 }
 
-/// Begins a session, and waits until it is said to be durable.
+/// Creates a session, and waits until that is acknowledged.
 async fn create(journal: &SqliteJournal, session: &str) {
     assert_eq!(journal.sessions().create(&key(session), Wall(1), StateMap::new()).await, Ok(true));
 }
 
-/// The sessions that a journal holds.
+/// The sessions in a journal.
 async fn sessions(journal: &SqliteJournal) -> BTreeSet<String> {
     let listed = journal.sessions().list(SessionFilter::default()).await.unwrap();
     listed.iter().map(|info| info.key.session.to_string()).collect()
@@ -39,14 +39,14 @@ fn named(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// The names in a folder.
+/// The names of the files in a folder.
 fn names(folder: &Path) -> BTreeSet<String> {
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     std::fs::read_dir(folder).unwrap().map(name).collect()
 }
 
-/// The database as a process that was killed now would leave it: what it shared in memory is gone. Copied by another
-/// process, because closing a file here would take the locks of our connections away.
+/// The database as a process killed at this moment would leave it: its shared memory is gone. Another process copies it, because
+/// closing a file here would drop the locks of our connections.
 fn as_if_killed(folder: &Path) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in names(folder).iter().filter(|name| !name.ends_with("-shm")) {

@@ -1,4 +1,4 @@
-//! One process writes a database, by whatever name it is reached.
+//! One process writes a database, whatever name it is opened by.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn assert_in_use(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_link_to_a_file_that_is_not_there_yet_is_that_file() {
+async fn a_link_to_a_file_that_does_not_exist_yet_opens_that_file() {
     for first in ["link.db", "real.db"] {
         let folder = tempfile::tempdir().unwrap();
         let (real, link) = (folder.path().join("real.db"), folder.path().join("link.db"));
@@ -37,7 +37,7 @@ async fn a_link_to_a_file_that_is_not_there_yet_is_that_file() {
 }
 
 #[tokio::test]
-async fn a_file_with_a_second_name_is_refused_by_both() {
+async fn a_file_with_a_hard_link_is_refused_by_both_names() {
     let folder = tempfile::tempdir().unwrap();
     let (path, hard) = (folder.path().join("andon.db"), folder.path().join("hard.db"));
     let journal = SqliteJournal::open(&path).unwrap();
@@ -60,7 +60,7 @@ async fn a_file_with_a_second_name_is_refused_by_both() {
 }
 
 #[tokio::test]
-async fn a_database_is_held_although_the_file_that_says_so_was_removed() {
+async fn a_database_stays_locked_although_its_owner_file_was_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -76,11 +76,11 @@ async fn a_database_is_held_although_the_file_that_says_so_was_removed() {
     assert_eq!(sessions(&journal).await, named(&["s", "t"]));
 }
 
-/// Opens in every way, and says what came of each; fails if that does not end.
+/// Opens a path in every way, and returns the errors; fails if one hangs.
 fn refusals(path: &Path) -> Vec<String> {
     let (sender, said) = mpsc::channel();
     let opened: PathBuf = path.to_owned();
-    // Left behind if it hangs: the test has failed then.
+    // If it hangs, the thread is abandoned: the test has failed.
     std::thread::spawn(move || {
         let errors = [SqliteJournal::open(&opened).unwrap_err(), SqliteJournal::open_to_read(&opened).unwrap_err()];
         assert_eq!(SqliteJournal::owner(&opened), None);
@@ -90,7 +90,7 @@ fn refusals(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_refused_at_once_and_nothing_is_put_beside_it() {
+fn what_is_not_a_regular_file_is_refused_at_once_and_nothing_is_put_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, inner) = (folder.path().join("pipe"), folder.path().join("folder"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -116,7 +116,7 @@ fn what_is_no_ordinary_file_is_refused_at_once_and_nothing_is_put_beside_it() {
 }
 
 #[test]
-fn a_name_without_a_file_in_it_is_refused() {
+fn a_path_that_does_not_name_a_file_is_refused() {
     for path in ["", "/", ".."] {
         for said in refusals(Path::new(path)) {
             assert!(!said.is_empty(), "{path:?}");

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 const WHAT: &str = "ANDON_TEST_WHAT";
 const WHERE: &str = "ANDON_TEST_WHERE";
 
-/// What another process says when it does this to a database.
+/// What another process prints when it does this to a database.
 fn says(what: &str, path: &Path) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "other::what_the_other_process_does", "--ignored", "--nocapture"]);
@@ -22,7 +22,7 @@ fn says(what: &str, path: &Path) -> String {
     line.1.to_owned()
 }
 
-/// Opens a database as any program does, to write; counts its sessions; closes it, and tidies up if nobody has it open.
+/// Opens a database for writing as any program does, counts its sessions, closes it, and cleans up if nobody has it open.
 pub(crate) fn counts_sessions(path: &Path) -> usize {
     says("count", path).parse().unwrap()
 }
@@ -32,7 +32,7 @@ pub(crate) fn opens(path: &Path) -> String {
     says("open", path)
 }
 
-/// What SQLite before 3.51 does when it closes a database that nobody has locked. Later ones look twice, and would hide
+/// What SQLite before 3.51 does when it closes a database that nobody has locked. Later versions check twice, which would hide
 /// that the locks are gone.
 fn tidy_up(path: &Path) {
     let database = File::options().read(true).write(true).open(path).unwrap();
@@ -41,15 +41,15 @@ fn tidy_up(path: &Path) {
         let _: i64 = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0)).unwrap();
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
-        // The connection may have done it.
+        // The connection may have removed it already.
         let _ = std::fs::remove_file(wal);
     }
 }
 
 #[test]
-#[ignore = "it is started by other tests, in a process of its own"]
+#[ignore = "other tests start it in a separate process"]
 fn what_the_other_process_does() {
-    let path = PathBuf::from(std::env::var_os(WHERE).expect("it is started by other tests"));
+    let path = PathBuf::from(std::env::var_os(WHERE).expect("other tests start it"));
     let said = match std::env::var(WHAT).unwrap().as_str() {
         "count" => {
             let connection = Connection::open(&path).unwrap();

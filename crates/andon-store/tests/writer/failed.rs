@@ -1,4 +1,4 @@
-//! What is remembered after something failed, and what is not.
+//! What the writer remembers after a failure, and what it forgets.
 
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::time::Wall;
@@ -11,12 +11,12 @@ use crate::told::{Told, key};
 use crate::{Hold, SOON, Then};
 
 #[path = "../bad_disks/disk.rs"]
-#[expect(dead_code, reason = "not all that can befall a disk befalls it here")]
+#[expect(dead_code, reason = "not everything that a test disk can do is used here")]
 mod disk;
 
 use disk::Disk;
 
-/// A run with two events on record, and what is there of it.
+/// A run with two events on record, and its entries.
 async fn begun(journal: &SqliteJournal) -> (Told, Vec<Entry>) {
     let mut told = Told::new("r", "s");
     let begun = told.begun();
@@ -24,10 +24,10 @@ async fn begun(journal: &SqliteJournal) -> (Told, Vec<Entry>) {
     (told, begun)
 }
 
-/// Behind what the disk did not take, nothing of the epoch is taken; after a claim, it is.
+/// After a write that failed, nothing more of that epoch is accepted; after a claim, it is.
 async fn assert_refused_until_claimed(journal: &SqliteJournal, before: &Told, mut record: Vec<Entry>) {
     let mut told = before.clone();
-    told.is_refused(journal, [told.clone().quieted()], "an event in the place of one that failed").await;
+    told.is_refused(journal, [told.clone().quieted()], "an event in place of one that failed").await;
     let text = told.streamed("behind");
     told.is_refused(journal, [text], "text behind what failed").await;
     let mut told = before.clone();
@@ -39,7 +39,7 @@ async fn assert_refused_until_claimed(journal: &SqliteJournal, before: &Told, mu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_text_that_a_full_disk_did_not_take_nothing_is_taken_until_the_run_is_claimed() {
+async fn after_text_that_a_full_disk_refused_nothing_is_accepted_until_the_run_is_claimed() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let journal = SqliteJournal::open(disk.path()).unwrap();
     let (told, record) = begun(&journal).await;
@@ -52,7 +52,7 @@ async fn behind_text_that_a_full_disk_did_not_take_nothing_is_taken_until_the_ru
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_an_event_that_a_full_disk_did_not_take_nothing_is_taken_until_the_run_is_claimed() {
+async fn after_an_event_that_a_full_disk_refused_nothing_is_accepted_until_the_run_is_claimed() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let journal = SqliteJournal::open(disk.path()).unwrap();
     let (told, record) = begun(&journal).await;
@@ -69,7 +69,7 @@ async fn behind_an_event_that_a_full_disk_did_not_take_nothing_is_taken_until_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_take_over_that_a_full_disk_did_not_take_harms_nobody() {
+async fn a_late_takeover_that_a_full_disk_refused_does_no_harm() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let (hold, let_go) = Hold::new();
     let journal = hold.open(&disk.path());
@@ -79,7 +79,7 @@ async fn a_late_take_over_that_a_full_disk_did_not_take_harms_nobody() {
     let before = journal.sessions().create(&key("before"), Wall(1), StateMap::new());
     timeout(SOON, hold.held.notified()).await.expect("the writer is held");
     disk.fill();
-    // Whoever comes too late would have had the owner's epoch. Beside something that needs room, so that the disk says no.
+    // The latecomer would have had the owner's epoch. It is written with something that needs room, so that the disk refuses.
     let created = journal.sessions().create(&key("new"), Wall(1), StateMap::new());
     let late = journal.append(Batch::taking_over(owner.run.clone(), 1, vec![owner.clone().quieted()]));
     let_go.send(Then::GoesOn).unwrap();
@@ -91,7 +91,7 @@ async fn a_late_take_over_that_a_full_disk_did_not_take_harms_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_locked_file_does_not_take_is_taken_in_its_order_when_it_is_free() {
+async fn batches_that_wait_for_a_locked_file_are_written_in_order_when_it_is_free() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -112,7 +112,7 @@ async fn what_a_locked_file_does_not_take_is_taken_in_its_order_when_it_is_free(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_a_full_disk_did_not_take_is_not_taken_for_another() {
+async fn a_run_that_a_full_disk_refused_is_not_mistaken_for_another() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let journal = SqliteJournal::open(disk.path()).unwrap();
     disk.fill();
@@ -120,7 +120,7 @@ async fn a_run_that_a_full_disk_did_not_take_is_not_taken_for_another() {
     let first = told.clone().begun();
     assert!(told.give(&journal, first).await.is_err(), "the disk is full");
     disk.make_room();
-    // It comes first now, in the place that the other would have had.
+    // It gets the row that the other would have had.
     let mut other = Told::new("other", "t");
     let theirs = other.begun();
     other.write(&journal, theirs.clone()).await;
@@ -133,7 +133,7 @@ async fn a_run_that_a_full_disk_did_not_take_is_not_taken_for_another() {
     assert_eq!(listed(&journal).await, [("s".to_owned(), 1), ("t".to_owned(), 1)]);
 }
 
-/// The sessions and how many runs each has.
+/// The sessions, and how many runs each has.
 async fn listed(journal: &SqliteJournal) -> Vec<(String, u64)> {
     let sessions = journal.sessions().list(SessionFilter::default()).await.unwrap();
     let mut sessions: Vec<_> = sessions.iter().map(|info| (info.key.session.to_string(), info.runs)).collect();
@@ -142,12 +142,12 @@ async fn listed(journal: &SqliteJournal) -> Vec<(String, u64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_was_rolled_back_with_a_batch_beside_it_is_not_taken_to_be_there() {
+async fn a_session_that_was_rolled_back_with_another_batch_is_not_believed_to_exist() {
     let folder = tempfile::tempdir().unwrap();
     let (hold, let_go) = Hold::new();
     let journal = hold.open(&folder.path().join("andon.db"));
     let (mut told, record) = begun(&journal).await;
-    // While this commit is held, what comes next gathers for the one behind it.
+    // While this commit is held, later jobs gather for the next one.
     hold.at("store: before commit");
     let before = journal.sessions().create(&key("before"), Wall(1), StateMap::new());
     timeout(SOON, hold.held.notified()).await.expect("the writer is held");
@@ -155,7 +155,7 @@ async fn a_session_that_was_rolled_back_with_a_batch_beside_it_is_not_taken_to_b
     let (goods, laters) = (good.begun(), later.begun());
     let given = [good.give(&journal, goods.clone()), later.give(&journal, laters)];
     let last = told.settled();
-    // Refused by the database itself, which takes back all that was done beside it.
+    // Refused by the database itself, which rolls back everything in the transaction.
     let twice = told.give(&journal, [last, told.clone().settled()]);
     let_go.send(Then::GoesOn).unwrap();
     assert_eq!(before.await, Ok(true));
@@ -168,7 +168,7 @@ async fn a_session_that_was_rolled_back_with_a_batch_beside_it_is_not_taken_to_b
     assert_eq!(listed(&journal).await, expected);
     let runs = journal.sessions().runs(RunFilter::default()).await.unwrap();
     assert_eq!(runs.iter().map(|info| info.run.as_str()).collect::<Vec<_>>(), ["later", "good", "r"]);
-    // And all of them go on.
+    // All of them can continue.
     let next = good.quieted();
     good.write(&journal, [next.clone()]).await;
     assert_eq!(good.stored(&journal).await, [goods, vec![next]].concat());

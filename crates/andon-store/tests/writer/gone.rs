@@ -1,4 +1,4 @@
-//! A writer that is gone, because something on its thread panicked: everybody is told, and what was acknowledged is there.
+//! A writer whose thread panicked: every caller is told, and acknowledged data is there.
 
 use std::sync::{Arc, mpsc};
 
@@ -19,7 +19,7 @@ use crate::{Hold, SOON, Then};
 
 const SEAMS: [&str; 3] = ["store: before commit", "store: after commit", "store: acknowledged"];
 
-/// Everything that stands in the writer's line, and how it ends.
+/// One of every kind of job in the writer's queue, and how it ends.
 fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFuture<Option<JournalError>>)> {
     fn ending<T: 'static>(
         waits: impl Future<Output = Result<T, JournalError>> + Send + 'static,
@@ -58,7 +58,7 @@ async fn assert_closed(waits: Vec<(&'static str, BoxFuture<Option<JournalError>>
 /// Drops a journal, which must not hang.
 fn drop_soon(journal: impl Send + 'static) {
     let (sender, dropped) = mpsc::channel();
-    // Left behind if it hangs: the test has failed then.
+    // If it hangs, the thread is abandoned: the test has failed.
     std::thread::spawn(move || {
         drop(journal);
         let _ = sender.send(());
@@ -67,7 +67,7 @@ fn drop_soon(journal: impl Send + 'static) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_writer_panics_everybody_is_told_and_what_was_acknowledged_is_there() {
+async fn when_the_writer_panics_every_caller_is_told_and_acknowledged_data_is_there() {
     for seam in SEAMS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("andon.db");
@@ -83,12 +83,12 @@ async fn when_the_writer_panics_everybody_is_told_and_what_was_acknowledged_is_t
         let waits = everything(&journal, &told);
         let_go.send(Then::Panics).unwrap();
         let held = timeout(SOON, held).await.expect("it ends");
-        // It was acknowledged before the last of the seams.
+        // At the last seam it was already acknowledged.
         let acknowledged = seam == "store: acknowledged";
         assert_eq!(held, if acknowledged { Ok(()) } else { Err(JournalError::Closed) }, "{seam}");
         assert_closed(waits, &format!("in line at {seam:?}")).await;
         assert_closed(everything(&journal, &told), &format!("behind {seam:?}")).await;
-        // Who only looks is answered.
+        // Readers are still answered.
         let listed = timeout(SOON, journal.sessions().list(SessionFilter::default())).await.expect("it is answered");
         assert_eq!(listed.unwrap().len(), 1);
         drop_soon(journal);
@@ -111,7 +111,7 @@ fn agent(runtime: &Runtime, answers: impl IntoIterator<Item = Vec<Act>>) -> Agen
     Agent::builder().name("app").model(model).runtime(runtime).build().unwrap().session("s").unwrap()
 }
 
-/// A runtime on a journal that can be held.
+/// A runtime on a journal whose writer can be held.
 fn held_runtime(folder: &TempDir) -> (Arc<Hold>, mpsc::Sender<Then>, Runtime) {
     let (hold, let_go) = Hold::new();
     let journal = hold.open(&folder.path().join("andon.db"));
@@ -130,13 +130,13 @@ async fn when_the_writer_panics_a_run_in_progress_ends_and_the_next_process_comp
         let run = agent.start("During").unwrap();
         timeout(SOON, hold.held.notified()).await.expect("the writer is held");
         let_go.send(Then::Panics).unwrap();
-        // It is told when it writes next, and a pull is written.
+        // It is told at its next write, and a pull is written.
         let reply = run.cancel(Cancel::graceful());
         let outcome = timeout(SOON, run.outcome()).await.unwrap_or_else(|_| panic!("the run hangs: {seam}"));
         let Ending::Failed(failure) = &*outcome.ending else { panic!("{seam}: {:?}", outcome.ending) };
         assert_eq!(failure.error, FailureKind::Journal, "{seam}");
         let recorded = timeout(SOON, reply.recorded()).await.expect("the reply ends");
-        assert!(recorded.is_err(), "{seam}: a request is said to be on record");
+        assert!(recorded.is_err(), "{seam}: the request was acknowledged");
         let next = timeout(SOON, agent.start("After").unwrap().outcome()).await.expect("a later run ends");
         assert!(matches!(&*next.ending, Ending::Failed(_)), "{seam}: {:?}", next.ending);
         timeout(SOON, runtime.idle()).await.expect("the runtime comes to rest");

@@ -1,4 +1,4 @@
-//! When a run settled is written with what is written anyway, or alone and without a commit that syncs.
+//! When a run settled is written with another commit, or alone in a commit that does not sync.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Probe for Commits {
     }
 }
 
-/// A journal with a run that has settled and says when.
+/// A journal with a run that has settled, and when.
 async fn settled(folder: &TempDir) -> (SqliteJournal, Arc<Commits>, Told) {
     let commits = Arc::new(Commits::default());
     let options = Options::new().probe(Arc::clone(&commits) as Arc<dyn Probe>);
@@ -37,7 +37,7 @@ async fn settled(folder: &TempDir) -> (SqliteJournal, Arc<Commits>, Told) {
     (journal, commits, told)
 }
 
-/// What the file itself says, and not the process that has it open.
+/// What is in the file, as opposed to the memory of the process that has it open.
 async fn in_the_file(folder: &Path, told: &Told) -> Option<Stamp> {
     let reader = SqliteJournal::open_to_read(folder.join("andon.db")).unwrap();
     reader.read(&told.run).await.unwrap().unwrap().settled_at
@@ -69,13 +69,13 @@ async fn an_instant_is_written_without_a_commit_that_syncs_if_nothing_else_comes
 }
 
 #[tokio::test]
-async fn a_program_that_is_about_to_leave_waits_until_all_instants_are_in_the_file() {
+async fn a_program_that_is_about_to_exit_can_wait_until_all_instants_are_in_the_file() {
     let folder = TempDir::new().unwrap();
     let (journal, commits, told) = settled(&folder).await;
     journal.keep_all().await;
     assert_eq!(in_the_file(folder.path(), &told).await, Some(SETTLED));
     journal.keep_all().await;
-    assert!(commits.0.load(Ordering::SeqCst) <= 2, "with nothing to keep there is nothing to write");
+    assert!(commits.0.load(Ordering::SeqCst) <= 2, "without instants there is nothing to write");
     let mut many: Vec<Told> = (0..600).map(|number| Told::new(&format!("r{number}"), "s")).collect();
     let given = many.iter_mut().map(|told| {
         let entries = [told.begun(), vec![told.settled()]].concat();
@@ -92,7 +92,7 @@ async fn a_program_that_is_about_to_leave_waits_until_all_instants_are_in_the_fi
 }
 
 #[tokio::test]
-async fn an_instant_outlives_a_commit_that_is_rolled_back() {
+async fn an_instant_survives_a_commit_that_is_rolled_back() {
     let folder = TempDir::new().unwrap();
     let (journal, _, told) = settled(&folder).await;
     let mut bad = Told::new("bad", "s");

@@ -1,4 +1,4 @@
-//! The thread that writes: what it remembers after something failed, and what becomes of everybody when it is gone.
+//! The thread that writes: what it remembers after a failure, and what its callers are told when it is gone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod failed;
@@ -17,19 +17,19 @@ use andon_store::{Options, SqliteJournal};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Longer than anything takes that does not hang.
+/// Longer than anything that does not hang.
 const SOON: Duration = Duration::from_secs(90);
 
-/// What the writer does at its next passage of a seam, once somebody has said so.
+/// What the writer does when it is released from a seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoesOn,
     Panics,
 }
 
-/// Holds the writer at a seam, with what is behind it in line, until it is let go.
+/// Holds the writer at a seam until it is released; jobs queue behind it.
 struct Hold {
-    /// The seam, and whether the writer has begun a commit since it was named.
+    /// The seam, and whether the writer has begun a commit since it was set.
     armed: Mutex<Option<(&'static str, bool)>>,
     held: Notify,
     gate: Mutex<Receiver<Then>>,
@@ -41,7 +41,7 @@ impl Hold {
         (Arc::new(Self { armed: Mutex::new(None), held: Notify::new(), gate: Mutex::new(gate) }), let_go)
     }
 
-    /// With its next commit the writer is held when it comes to this seam. It may yet be at the last seam of the one before.
+    /// Holds the writer at this seam of its next commit. It may still be at the last seam of the previous one.
     fn at(&self, seam: &'static str) {
         *self.armed.lock() = Some((seam, false));
     }

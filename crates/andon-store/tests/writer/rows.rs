@@ -1,4 +1,4 @@
-//! What stands in the tables, as another program finds it.
+//! What is in the tables, as another program finds it.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn rows(path: &Path) -> Vec<(&'static str, i64)> {
     ["sessions", "runs", "events", "lumps", "addenda", "cancel_requests", "state"].map(count).to_vec()
 }
 
-/// The owner and the epoch of a run, as its row says.
+/// The owner and the epoch in a run's row.
 fn owner(path: &Path, run: &str) -> (String, i64) {
     let connection = Connection::open(path).unwrap();
     let sql = "SELECT owner, epoch FROM runs WHERE run = ?1";
@@ -28,7 +28,7 @@ fn owner(path: &Path, run: &str) -> (String, i64) {
 }
 
 #[tokio::test]
-async fn of_a_deleted_session_no_row_is_left_in_any_table() {
+async fn a_deleted_session_leaves_no_row_in_any_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -52,7 +52,7 @@ async fn of_a_deleted_session_no_row_is_left_in_any_table() {
     assert_eq!(left, []);
 }
 
-/// A database with a run that another journal has begun, and who that was.
+/// A database with a run that another journal began, and that journal's owner id.
 async fn left_by_another(path: &Path) -> (Told, String) {
     let journal = SqliteJournal::open(path).unwrap();
     let mut told = Told::new("r", "s");
@@ -63,7 +63,7 @@ async fn left_by_another(path: &Path) -> (Told, String) {
     (told, before)
 }
 
-/// Who a journal is, as the row of a run says that it begins.
+/// A journal's owner id, from the row of a run that it begins.
 async fn name_of(journal: &SqliteJournal) -> String {
     let mut own = Told::new("own", "s");
     let begun = own.begun();
@@ -72,7 +72,7 @@ async fn name_of(journal: &SqliteJournal) -> String {
 }
 
 #[tokio::test]
-async fn a_run_that_is_claimed_belongs_to_who_claimed_it() {
+async fn a_run_that_is_claimed_belongs_to_the_claimant() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let (told, before) = left_by_another(&path).await;
@@ -80,12 +80,12 @@ async fn a_run_that_is_claimed_belongs_to_who_claimed_it() {
     assert_eq!(owner(&path, "r"), (before.clone(), 1), "opening claims nothing");
     assert_eq!(journal.claim(&told.run, told.epoch).await, Ok(Some(2)));
     let name = name_of(&journal).await;
-    assert_ne!(name, before, "each process has a name of its own");
+    assert_ne!(name, before, "each process has its own id");
     assert_eq!(owner(&path, "r"), (name, 2));
 }
 
 #[tokio::test]
-async fn a_run_that_is_taken_over_belongs_to_who_took_it() {
+async fn a_run_that_is_taken_over_belongs_to_the_process_that_took_it() {
     for ends in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("andon.db");
@@ -100,7 +100,7 @@ async fn a_run_that_is_taken_over_belongs_to_who_took_it() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_stays_with_its_owner() {
+async fn a_run_that_continues_stays_with_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -114,9 +114,9 @@ async fn a_run_that_goes_on_stays_with_its_owner() {
     assert_eq!(journal.sessions().state(&key("t")).await, Ok(Some(andon_runtime::StateMap::new())));
 }
 
-/// However much is written without a pause, what was written last is brought into the file itself, and its own file begins anew.
+/// However much is written without a pause, the log is checkpointed and starts over.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_of_what_was_written_last_does_not_grow_with_what_is_written() {
+async fn the_write_ahead_log_does_not_grow_with_the_amount_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let journal = SqliteJournal::open(&path).unwrap();
@@ -129,6 +129,6 @@ async fn the_file_of_what_was_written_last_does_not_grow_with_what_is_written() 
         told.write(&journal, [lump]).await;
     }
     let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
-    assert!(bytes("andon.db") > 32 << 20, "{} bytes of 80 MiB are in the file itself", bytes("andon.db"));
+    assert!(bytes("andon.db") > 32 << 20, "{} bytes of 80 MiB are in the database file", bytes("andon.db"));
     assert!(bytes("andon.db-wal") < 48 << 20, "{} bytes stand beside it", bytes("andon.db-wal"));
 }

@@ -1,4 +1,4 @@
-//! Runs told by hand.
+//! Runs whose entries a test makes by hand.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn request() -> CancelRequest {
     CancelRequest { reason, force, by: None, note: Some("stop".into()), grace_ms: None, requested_at: stamp() }
 }
 
-/// A run that is told by hand. Each entry that it gives out goes on from the one before.
+/// A run whose entries a test makes by hand. Each entry continues from the previous one.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) run: RunId,
@@ -53,7 +53,7 @@ impl Told {
         vec![self.fact(Event::RunAccepted { accepted }), self.fact(Event::RunStarted)]
     }
 
-    /// An event that says little and may happen at any time.
+    /// An event that is small and may happen at any time.
     pub(crate) fn quieted(&mut self) -> Entry {
         self.fact(Event::RunQuieted)
     }
@@ -62,32 +62,32 @@ impl Told {
         self.fact(Event::RunSettled { outcome: Arc::new(Ending::Completed { stop: ModelStop::EndTurn }) })
     }
 
-    /// Text that streams behind the last event.
+    /// Text that streams after the last event.
     pub(crate) fn streamed(&mut self, text: &str) -> Entry {
         let (bytes, marks) = (self.span.text.len(), self.span.marks.len());
         self.span.push(&Kind::Text, text);
         Entry::Lump(Arc::new(self.span.lump_from(bytes, marks).unwrap()))
     }
 
-    /// Hands entries over; whoever wants to know awaits it.
+    /// Appends entries; await the result to know whether they are durable.
     pub(crate) fn give(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>) -> Append {
         journal.append(Batch::new(self.run.clone(), self.epoch, entries.into()))
     }
 
-    /// Hands entries over to a journal that must take them.
+    /// Appends entries, which must succeed.
     pub(crate) async fn write(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>) {
         assert_eq!(self.give(journal, entries).await, Ok(()), "run {}, epoch {}", self.run, self.epoch);
     }
 
-    /// Hands entries over to a journal that must refuse them, and be left as it was.
+    /// Appends entries, which must be refused without changing anything.
     pub(crate) async fn is_refused(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>, what: &str) {
         let before = self.stored(journal).await;
         let refused = self.give(journal, entries).await;
         assert!(matches!(refused, Err(JournalError::Storage(_))), "{what}: {refused:?}");
-        assert_eq!(self.stored(journal).await, before, "{what} was refused and has changed something");
+        assert_eq!(self.stored(journal).await, before, "{what} was refused but changed something");
     }
 
-    /// All that is stored of it, in order.
+    /// All its entries on record, in order.
     pub(crate) async fn stored(&self, journal: &dyn Journal) -> Vec<Entry> {
         journal.read(&self.run).await.unwrap().map_or_else(Vec::new, |stored| stored.entries)
     }

@@ -109,7 +109,8 @@ fn of_sessions(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> 
     )?;
     let whose = params![which.session, which.tenant, which.app, which.user];
     let sessions: Vec<i64> = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    // The index has a session's runs in the order in which they started, so the newest ids are sorted from it.
+    // The index has a session's runs in the order in which they started, but lists are in the order of ids: so the ids are
+    // collected first.
     let condition = "r.id IN (SELECT id FROM runs INDEXED BY runs_of_session WHERE session = ?)";
     Ok(sessions.iter().map(|id| Stream::of(ALL, condition, *id)).collect())
 }
