@@ -73,7 +73,7 @@ def board(world, name, theme):
     person = Person(house, world.browser, world.folder)
     person.open()
     until("all that runs is there", lambda: len(person.all("[data-run]")) >= len(RUNS))
-    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Tokens/s")))
+    until("tokens are counted", lambda: any(rate.isdigit() for rate in column(person, "Tokens/s")))
     take(world, name)
     return person
 
@@ -147,7 +147,7 @@ def a_picture_of_the_cord(world):
     shown(world)
     person = Person(house, world.browser, world.folder)
     person.open()
-    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Tokens/s")))
+    until("tokens are counted", lambda: any(rate.isdigit() for rate in column(person, "Tokens/s")))
     person.press("button", "cord")
     person.wait_for("dialog")
     take(world, "cord")
