@@ -1,6 +1,6 @@
 //! Code that blocks its thread delays no stop: it is abandoned by name, and what it does later is an addendum (P5, P6).
 //!
-//! These run on the real clock and on the tools' own threads, and are driven by channels.
+//! These run on the real clock and on the tools' threads, and are driven by channels.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -30,7 +30,7 @@ fn blocking(name: &str) -> (FnTool, SyncSender<()>) {
     (tool.grace(millis(50)), release)
 }
 
-/// An agent whose tools run on threads of their own.
+/// An agent whose tools run on separate threads.
 fn two_lanes(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model.clone()).runtime(&Runtime::builder().build())
 }

@@ -1,4 +1,4 @@
-//! How long a run lives: until it is done or stopped, whoever lets go of it and wherever it was started (P5, P12).
+//! How long a run lives: until it is done or stopped, whoever drops it and wherever it was started (P5, P12).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -163,7 +163,7 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
     let runtime = Runtime::builder().build();
     let build =
         |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).build().unwrap();
-    // This one has ended its run, and its owner now does something else for a long while.
+    // This runtime has completed its run, and its owner now does something else for a long time.
     let idle = current_thread();
     idle.block_on(build(ScriptedModel::new([says("Quick.")]), "quick").run("Go.")).unwrap();
 

@@ -1,5 +1,5 @@
-//! A run whose driver is gone, because the tokio runtime that it ran in was shut down, is settled all the same, as its
-//! journal tells it and with what it was asked (P1, P5).
+//! A run whose driver is gone, because its tokio runtime was shut down, is still settled, from its journal and with the
+//! requests that it got (P1, P5).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -21,12 +21,12 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// An agent whose drivers run where its runs are started, and whose tools and hooks run on threads of Andon's own.
+/// An agent whose drivers run where its runs are started, and whose tools and hooks run on Andon's threads.
 fn agent_on(journal: Arc<dyn Journal>, model: ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model).runtime(&Runtime::builder().journal(journal).build())
 }
 
-/// When a driver is dropped that was sent a request.
+/// When a driver that was sent a request is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dropped {
     AtOnce,
@@ -36,7 +36,7 @@ enum Dropped {
 /// Whether a batch with this entry waits for the disk.
 type IsHeld = fn(&Entry) -> bool;
 
-/// Starts a run, does more in the same tokio runtime, and shuts that down.
+/// Starts a run, does more in the same tokio runtime, and shuts that runtime down.
 fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (Run, T) {
     let gone = tokio_runtime();
     let both = gone.block_on(async {
