@@ -430,14 +430,14 @@ async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_
         let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
         Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
     };
-    let refused = agent.start(with("application/pdf")).expect_err("it is no image").to_string();
+    let refused = agent.start(with("application/pdf")).expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is no image") && refused.contains("image/png"), "{refused}");
     assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
 
     assert_eq!(agent.run(with("image/png")).await.unwrap().text(), "Seen.");
     let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
     let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
-    let refused = imported.expect_err("it is no image").to_string();
+    let refused = imported.expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is no image"), "{refused}");
     runtime().import(&exported).await.unwrap();
 }

@@ -69,7 +69,7 @@ async fn a_tool_that_blocks_its_thread_is_abandoned_by_name_and_its_late_result_
     assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("b"), result, remains: None });
     assert_eq!(run.records(), events, "nothing follows the terminal event");
     let believed = agent.history().await.unwrap();
-    assert_eq!(result_of(&believed, "b"), result_of(&history, "b"), "the late result is believed by nobody");
+    assert_eq!(result_of(&believed, "b"), result_of(&history, "b"), "the late result is not used");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

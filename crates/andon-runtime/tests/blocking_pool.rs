@@ -87,7 +87,7 @@ fn verdict(receipt: &Receipt, call: &str) -> Verdict {
 }
 
 async fn in_time<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LONG, wait).await.expect("it comes to its end")
+    tokio::time::timeout(LONG, wait).await.expect("it ends")
 }
 
 /// This many calls of one tool, with the ids `b0`, `b1` and so on.

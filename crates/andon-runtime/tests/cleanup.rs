@@ -217,7 +217,7 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
     assert_eq!(outcome.receipt.calls[0].notes, ["killed by best effort"]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown, "the call itself is over");
     let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
-    assert_eq!(told, outcome.receipt, "and the journal tells the same");
+    assert_eq!(told, outcome.receipt, "and the journal has the same");
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +239,7 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
         let graces = run.records().iter().filter(|record| matches!(record.event, Event::GraceEnded { .. })).count();
         assert_eq!(graces, 0, "no grace was spent");
         let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
-        assert_eq!(told, outcome.receipt, "and the journal tells the same");
+        assert_eq!(told, outcome.receipt, "and the journal has the same");
     }
     // A call that ended by itself has finished, whatever it left behind.
     let seen = Arc::new(Seen::default());
@@ -361,7 +361,7 @@ fn the_cleanup_runs_once_when_the_tokio_runtime_of_the_driver_is_dropped() {
     });
     drop(gone);
     paused().block_on(async {
-        let outcome = tokio::time::timeout(secs(30), run.outcome()).await.expect("who waits is told");
+        let outcome = tokio::time::timeout(secs(30), run.outcome()).await.expect("whoever waits is told");
         assert_eq!(*outcome.ending, Ending::Lost);
         assert_eq!(seen.cleanups(), (1, 1), "nothing is alive when the end is shown");
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
@@ -459,7 +459,7 @@ async fn a_tool_that_is_given_up_shortens_no_other_tools_cleanup() {
     run.cancel(Cancel::now());
     let outcome = tokio::time::timeout(secs(20), cancelled(&agent, &run)).await.expect("it settles");
     release.send(()).unwrap();
-    assert_eq!(outcome.receipt.leaked, ["mule (m)"], "the other one was still being cleaned up, within its time");
+    assert_eq!(outcome.receipt.leaked, ["mule (m)"], "the other one was still being cleaned up, within its time limit");
     assert_eq!(seen.cleanups(), (1, 1));
     agent.runtime().idle().await;
 }

@@ -63,7 +63,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     let account = &receipt.model_calls[0];
     assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(70)));
     assert_eq!(account.usage.delivered.output.value, Some(0), "what was delivered is what it was");
-    assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is made anew");
+    assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is computed again");
     assert_eq!(receipt.revision, 2);
     let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
     assert_eq!(parts, &[andon_runtime::Part::text(" three four")]);

@@ -38,7 +38,7 @@ async fn a_model_that_was_told_not_to_stop_is_stopped_and_has_decided_nothing() 
     let agent = agent.limits(limits).build().unwrap().session_of("ada", "s").unwrap();
     let run = agent.start("Read the page.").unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
-    assert_eq!(run.session(), agent.session_key(), "it goes on as whom it began");
+    assert_eq!(run.session(), agent.session_key(), "it goes on in the session in which it began");
     run.cancel(Cancel::graceful().by("ada"));
     let outcome = run.outcome().await;
     assert_eq!((outcome.stop_reason(), outcome.receipt.by.as_deref()), ("cancelled", Some("ada")));

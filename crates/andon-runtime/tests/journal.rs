@@ -371,7 +371,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     assert!(
         matches!(&*refused.ending, Ending::Failed(failure) if failure.message.ends_with("the run was not started"))
     );
-    assert_eq!(model.calls(), 1, "no model is asked that would not know");
+    assert_eq!(model.calls(), 1, "no model is called that would not know");
 
     journal.heal();
     let next = agent.run("Did you pay?").await.unwrap();
@@ -474,7 +474,7 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert_eq!(run.state(), State::Running);
     assert_eq!((run.try_outcome(), run.stalled()), (None, Some(disk_full())));
-    assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "who waits for it is told what is known");
+    assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "whoever waits for it is told what is known");
     assert_eq!(runtime.parked(), [run.id().clone()]);
 }
 
@@ -492,7 +492,7 @@ async fn what_recovery_could_not_settle_can_be_cancelled() {
     after_a_crash.fail(disk_full());
     assert_eq!(runtime.recover().await, Err(disk_full()));
     assert_eq!(runtime.parked(), [run.id().clone()]);
-    assert!(runtime.cancel(run.id(), Cancel::graceful()).await.is_err(), "it is not said to be over");
+    assert!(runtime.cancel(run.id(), Cancel::graceful()).await.is_err(), "it is not reported as ended");
     after_a_crash.heal();
     runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
     let stored = after_a_crash.durable().stored(run.id()).unwrap();
@@ -570,7 +570,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
     let run = agent.start("Go.").unwrap();
     until_shown(&run, "Shown").await;
     journal.fail(disk_full());
-    agent.runtime().shutdown(secs(10)).await.expect("a full disk keeps no program from ending");
+    agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
     let ending = Arc::clone(&run.outcome().await.ending);
     let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
                    by recovery";

@@ -190,7 +190,7 @@ fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() 
 
     current_thread().block_on(async {
         let outcome = tokio::time::timeout(secs(60), run.outcome()).await;
-        outcome.expect("who waits for the outcome is told");
+        outcome.expect("whoever waits for the outcome is told");
         assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
         assert_usable(&agent).await;
     });

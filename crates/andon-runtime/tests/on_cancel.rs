@@ -226,7 +226,7 @@ async fn a_tool_that_outlives_its_run_is_said_to_in_words_and_its_late_result_is
         assert_eq!((verdict(&receipt, "c"), receipt.revision), (Verdict::Detached, 1), "it was declared to, and did");
     }
     assert_eq!((run.records(), read_all(&run).await), (records, shown), "nothing follows the terminal event");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "what is late is believed by nobody");
+    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "a late result is not used");
 }
 
 async fn read_all(run: &Run) -> Vec<andon_runtime::FeedItem> {

@@ -49,7 +49,7 @@ fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (
 }
 
 async fn within_a_minute<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(secs(60), wait).await.expect("who waits is told")
+    tokio::time::timeout(secs(60), wait).await.expect("whoever waits is told")
 }
 
 /// Waits for the end of a run and checks every promise, in memory and in the journal.
@@ -93,7 +93,7 @@ fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_behind_
 
         tokio_runtime().block_on(async {
             within_a_minute(journal.until_a_claim_is_held()).await;
-            assert!(run.try_outcome().is_none(), "nothing is told before the journal has spoken");
+            assert!(run.try_outcome().is_none(), "nothing is shown before the journal has answered");
             journal.release().await;
             let outcome = settled_as_stored(&agent, &run, &*journal).await;
             assert_eq!((&*outcome.ending, log.started()), (&ending, started));

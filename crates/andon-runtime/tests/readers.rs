@@ -254,7 +254,7 @@ async fn a_run_whose_agent_is_not_there_is_stopped_all_the_same_and_a_patient_on
         match comes_back {
             true => {
                 sleep(millis(100_000)).await;
-                assert_eq!(approve(&run).await, DONE, "who reads a parked run is there when it goes on");
+                assert_eq!(approve(&run).await, DONE, "a reader of a parked run is still there when it goes on");
             }
             false => assert_eq!(ending(&run).await, LEFT),
         }

@@ -262,7 +262,7 @@ async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_onc
 
     let runtime = agent.runtime();
     let refused = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap_err();
-    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it is over");
+    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it has ended");
     journal.heal();
     let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
     assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));

@@ -388,7 +388,7 @@ async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
     assert!(first.runtime.find(run.id()).await.unwrap().is_none());
     assert_eq!(first.runtime.delete_session(&key, Cancel::graceful()).await, Ok(false), "there is none any more");
     assert_usable(first.agent()).await;
-    assert_eq!(first.said().await.len(), 2, "it begins anew");
+    assert_eq!(first.said().await.len(), 2, "it starts from the beginning");
 }
 
 #[tokio::test(start_paused = true)]

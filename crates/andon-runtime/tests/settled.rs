@@ -121,7 +121,7 @@ async fn a_crash_between_the_commit_and_the_keeping_of_the_instant_loses_the_ins
     let (agent, run) = in_its_answer(&builder.seed(1).probe(probe).build()).await;
     run.cancel(Cancel::graceful());
     let told = cancelled(&agent, &run).await.receipt.clone();
-    assert!(told.settled_at.is_some(), "who was there has seen it");
+    assert!(told.settled_at.is_some(), "whoever was there has seen it");
 
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
     assert_eq!(next.recover().await, Ok(vec![]), "it is on disk, and there is nothing to recover");

@@ -43,7 +43,7 @@ impl Compensated {
     }
 }
 
-/// Why a call was not compensated. Except for [`Lost`](Self::Lost), nothing was done.
+/// Why a call was not compensated. After [`Journal`](Self::Journal) and [`Lost`](Self::Lost) it may have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompensateError {
     /// The run has not settled.

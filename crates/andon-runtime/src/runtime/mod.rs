@@ -156,7 +156,7 @@ impl Runtime {
             }
             // It was revived meanwhile.
             (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
-            // Another process recovered it first.
+            // Another recovery was faster.
             (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.too_late(run, cancel).await,
             (Err(error), _) => Err(error),
         }
