@@ -12,7 +12,7 @@ use shuttle::thread;
 
 use crate::driver::RuntimeCore;
 use crate::live::cord::Cancel;
-use crate::live::{Live, Manners, News, Offer};
+use crate::live::{Live, News, Offer, StopRules};
 use crate::runtime::Runtime;
 use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
@@ -54,7 +54,7 @@ fn completed() -> Arc<Ending> {
 fn after_a_pull_has_returned_nothing_passes_the_gate() {
     check(|| {
         let live = live();
-        let ticket = live.open_ticket(None, Manners::of_hook(std::time::Duration::ZERO));
+        let ticket = live.open_ticket(None, StopRules::of_hook(std::time::Duration::ZERO));
         let worker = {
             let live = Arc::clone(&live);
             thread::spawn(move || {
@@ -123,7 +123,7 @@ fn a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm() {
             })
         };
         runtime.registry.add(AgentId(1), &live).expect("the id is free");
-        if let Some(cancel) = runtime.registry.admit(&live.id) {
+        if let Some(cancel) = runtime.registry.make_findable(&live.id) {
             pull(&live, cancel);
         }
         caller.join().unwrap();
@@ -154,7 +154,7 @@ fn a_queued_run_is_seated_whenever_the_run_before_it_leaves() {
 }
 
 #[test]
-fn an_approval_is_taken_before_the_pull_or_refused() {
+fn an_approval_is_accepted_before_the_pull_or_refused() {
     check(|| {
         let live = live();
         let call = CallId::new("c").unwrap();

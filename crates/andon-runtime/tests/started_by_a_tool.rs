@@ -1,5 +1,5 @@
-//! A run that a tool starts is driven where runs are driven: tools that block their threads do not hold it up (P1, P12). A
-//! process of its own, because it takes those threads away from everybody in it.
+//! A run that a tool starts is driven on the drivers' threads: tools that block their threads do not hold it up (P1,
+//! P12). A separate process, because it uses up the tools' threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "runtime/common/mod.rs"]
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use common::*;
 
-/// More than the tools have threads.
+/// More tools than they have threads.
 const BLOCKERS: usize = 64;
 
 /// A tool that starts a run and says which.

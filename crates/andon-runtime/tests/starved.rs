@@ -1,5 +1,5 @@
-//! Async tools that block their threads: all the tools' threads may be gone, and a stop still reaches what others have
-//! started (P5, P12). A process of its own, because it takes those threads away from everybody in it.
+//! Async tools that block their threads: even with all the tools' threads taken, a stop still reaches what others have
+//! started (P5, P12). A separate process, because it uses up the tools' threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "runtime/common/mod.rs"]
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use common::*;
 
-/// More than the tools have threads.
+/// More tools than they have threads.
 const BLOCKERS: usize = 64;
 
 /// A tool that blocks its thread until it is released.
@@ -61,7 +61,7 @@ async fn what_a_tool_has_started_is_ended_although_no_thread_is_left_for_it_and_
         tokio::task::yield_now().await;
     }
 
-    // One of the blockers has a time limit: nobody polls its task, and it is given up all the same.
+    // One of the blockers has a time limit: its task is not polled, and it is still given up.
     let limited = blocker(&released, &blocked).timeout(millis(100)).grace(millis(50));
     let limited = build(ScriptedModel::new([calls(&[("l", "block")]), says("Next.")])).tool(limited).build().unwrap();
     let outcome = tokio::time::timeout(secs(20), limited.run("Go.")).await.expect("it is given up").unwrap();

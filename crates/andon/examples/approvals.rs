@@ -1,4 +1,4 @@
-//! A tool that needs a person's yes: approved, denied, and stopped while it waits.
+//! A tool that needs a person's approval: approved, denied, and stopped while it waits.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Waits until a call asks for a yes.
+/// Waits until a call needs approval.
 async fn question(run: &Run) -> Option<CallId> {
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {

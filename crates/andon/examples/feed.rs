@@ -1,4 +1,4 @@
-//! The feed: the past, then live, no gap, no repeat. A reader that left comes back where it was.
+//! The feed: the past, then live, no gap, no repeat. A reader that left continues where it was.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Hooks: a program's own say before and after a run, a model call and a tool call.
+//! Hooks: a program's own code before and after a run, a model call and a tool call.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use andon::{Agent, Answer, Cancel, FeedItem, Model, ModelError, ModelStop, Piece, Provenance, Request, Usage};
 use tokio::time::{Sleep, sleep};
 
-/// Says back what it was told, a word at a time.
+/// Repeats the prompt, a word at a time.
 struct Echo {
     open: Arc<AtomicUsize>,
 }
@@ -21,7 +21,8 @@ impl Model for Echo {
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
-        // `prompt()` is the history as a model may be sent it: valid, with a note where an answer was stopped.
+        // `prompt()` is the history in the form that is sent to a model: valid, with a note where an answer was
+        // stopped.
         let prompt = request.prompt();
         let said = prompt.last().map(|message| message.text()).unwrap_or_default();
         self.open.fetch_add(1, Ordering::SeqCst);
@@ -62,7 +63,7 @@ impl Answer for EchoAnswer {
         Poll::Ready(Some(Ok(piece)))
     }
 
-    /// Asked before a cut answer is dropped.
+    /// Called before a cut answer is dropped.
     fn usage_so_far(&self) -> Usage {
         self.usage
     }
@@ -99,7 +100,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cut: billed {billed:?}");
     println!("open answers: {}", open.load(Ordering::SeqCst));
     assert_eq!(delivered.provenance, Provenance::ReportedRunning);
-    // What the provider will charge past the cut is not known, and is not called 0.
+    // What the provider will charge past the cut is unknown, and is not reported as 0.
     assert_eq!((billed.value, billed.low), (None, delivered.value));
     assert_eq!(open.load(Ordering::SeqCst), 0);
     Ok(())

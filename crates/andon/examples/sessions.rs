@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(next.stop_reason(), "end_turn");
     assert_eq!(bob.history().await?.len(), 4);
 
-    // With nothing in progress, `agent.cancel()` arms: the next run is cancelled before it calls its model.
+    // With no run in progress, `agent.cancel()` arms the agent: its next run is cancelled before it calls its model.
     let reply: AgentReply = agent.cancel();
     println!("with nothing in progress: {}", reply.kind().as_str());
     assert_eq!(reply.kind(), ReplyKind::Armed);

@@ -1,4 +1,4 @@
-//! Stops a run from another thread. A pull needs no async runtime: the thread here knows none.
+//! Stops a run from another thread. A pull needs no async runtime: this thread has none.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Stops a run from a web handler: `POST /runs/{id}/cancel` answers with what the cancel did.
 //!
-//! The server is a few lines on the standard library, so that nothing stands between you and the handlers. Those are
-//! plain async functions: put them behind the router of any framework.
+//! The server is a few lines on the standard library, so that the handlers are easy to see. They are plain async
+//! functions: put them behind the router of any framework.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = serve(&agent)?;
     println!("listening on http://{address}");
 
-    // Somebody starts a run, somebody else stops it, with nothing in hand but its id.
+    // Somebody starts a run, and somebody else stops it, knowing only its id.
     let run = agent.start("Tell me a long story")?;
     wait_for_text(&run).await;
     let path = format!("/runs/{}/cancel", run.id());
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(outcome.receipt.by.as_deref(), Some("web"));
     assert!(outcome.is_cancelled() && !outcome.text().is_empty());
 
-    // One that comes late never hits anything else, and says so.
+    // A cancel that comes late reaches nothing else, and says so.
     let (status, body) = post(address, &path).await?;
     println!("POST {path} → {status} {body}");
     assert_eq!((status, reply(&body)), (200, "too_late"));
@@ -49,7 +49,7 @@ async fn cancel(runtime: &Runtime, id: &str) -> (u16, Value) {
         Err(error) => return (500, json!({"error": error.to_string()})),
     };
     if let Err(error) = reply.recorded().await {
-        // The run stops all the same; only its record is in doubt.
+        // The run stops anyway; only its record is in doubt.
         return (503, json!({"error": error.to_string(), "pulled": true, "recorded": false}));
     }
     let status = match reply.kind().as_str() {
@@ -60,14 +60,14 @@ async fn cancel(runtime: &Runtime, id: &str) -> (u16, Value) {
     (status, json!(reply.kind()))
 }
 
-/// Serves on a free loopback port, one request after the other.
+/// Serves on a free loopback port, one request after another.
 fn serve(agent: &Agent) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let (runtime, tokio) = (agent.runtime().clone(), Handle::current());
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            // A client that goes away in the middle hurts nobody else.
+            // A client that disconnects early affects nobody else.
             let _ = answer(client, &runtime, &tokio);
         }
     });

@@ -1,6 +1,6 @@
 //! Stops a run on Ctrl-C: the first asks gracefully, the second stops it now.
 //!
-//! The example presses Ctrl-C itself, by sending SIGINT to its own process. Press it yourself if you are quicker.
+//! The example presses Ctrl-C itself, by sending SIGINT to its own process. Press it yourself if you are faster.
 #![expect(clippy::disallowed_methods, reason = "a program of its own spawns its own tasks")]
 
 use std::process::Command;
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A tool that does not look at its cord and has a long grace: the second Ctrl-C is for such.
+/// A tool that does not check its cord and has a long grace: the second Ctrl-C is for such tools.
 fn nap(napping: &Arc<Notify>) -> FnTool {
     let napping = Arc::clone(napping);
     let schema = json!({"type": "object", "properties": {}});

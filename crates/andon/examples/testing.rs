@@ -30,7 +30,7 @@ fn lookup() -> FnTool {
     lookup.effect(Effect::ReadOnly)
 }
 
-/// What the model will say: it looks a word up, and then answers.
+/// What the model will say: it looks up a word, and then answers.
 fn answers() -> [Vec<Act>; 2] {
     let mut first = vec![Act::text("Let me "), Act::text("see. ")];
     first.extend(Act::call(0, "call-1", "lookup", r#"{"word": "andon"}"#));
@@ -39,7 +39,7 @@ fn answers() -> [Vec<Act>; 2] {
     [first, second]
 }
 
-/// One stop, at a place that you choose, with every promise checked on what is left.
+/// One stop, at a place that you choose, with every promise checked afterwards.
 #[tokio::main]
 async fn one_stop() -> Result<(), Error> {
     let model = ScriptedModel::new(answers());
@@ -70,7 +70,7 @@ fn every_stop() -> Result<(), Error> {
             }
         })
     }
-    // A stop may take as long as the tool's grace, which is two seconds unless the tool says otherwise.
+    // A stop may take as long as the tool's grace, which is two seconds by default.
     let script = Script {
         name: "look a word up",
         settles_within: Duration::from_millis(2_100),

@@ -1,4 +1,4 @@
-//! Tools from plain functions: what they say of themselves, what is handed in, and what a stop leaves of them.
+//! Tools from plain functions: their options, what the runtime passes in, and what a stop keeps of them.
 
 use std::time::Duration;
 

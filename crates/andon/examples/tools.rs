@@ -1,4 +1,4 @@
-//! Tools: one that stops by itself, one that has to be stopped, and one call that is cancelled alone.
+//! Tools: one that stops by itself, one that must be stopped, and one call that is cancelled alone.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .effect(Effect::ReadOnly);
 
     let send = FnTool::new("send", "Sends a parcel.", json!({"type": "object", "properties": {}}), |call| async move {
-        // Under this key the other side can make sure that it happens at most once.
+        // With this key the other side can make sure that it happens at most once.
         let _key = call.effect_id();
         sleep(Duration::from_secs(600)).await;
         Ok("sent".into())
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let agent = Agent::builder().model(Practice::instant()).tool(count).tool(send).build()?;
 
-    // One call is cancelled alone. The other goes on, the model is told, and the run comes to its end.
+    // One call is cancelled alone. The other goes on, the model is told, and the run completes.
     let run = agent.start("Count to 10 and send it")?;
     let send_call = started(&run, "send").await.ok_or("the parcel was never sent")?;
     let reply = run.cancel_call(&send_call, Cancel::graceful().by("ada"));
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_ne!(verdict(&outcome.receipt, "send"), Some(Verdict::Finished));
 
     // The whole run is stopped. `count` watches its cord and returns what it has. `send` does not: when its grace is
-    // over it is dropped, and since it changes the world nobody knows how far it came.
+    // over it is dropped, and since it changes the world, how far it came is unknown.
     let run = agent.start("Count to 1000 and send it")?;
     started(&run, "send").await;
     sleep(Duration::from_millis(300)).await;

@@ -1,5 +1,5 @@
-//! A function under `#[tool]` is a tool like any other: what it says of itself reaches the model and the runtime, and a stop
-//! reaches its body.
+//! A `#[tool]` function is a tool like any other: its options reach the model and the runtime, and a stop reaches its
+//! body.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "../../andon-runtime/tests/runtime/common/mod.rs"]
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use common::*;
 
-/// The model asks for this tool once, with these arguments, and is then content.
+/// The model calls this tool once, with these arguments, and then ends.
 fn asks(tool: &str, arguments: &Value) -> ScriptedModel {
     let call = Act::call(0, "c", tool, &arguments.to_string());
     ScriptedModel::new([answer([call, vec![Act::usage(10, 2), Act::tool_use()]]), says("Well.")])
@@ -39,7 +39,7 @@ fn ok(text: &str) -> ToolResult {
     ToolResult::text(id("c"), ResultStatus::Ok, text)
 }
 
-// ---- what it says of itself ----
+// ---- its options ----
 
 /// Fetches a page as text.
 ///
@@ -72,7 +72,7 @@ async fn take_back(undo: Undo) -> Returned {
 }
 
 #[test]
-fn a_tool_that_says_nothing_is_as_careful_as_any_other() {
+fn a_tool_without_options_is_as_careful_as_any_other() {
     let schema = json!({
         "type": "object",
         "properties": { "url": { "type": "string" } },
@@ -84,7 +84,7 @@ fn a_tool_that_says_nothing_is_as_careful_as_any_other() {
 }
 
 #[test]
-fn whatever_a_tool_says_of_itself_reaches_its_spec() {
+fn every_option_of_a_tool_reaches_its_spec() {
     let spec = wire.spec();
     assert_eq!((spec.name.as_str(), spec.description.as_str()), ("wire-money", "Sends money."));
     assert_eq!((spec.effect, spec.grace), (Effect::Idempotent, secs(90)));
@@ -167,7 +167,7 @@ async fn search(
 }
 
 #[test]
-fn the_schema_is_what_the_arguments_are_and_knows_nothing_of_what_is_handed_in() {
+fn the_schema_describes_the_arguments_and_not_what_the_runtime_passes_in() {
     let expected = json!({
         "type": "object",
         "properties": {
@@ -217,9 +217,9 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
         let result = told(small, arguments).await;
         assert_eq!(result.status, ResultStatus::Refused, "{result:?}");
     }
-    // What the schema cannot say, serde refuses.
+    // What the schema cannot express, serde refuses.
     let result = told(small, json!({"amount": 5_000_000_000_u64})).await;
-    let expected = "The arguments do not fit: invalid value: integer `5000000000`, expected u32.";
+    let expected = "The arguments are not valid: invalid value: integer `5000000000`, expected u32.";
     assert_eq!(result, ToolResult::text(id("c"), ResultStatus::Error, expected));
 }
 
@@ -294,7 +294,7 @@ async fn the_model_is_told_what_the_function_returns() {
     assert_eq!(told(unwritable, json!({})).await, expected);
 }
 
-// ---- what is handed in ----
+// ---- what the runtime passes in ----
 
 #[tool(effect = "read_only")]
 /// Counts until it is told to stop.
@@ -371,7 +371,7 @@ async fn keyed(effect: EffectId, call: Invocation, again: andon::EffectId) -> St
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_effect_id_that_is_handed_in_is_the_one_on_record() {
+async fn the_effect_id_that_is_passed_in_is_the_one_on_record() {
     let model = asks("keyed", &json!({}));
     let agent = agent(&model).tool(keyed).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -392,7 +392,7 @@ fn heavy(number: u64) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn a_blocking_function_runs_on_a_thread_of_its_own() {
+async fn a_blocking_function_runs_on_a_separate_thread() {
     let result = told(heavy, json!({"number": 1})).await;
     assert_eq!(result.status, ResultStatus::Ok);
     assert_ne!(result.to_text(), format!("{:?}", std::thread::current().id()));
@@ -427,7 +427,7 @@ mod elsewhere {
     }
     made!(made, word);
 
-    /// A crate that knows andon under another name.
+    /// A crate that has andon under another name.
     pub(crate) mod renamed {
         pub(crate) use andon as engine;
 

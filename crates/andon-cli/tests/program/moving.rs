@@ -34,7 +34,7 @@ fn a_session_is_moved_to_another_database_and_goes_on_there() {
     assert_eq!(chat.end().code, Some(0));
 
     let twice = there.refused(&["import", &file]);
-    assert!(twice.contains("nothing was imported: there is a session practice/local/otter already"), "{twice}");
+    assert!(twice.contains("nothing was imported: there is already a session practice/local/otter"), "{twice}");
     assert_eq!(there.run(&["runs", "--json"]).json().len(), 2);
 }
 
@@ -82,12 +82,12 @@ fn a_file_that_is_cut_short_or_garbage_is_refused_whole() {
     let mut broken = lines.clone();
     broken[2] = "{}";
     let wrong: [(&str, Vec<u8>, &str); 6] = [
-        ("short", cut_short.into_bytes(), "the export is not whole"),
-        ("half", half_a_line.as_bytes().to_vec(), &format!("line {} is not what `export` writes", lines.len())),
-        ("broken", broken.join("\n").into_bytes(), "line 3 is not what `export` writes"),
-        ("garbage", b"garbage\n".to_vec(), "line 1 is not what `export` writes"),
+        ("short", cut_short.into_bytes(), "the export is incomplete"),
+        ("half", half_a_line.as_bytes().to_vec(), &format!("line {} is not one that `export` writes", lines.len())),
+        ("broken", broken.join("\n").into_bytes(), "line 3 is not one that `export` writes"),
+        ("garbage", b"garbage\n".to_vec(), "line 1 is not one that `export` writes"),
         ("bytes", b"{}\n\xff\xfe".to_vec(), "line 2 is not text"),
-        ("empty", Vec::new(), "there is nothing in it"),
+        ("empty", Vec::new(), "it is empty"),
     ];
     for (name, bytes, told) in wrong {
         let file = there.file(name);

@@ -25,9 +25,9 @@ pub(crate) enum Does {
     Flood(u64),
     /// Streams this many pieces, and yields before each.
     Drip(u64),
-    /// Is silent for ever.
+    /// Is silent forever.
     Silence,
-    /// Sends a piece every so often, beginning at its own moment.
+    /// Sends a piece at intervals, each run from its own start.
     Beat(Duration),
 }
 

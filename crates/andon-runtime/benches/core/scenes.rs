@@ -81,7 +81,7 @@ fn trivial_runs() -> Vec<Line> {
             let mut callers = Vec::new();
             for caller in 0..CALLERS {
                 let agent = agent(&runtime, Does::Flood(1));
-                #[expect(clippy::disallowed_methods, reason = "callers are no part of the runtime")]
+                #[expect(clippy::disallowed_methods, reason = "the callers are not part of the runtime")]
                 callers.push(tokio::spawn(async move {
                     for number in 0..RUNS {
                         let agent = agent.session(format!("{caller}-{number}")).expect("a session");

@@ -53,9 +53,9 @@ pub use {schemars, serde};
 /// leave out an `Option`, and an argument with `#[tool(default)]` or `#[tool(default = 20)]`. `#[serde(..)]` and
 /// `#[schemars(..)]` are passed on, for a `rename` or a `range`.
 ///
-/// The schema is always an object with one property for each argument, even if the only argument is a struct: `async fn
-/// move_to(place: Place)` is called with `{"place": {..}}`. Arguments that do not match the schema never reach the
-/// function, and neither do arguments that it does not have. The model is told why.
+/// The schema is always an object with one property for each argument, even if there is only one argument and it is a
+/// struct: `async fn move_to(place: Place)` is called with `{"place": {..}}`. Arguments that do not match the schema
+/// never reach the function, and neither do arguments that it does not have. The model is told why.
 ///
 /// Parameters of these types are not arguments: the runtime passes them in, and the model does not see them. They are
 /// recognized by the last segment of their type's path, so `andon::Cord` is one, too:

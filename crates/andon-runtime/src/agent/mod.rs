@@ -35,7 +35,7 @@ pub(crate) struct AgentCore {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) model_name: Arc<str>,
     pub(crate) instructions: Option<Arc<str>>,
-    pub(crate) tools: Vec<Armoured>,
+    pub(crate) tools: Vec<CheckedTool>,
     pub(crate) specs: Arc<[Arc<ToolSpec>]>,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) limits: Limits,
@@ -44,9 +44,9 @@ pub(crate) struct AgentCore {
 }
 
 /// A tool with the validator of its arguments.
-pub(crate) struct Armoured {
+pub(crate) struct CheckedTool {
     pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) guard: Validator,
+    pub(crate) validator: Validator,
 }
 
 /// Why an agent cannot be built, and what to change.
@@ -81,7 +81,7 @@ pub enum BuildError {
 }
 
 /// Makes the validator of a tool's arguments.
-pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
+pub(crate) fn validator(spec: &ToolSpec) -> Result<Validator, BuildError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
         return Err(BuildError::BadToolName(spec.name.clone()));
@@ -98,6 +98,6 @@ impl ToolSpec {
     /// Checks whether an agent can have this tool: every provider must accept its name, and its schema must be usable.
     /// Building an agent checks this, too; use it for tools from elsewhere that may be left out.
     pub fn check(&self) -> Result<(), BuildError> {
-        guard(self).map(drop)
+        validator(self).map(drop)
     }
 }

@@ -27,7 +27,7 @@ use crate::live::{AsideEnd, Live, News, Order, REAP, ToolDone};
 use crate::tool::{Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
 
 /// Tells a task beside the driver when to stop.
-struct Guard {
+struct CordWatch {
     live: Arc<Live>,
     ticket: u32,
     key: u64,
@@ -35,7 +35,7 @@ struct Guard {
     grace: Option<(Stamp, Pin<Box<Sleep>>)>,
 }
 
-impl Guard {
+impl CordWatch {
     fn new(live: Arc<Live>, ticket: u32) -> Self {
         let key = live.next_watcher();
         Self { live, ticket, key, grace: None }
@@ -65,7 +65,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for CordWatch {
     fn drop(&mut self) {
         self.live.forget_watcher(self.key);
     }
@@ -78,14 +78,14 @@ pub(crate) async fn run_hook<T: Send + 'static>(
     make: impl FnOnce() -> BoxFuture<T> + Send,
     tell: fn(u32, AsideEnd<T>) -> News,
 ) {
-    let mut guard = Guard::new(live, ticket);
+    let mut watch = CordWatch::new(live, ticket);
     let mut make = Some(make);
     let mut hook = None;
     let end = poll_fn(|cx| {
-        if guard.poll_stop(cx).is_ready() {
+        if watch.poll_stop(cx).is_ready() {
             return Poll::Ready(AsideEnd::Dropped);
         }
-        if let Err(panic) = guard.hit("hook: poll") {
+        if let Err(panic) = watch.hit("hook: poll") {
             return Poll::Ready(AsideEnd::Panicked(panic));
         }
         if let Some(make) = make.take() {
@@ -99,12 +99,12 @@ pub(crate) async fn run_hook<T: Send + 'static>(
     })
     .await;
     drop_caught(hook);
-    let _ = guard.live.report(ticket, tell(ticket, end));
+    let _ = watch.live.report(ticket, tell(ticket, end));
 }
 
 /// A tool call beside the driver.
 pub(crate) struct ToolAside {
-    guard: Guard,
+    watch: CordWatch,
     call: CallId,
     spec: Arc<ToolSpec>,
     stage: Stage,
@@ -138,18 +138,18 @@ impl ToolAside {
         make: impl FnOnce() -> Work + Send + 'static,
         late: impl FnOnce(ToolDone) + Send + 'static,
     ) -> Self {
-        let guard = Guard::new(live, ticket);
+        let watch = CordWatch::new(live, ticket);
         let stage = Stage::Unstarted(Box::new(make));
-        Self { guard, call, spec, stage, timeout: None, cleanup: None, late: Some(Box::new(late)) }
+        Self { watch, call, spec, stage, timeout: None, cleanup: None, late: Some(Box::new(late)) }
     }
 
     /// Runs the work to its end and cleans up, then tells the driver.
     pub(crate) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll_end(cx)).await;
         let remains = self.clean_up().await;
-        let live = &self.guard.live;
+        let live = &self.watch.live;
         if let Err(News::ToolEnded(_, done)) =
-            live.report(self.guard.ticket, News::ToolEnded(self.guard.ticket, Box::new(ToolDone { end, remains })))
+            live.report(self.watch.ticket, News::ToolEnded(self.watch.ticket, Box::new(ToolDone { end, remains })))
             && let Some(late) = self.late.take()
         {
             late(*done);
@@ -162,7 +162,7 @@ impl ToolAside {
                 if let Some(end) = self.stop() {
                     return Poll::Ready(end);
                 }
-            } else if let Err(panic) = self.guard.hit(self.seam()) {
+            } else if let Err(panic) = self.watch.hit(self.seam()) {
                 self.drop_stage();
                 return Poll::Ready(AsideEnd::Panicked(panic));
             } else if self.poll_timeout(cx).is_ready()
@@ -211,9 +211,9 @@ impl ToolAside {
 
     /// Whether the work must stop now. If it is still waiting for a place, it has no grace.
     fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
-        let is_over = self.guard.poll_stop(cx).is_ready();
+        let is_over = self.watch.poll_stop(cx).is_ready();
         let is_queued = matches!(self.stage, Stage::Queued(..));
-        is_over || (is_queued && self.guard.live.is_told(Some(self.guard.ticket)))
+        is_over || (is_queued && self.watch.live.is_told(Some(self.watch.ticket)))
     }
 
     fn seam(&self) -> &'static str {
@@ -226,21 +226,21 @@ impl ToolAside {
     /// Passes the gate and begins.
     fn start(&mut self) -> Result<(), AsideEnd<Returned>> {
         let Stage::Unstarted(make) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
-        if !self.guard.live.may_start_tool(self.guard.ticket) {
+        if !self.watch.live.may_start_tool(self.watch.ticket) {
             return Err(AsideEnd::NeverStarted);
         }
         let Work { doing, cleanup } = caught(make).map_err(AsideEnd::Panicked)?;
-        self.guard.live.set_cleanup(self.guard.ticket, cleanup.clone());
+        self.watch.live.set_cleanup(self.watch.ticket, cleanup.clone());
         self.cleanup = cleanup;
         self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
         self.stage = match doing {
             Doing::Task(task) => Stage::Task(task),
             thread @ (Doing::Blocking(_) | Doing::Thread(_)) => {
-                let pool = &self.guard.live.services.blocking;
+                let pool = &self.watch.live.services.blocking;
                 if let Some(why) = pool.refusal() {
                     return Err(AsideEnd::Returned(Err(ToolError::new(why))));
                 }
-                self.guard.live.waits_for_place(self.guard.ticket);
+                self.watch.live.waits_for_place(self.watch.ticket);
                 Stage::Queued(thread, Box::pin(pool.place()))
             }
         };
@@ -251,13 +251,13 @@ impl ToolAside {
     fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
         let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
         let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
-        let live = &self.guard.live;
+        let live = &self.watch.live;
         // The place may be free because another thread was abandoned meanwhile.
         if let Some(why) = live.services.blocking.refusal() {
             return Err(AsideEnd::Returned(Err(ToolError::new(why))));
         }
         let (doer, waiter) = live.services.blocking.job(place);
-        let thread = Thread { live: Arc::clone(live), ticket: self.guard.ticket, doer, max: self.spec.max_output };
+        let thread = ToolThread { live: Arc::clone(live), ticket: self.watch.ticket, doer, max: self.spec.max_output };
         match doing {
             Doing::Blocking(function) => live.services.door.spawn_thread(move || thread.run(function)),
             Doing::Thread(future) => live.services.door.spawn_aside(thread.simulate(future)),
@@ -305,7 +305,7 @@ impl ToolAside {
         let Some(timeout) = &mut self.timeout else { return Poll::Pending };
         ready!(timeout.as_mut().poll(cx));
         self.timeout = None;
-        let live = &self.guard.live;
+        let live = &self.watch.live;
         match live.pull_call(&self.call, out_of_time(&self.spec).at(live.now())).0 {
             ReplyKind::TooLate { .. } | ReplyKind::NotRunning => Poll::Ready(()),
             // The pull has woken this task, which then stops.
@@ -362,14 +362,14 @@ fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {
 }
 
 /// A blocking tool's thread.
-struct Thread {
+struct ToolThread {
     live: Arc<Live>,
     ticket: u32,
     doer: Doer<AsideEnd<Returned>>,
     max: usize,
 }
 
-impl Thread {
+impl ToolThread {
     fn run(self, function: Box<dyn FnOnce() -> Returned + Send>) {
         if !self.live.may_start_thread(self.ticket) {
             return self.doer.finish(AsideEnd::NeverStarted);

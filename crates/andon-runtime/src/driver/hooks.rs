@@ -12,11 +12,11 @@ use crate::agent::hook::{Hook, Moment, What};
 use crate::driver::aside;
 use crate::journal::JournalError;
 use crate::live::cord::Cord;
-use crate::live::{AsideEnd, Decision, Manners, News, Order, REAP};
+use crate::live::{AsideEnd, Decision, News, Order, REAP, StopRules};
 use crate::tool::DEFAULT_GRACE;
 
 /// What the hooks at one point decided together.
-pub(super) enum Verdict {
+pub(super) enum HookVerdict {
     Continue,
     Deny(String),
 }
@@ -27,11 +27,11 @@ impl Driver {
     }
 
     /// Calls the hooks at one point, until one denies, or the run must stop.
-    pub(super) async fn run_hooks(&mut self, what: What) -> Result<Verdict, JournalError> {
+    pub(super) async fn run_hooks(&mut self, what: What) -> Result<HookVerdict, JournalError> {
         Box::pin(self.run_hooks_in_turn(what)).await
     }
 
-    async fn run_hooks_in_turn(&mut self, what: What) -> Result<Verdict, JournalError> {
+    async fn run_hooks_in_turn(&mut self, what: What) -> Result<HookVerdict, JournalError> {
         let point = what.point();
         let agent = Arc::clone(&self.agent);
         for hook in agent.hooks.iter().filter(|hook| hook.point == point) {
@@ -39,19 +39,19 @@ impl Driver {
             if self.is_cut() && point != HookPoint::AfterRun {
                 break;
             }
-            if let Verdict::Deny(why) = self.run_hook(hook, what.clone()).await? {
-                return Ok(Verdict::Deny(why));
+            if let HookVerdict::Deny(why) = self.run_hook(hook, what.clone()).await? {
+                return Ok(HookVerdict::Deny(why));
             }
         }
-        Ok(Verdict::Continue)
+        Ok(HookVerdict::Continue)
     }
 
-    async fn run_hook(&mut self, hook: &Hook, what: What) -> Result<Verdict, JournalError> {
+    async fn run_hook(&mut self, hook: &Hook, what: What) -> Result<HookVerdict, JournalError> {
         // Only the last hook of a stopped run has a grace; the others are left at once.
         let grace = if hook.point == HookPoint::AfterRun { DEFAULT_GRACE } else { Duration::ZERO };
         self.stage(Event::HookStarted { point: hook.point });
         self.commit().await?;
-        let ticket = self.live.open_ticket(None, Manners::of_hook(grace));
+        let ticket = self.live.open_ticket(None, StopRules::of_hook(grace));
         let cord = Cord::new(Arc::clone(&self.live), None);
         let moment = Moment { run: self.live.id.clone(), session: self.live.session.clone(), cord, what };
         let call = Arc::clone(&hook.call);
@@ -91,18 +91,20 @@ impl Driver {
         }
     }
 
-    fn close_hook(&mut self, point: HookPoint, end: Option<AsideEnd<Decision>>) -> Verdict {
+    fn close_hook(&mut self, point: HookPoint, end: Option<AsideEnd<Decision>>) -> HookVerdict {
         let (hook_end, verdict) = match end {
-            None => (HookEnd::Leaked, Verdict::Continue),
-            Some(AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted) => (HookEnd::Cut, Verdict::Continue),
-            Some(AsideEnd::Panicked(text)) => {
-                (HookEnd::Panicked, Verdict::Deny(format!("The program's own check crashed: {text}")))
+            None => (HookEnd::Leaked, HookVerdict::Continue),
+            Some(AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted) => {
+                (HookEnd::Cut, HookVerdict::Continue)
             }
-            Some(AsideEnd::Returned(Decision::Continue)) => (HookEnd::Continued, Verdict::Continue),
-            Some(AsideEnd::Returned(Decision::Deny(why))) => (HookEnd::Denied, Verdict::Deny(why)),
+            Some(AsideEnd::Panicked(text)) => {
+                (HookEnd::Panicked, HookVerdict::Deny(format!("The program's own check crashed: {text}")))
+            }
+            Some(AsideEnd::Returned(Decision::Continue)) => (HookEnd::Continued, HookVerdict::Continue),
+            Some(AsideEnd::Returned(Decision::Deny(why))) => (HookEnd::Denied, HookVerdict::Deny(why)),
             Some(AsideEnd::Returned(Decision::Cancel(cancel))) => {
                 self.live.pull(cancel.at(self.live.now()));
-                (HookEnd::Cancelled, Verdict::Continue)
+                (HookEnd::Cancelled, HookVerdict::Continue)
             }
         };
         self.stage(Event::HookFinished { point, end: hook_end });

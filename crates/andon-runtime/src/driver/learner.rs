@@ -38,13 +38,13 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Learner {
-    state: Mutex<State>,
+    state: Mutex<LearnerState>,
     /// Notified when the program is about to exit, to end the rests.
     hurried: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct LearnerState {
     waiting: VecDeque<Completed>,
     running: bool,
     /// When the next lesson may begin, and when what was learned may be kept again.
@@ -65,7 +65,7 @@ impl Learner {
             return;
         }
         drop(state);
-        runtime.services.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
+        runtime.services.door.spawn_keeper(learn_all(LearnerTask { runtime: Arc::clone(runtime), is_over: false }));
     }
 
     /// The program is about to exit.
@@ -78,7 +78,7 @@ impl Learner {
     }
 
     /// Waits until this instant, if there is one and the program is not about to exit.
-    async fn wait(&self, until: impl Fn(&State) -> Option<Instant>) {
+    async fn wait(&self, until: impl Fn(&LearnerState) -> Option<Instant>) {
         let hurried = self.hurried.notified();
         let until = {
             let state = self.state.lock();
@@ -113,12 +113,12 @@ impl Learner {
 }
 
 /// Lets the next call start another task if this one is dropped, as happens when a tokio runtime is shut down.
-struct Running {
+struct LearnerTask {
     runtime: Arc<RuntimeCore>,
     is_over: bool,
 }
 
-impl Drop for Running {
+impl Drop for LearnerTask {
     fn drop(&mut self) {
         if !self.is_over {
             self.runtime.learner.state.lock().running = false;
@@ -126,7 +126,7 @@ impl Drop for Running {
     }
 }
 
-async fn learn_all(mut running: Running) {
+async fn learn_all(mut running: LearnerTask) {
     let runtime = Arc::clone(&running.runtime);
     let learner = &runtime.learner;
     let mut unkept = HashMap::new();

@@ -22,11 +22,11 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Mender {
-    state: Mutex<State>,
+    state: Mutex<MenderState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MenderState {
     waiting: VecDeque<Orphan>,
     running: bool,
 }
@@ -41,7 +41,7 @@ impl Mender {
             return;
         }
         drop(state);
-        let running = Running { runtime: Arc::clone(&runtime), is_over: false };
+        let running = MenderTask { runtime: Arc::clone(&runtime), is_over: false };
         runtime.services.door.spawn_keeper(mend(running));
     }
 
@@ -62,12 +62,12 @@ impl Mender {
 }
 
 /// Leaves the waiting runs to recovery if the task is dropped, as happens when a tokio runtime is shut down.
-struct Running {
+struct MenderTask {
     runtime: Arc<RuntimeCore>,
     is_over: bool,
 }
 
-impl Drop for Running {
+impl Drop for MenderTask {
     fn drop(&mut self) {
         if !self.is_over {
             self.runtime.mender.state.lock().running = false;
@@ -76,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-async fn mend(mut running: Running) {
+async fn mend(mut running: MenderTask) {
     let runtime = Arc::clone(&running.runtime);
     let leaving = runtime.services.give_up();
     let mut pause = FIRST;

@@ -58,8 +58,8 @@ use crate::session::{Seat, SessionCore};
 use aside::panic_text;
 use call_ids::CallIds;
 pub(crate) use core::RuntimeCore;
-use orphan::{Gone, Orphan};
-use tools::Running;
+use orphan::{DriverGone, Orphan};
+use tools::RunningTool;
 pub(crate) use tools::{box_remains, judge};
 use watch::{Watch, Woke};
 
@@ -116,15 +116,15 @@ fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output =
 async fn until_over_or_panic(
     live: &Live,
     mut work: Pin<&mut (impl Future<Output = Result<(), JournalError>> + Send)>,
-) -> Result<(), Gone> {
+) -> Result<(), DriverGone> {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| {
             live.hit("driver: poll");
             work.as_mut().poll(cx)
         }));
         match polled {
-            Ok(poll) => poll.map_err(Gone::Unwritable),
-            Err(panic) => Poll::Ready(Err(Gone::Panicked(panic_text(&*panic)))),
+            Ok(poll) => poll.map_err(DriverGone::Unwritable),
+            Err(panic) => Poll::Ready(Err(DriverGone::Panicked(panic_text(&*panic)))),
         }
     })
     .await
@@ -145,7 +145,7 @@ impl Unfinished {
         Self { runtime, live, session, accepted, is_over: false }
     }
 
-    fn orphan(&self, unwritten: Vec<Event>, gone: Gone) -> Orphan {
+    fn orphan(&self, unwritten: Vec<Event>, gone: DriverGone) -> Orphan {
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
         let runtime = Arc::clone(&self.runtime);
         Orphan { runtime, epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone }
@@ -158,7 +158,7 @@ impl Drop for Unfinished {
         if self.is_over || !door.has_own_threads() {
             return;
         }
-        door.spawn_keeper(orphan::settle(self.orphan(Vec::new(), Gone::Dropped)));
+        door.spawn_keeper(orphan::settle(self.orphan(Vec::new(), DriverGone::Dropped)));
     }
 }
 
@@ -180,7 +180,7 @@ struct Driver {
     /// Events that are folded and not yet journaled.
     staged: Vec<Event>,
     seated: bool,
-    running: Vec<Running>,
+    running: Vec<RunningTool>,
     /// The end of the hook that the driver waits for.
     hook_end: Option<Box<(u32, AsideEnd<Decision>)>>,
     /// Results whose after-hooks have not been called yet.

@@ -246,7 +246,7 @@ impl Driver {
         if duplicates.contains(&call.id) {
             return Some(refuse(call.id.clone(), Refusal::DuplicateId));
         }
-        let Some(armoured) = self.agent.tools.iter().find(|armoured| armoured.tool.spec().name == call.name) else {
+        let Some(checked) = self.agent.tools.iter().find(|checked| checked.tool.spec().name == call.name) else {
             let known: Vec<&str> = self.agent.specs.iter().map(|spec| spec.name.as_str()).collect();
             let detail = match known.as_slice() {
                 [] => "There are no tools.".to_owned(),
@@ -254,7 +254,7 @@ impl Driver {
             };
             return Some(refuse_with(call.id.clone(), Refusal::UnknownTool, Some(&detail)));
         };
-        let wrong = wrong_arguments(call, &armoured.guard)?;
+        let wrong = wrong_arguments(call, &checked.validator)?;
         // The error quotes the arguments, and they may be long.
         let wrong: String = wrong.chars().take(MAX_DETAIL).collect();
         Some(refuse_with(call.id.clone(), Refusal::BadArguments, Some(&wrong)))
@@ -305,14 +305,14 @@ impl Driver {
 }
 
 /// What is wrong with a call's arguments, in words for the model; `None` if nothing is.
-fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
+fn wrong_arguments(call: &ToolCall, validator: &Validator) -> Option<String> {
     let length = call.arguments.len();
     if length > MAX_ARGUMENTS {
         // Not parsed, because that would take a while.
         return Some(format!("They are {length} bytes long, and at most {MAX_ARGUMENTS} are allowed."));
     }
     match call.input() {
-        Ok(input) => guard.validate(&input).err().map(|error| {
+        Ok(input) => validator.validate(&input).err().map(|error| {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "the arguments".to_owned() } else { place };
             format!("At {place}: {error}")

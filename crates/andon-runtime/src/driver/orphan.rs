@@ -43,12 +43,12 @@ pub(crate) struct Orphan {
     pub(crate) unwritten: Vec<Event>,
     /// How many events turned out to be in the journal although the write was reported as failed.
     pub(crate) skipped: usize,
-    pub(crate) gone: Gone,
+    pub(crate) gone: DriverGone,
 }
 
 /// Why a live run has lost its driver.
 #[derive(Debug)]
-pub(crate) enum Gone {
+pub(crate) enum DriverGone {
     /// It panicked with this message.
     Panicked(String),
     /// It was dropped with its tokio runtime.
@@ -60,7 +60,7 @@ pub(crate) enum Gone {
 /// Settles a live run that has lost its driver. If the journal does not accept its end, that is retried until it does.
 pub(crate) async fn settle(mut orphan: Orphan) {
     let live = Arc::clone(&orphan.live);
-    if let Gone::Unwritable(error) = &orphan.gone
+    if let DriverGone::Unwritable(error) = &orphan.gone
         && live.with_log(|log| log.seq()) == 0
     {
         // It is not on record, so nothing of it has begun.
@@ -72,10 +72,10 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     for cleanup in live.unreported_cleanups() {
         live.services.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
     }
-    if matches!(orphan.gone, Gone::Dropped) && is_waiting(&live) {
+    if matches!(orphan.gone, DriverGone::Dropped) && is_waiting(&live) {
         return orphan.leave_waiting();
     }
-    if let Gone::Unwritable(error) = &orphan.gone
+    if let DriverGone::Unwritable(error) = &orphan.gone
         && !error.may_pass()
     {
         // Another process owns it by now, or the journal is closed: we may not write any more.
@@ -113,7 +113,7 @@ impl Orphan {
         let mut unseen = unseen(&self.live, &stored);
         // The driver's last commit may have become durable: then only the end has to be shown.
         if progress.ending().is_none() {
-            self.unwritten = self.what_is_left(&progress, unseen.len())?;
+            self.unwritten = self.last_events(&progress, unseen.len())?;
             let records = number(self.live.now(), &mut progress, epoch, self.unwritten.clone())?;
             append(&*self.live.services.journal, &self.live.id, epoch, &records, &progress).await?;
             unseen.extend(records);
@@ -154,40 +154,40 @@ impl Orphan {
 
     /// What has happened and is not in the journal, and what closes everything that is open. `unseen` is how many
     /// events are in the journal and were not shown.
-    fn what_is_left(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
-        let mut left = Left { progress: progress.clone(), events: Vec::new() };
+    fn last_events(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
+        let mut last = LastEvents { progress: progress.clone(), events: Vec::new() };
         let unwritten = std::mem::take(&mut self.unwritten);
         let written = self.written(unseen);
         let begun = unwritten.len() - self.intents(&unwritten);
         for event in unwritten.into_iter().take(begun).skip(written) {
             // The first event is in the journal already.
             if !matches!(event, Event::RunAccepted { .. }) {
-                left.add(event)?;
+                last.add(event)?;
             }
         }
-        if left.progress.ending().is_some() {
-            return Ok(left.events);
+        if last.progress.ending().is_some() {
+            return Ok(last.events);
         }
         let ending = loop {
-            left.hear(&self.live)?;
-            let ending = Arc::new(ending(&left.progress, &self.gone));
+            last.hear(&self.live)?;
+            let ending = Arc::new(ending(&last.progress, &self.gone));
             if self.live.seal_orphan(&ending).is_ok() {
                 break ending;
             }
         };
-        for event in close_lost(&left.progress) {
-            left.add(event)?;
+        for event in close_lost(&last.progress) {
+            last.add(event)?;
         }
-        left.add(Event::RunSettled { outcome: ending })?;
-        Ok(left.events)
+        last.add(Event::RunSettled { outcome: ending })?;
+        Ok(last.events)
     }
 
     /// How many of the unwritten events are in the journal after all, because a write that was reported as failed had
     /// succeeded. What a driver that panicked or was dropped had handed over is not among the unwritten events.
     fn written(&mut self, unseen: usize) -> usize {
         match self.gone {
-            Gone::Unwritable(_) => unseen - std::mem::replace(&mut self.skipped, unseen),
-            Gone::Panicked(_) | Gone::Dropped => 0,
+            DriverGone::Unwritable(_) => unseen - std::mem::replace(&mut self.skipped, unseen),
+            DriverGone::Panicked(_) | DriverGone::Dropped => 0,
         }
     }
 
@@ -198,8 +198,8 @@ impl Orphan {
             matches!(event, Event::ModelStarted { .. } | Event::ToolStarted { .. } | Event::HookStarted { .. })
         };
         match self.gone {
-            Gone::Unwritable(_) => unwritten.iter().rev().take_while(is_intent).count(),
-            Gone::Panicked(_) | Gone::Dropped => 0,
+            DriverGone::Unwritable(_) => unwritten.iter().rev().take_while(is_intent).count(),
+            DriverGone::Panicked(_) | DriverGone::Dropped => 0,
         }
     }
 
@@ -252,15 +252,15 @@ fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool 
     has_shown || matches!(first, Some(Event::RunAccepted { accepted: told }) if told == accepted)
 }
 
-fn ending(progress: &Progress, gone: &Gone) -> Ending {
+fn ending(progress: &Progress, gone: &DriverGone) -> Ending {
     match (progress.cancel(), gone) {
         (Some((reason, _)), _) => Ending::Cancelled { reason },
-        (None, Gone::Dropped) => Ending::Lost,
-        (None, Gone::Unwritable(error)) => {
+        (None, DriverGone::Dropped) => Ending::Lost,
+        (None, DriverGone::Unwritable(error)) => {
             let message = format!("{error}; the run was stopped, and its record was completed later");
             Ending::Failed(Failure { error: FailureKind::Journal, message })
         }
-        (None, Gone::Panicked(text)) => {
+        (None, DriverGone::Panicked(text)) => {
             let message = format!("the run's driver panicked: {text}; this is a bug in the model adapter or in Andon");
             Ending::Failed(Failure { error: FailureKind::Internal, message })
         }
@@ -268,12 +268,12 @@ fn ending(progress: &Progress, gone: &Gone) -> Ending {
 }
 
 /// The events of a run that are still to be written, and how far they bring it.
-struct Left {
+struct LastEvents {
     progress: Progress,
     events: Vec<Event>,
 }
 
-impl Left {
+impl LastEvents {
     fn add(&mut self, event: Event) -> Result<(), JournalError> {
         self.progress.apply(&event).map_err(unreadable)?;
         self.events.push(event);

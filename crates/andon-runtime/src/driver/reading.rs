@@ -167,7 +167,7 @@ impl Reading {
             };
             live.hit("driver: piece");
             match self.take(piece, live, ids) {
-                Taken::On => {}
+                Taken::GoOn => {}
                 Taken::Held => return Poll::Pending,
                 Taken::Over(read) => return Poll::Ready(read),
             }
@@ -209,7 +209,7 @@ impl Reading {
         let is_empty = matches!(&piece, Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } if text.is_empty());
         if is_empty {
             // Providers often begin with an empty piece: there is nothing to show or keep.
-            return Taken::On;
+            return Taken::GoOn;
         }
         let offer = match &piece {
             Piece::Text(text) => live.offer(&Kind::Text, text),
@@ -271,7 +271,7 @@ impl Reading {
             }
         }
         live.hit("driver: piece accepted");
-        Taken::On
+        Taken::GoOn
     }
 
     fn head(&self, index: usize) -> Option<&Arc<CallHead>> {
@@ -304,8 +304,8 @@ impl Calls {
 
 /// What became of a piece.
 enum Taken {
-    /// It was accepted.
-    On,
+    /// It was accepted, or is empty.
+    GoOn,
     /// It must wait for the disk.
     Held,
     /// The reading has ended.

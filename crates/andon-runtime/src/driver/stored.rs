@@ -12,12 +12,12 @@ use andon_core::time::Stamp;
 use crate::journal::{Batch, Journal, JournalError, Standing, Stored};
 
 /// What the journal has about a run.
-pub(crate) struct Told {
+pub(crate) struct RunSummary {
     pub(crate) session: SessionKey,
     pub(crate) outcome: Option<Outcome>,
 }
 
-pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
+pub(crate) fn summarize(stored: &Stored) -> Result<RunSummary, FoldError> {
     let progress = Progress::fold(&stored.entries)?;
     let session = progress.accepted().session.clone();
     let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| Outcome {
@@ -26,7 +26,7 @@ pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
         usage: receipt.usage,
         receipt,
     });
-    Ok(Told { session, outcome })
+    Ok(RunSummary { session, outcome })
 }
 
 /// The outcome of a settled run.

@@ -13,18 +13,18 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::Driver;
-use super::hooks::Verdict;
+use super::hooks::HookVerdict;
 use super::watch::Woke;
 use crate::agent::hook::What;
 use crate::agent::{EffectId, Invocation, Progress, SessionState, Tool};
 use crate::driver::aside::{ToolAside, clean_up, out_of_time};
 use crate::journal::JournalError;
 use crate::live::cord::Cord;
-use crate::live::{AsideEnd, Closed, Live, Manners, Order, REAP, ToolDone};
+use crate::live::{AsideEnd, ClosedTicket, Live, Order, REAP, StopRules, ToolDone};
 use crate::tool::{Returned, ToolSpec};
 
 /// A tool that was started and has not ended.
-pub(super) struct Running {
+pub(super) struct RunningTool {
     ticket: u32,
     call: CallId,
     effect: Effect,
@@ -62,7 +62,7 @@ impl Driver {
         for aside in asides.drain(..) {
             self.live.services.door.spawn_aside(aside.run());
         }
-        let fresh = |running: &&mut Running| running.limit.is_none() && running.patience.is_none();
+        let fresh = |running: &&mut RunningTool| running.limit.is_none() && running.patience.is_none();
         for running in self.running.iter_mut().filter(fresh) {
             running.limit = running.spec.timeout.map(|timeout| Instant::now() + timeout + REAP);
         }
@@ -74,7 +74,7 @@ impl Driver {
         let Some(call) = self.open_call(id) else { return Ok(None) };
         if self.has_hooks(HookPoint::BeforeTool) {
             let verdict = self.run_hooks(What::BeforeTool { call: call.clone() }).await?;
-            if let Verdict::Deny(why) = verdict {
+            if let HookVerdict::Deny(why) = verdict {
                 if self.is_ready(id) {
                     self.live.forget_call(id);
                     self.stage(refuse_with(call.id, Refusal::DeniedByHook, Some(&why)));
@@ -96,10 +96,10 @@ impl Driver {
         };
         let effect = tool.spec().effect;
         let input = call.input().unwrap_or(Value::Null);
-        let ticket = self.live.open_ticket(Some(call.id.clone()), Manners::of_tool(tool.spec()));
+        let ticket = self.live.open_ticket(Some(call.id.clone()), StopRules::of_tool(tool.spec()));
         let spec = Arc::clone(tool.spec());
         let aside = self.aside(ticket, &call, input, tool);
-        self.running.push(Running { ticket, call: call.id.clone(), effect, spec, limit: None, patience: None });
+        self.running.push(RunningTool { ticket, call: call.id.clone(), effect, spec, limit: None, patience: None });
         let effect_id = (effect != Effect::ReadOnly).then(|| EffectId::new(&self.live.id, &call.id).shared());
         let intent = Event::ToolStarted { call: call.id, effect, effect_id };
         self.stage(intent);
@@ -115,8 +115,8 @@ impl Driver {
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let armoured = self.agent.tools.iter().find(|armoured| armoured.tool.spec().name == name);
-        armoured.map(|armoured| Arc::clone(&armoured.tool))
+        let checked = self.agent.tools.iter().find(|checked| checked.tool.spec().name == name);
+        checked.map(|checked| Arc::clone(&checked.tool))
     }
 
     fn aside(&self, ticket: u32, call: &ToolCall, input: Value, tool: Arc<dyn Tool>) -> ToolAside {
@@ -169,7 +169,7 @@ impl Driver {
             .into_iter()
             .partition::<Vec<_>, _>(|running| self.live.will_never_start(running.ticket));
         self.running = running;
-        for Running { ticket, call, .. } in never {
+        for RunningTool { ticket, call, .. } in never {
             self.live.close_ticket(ticket);
             self.close_as(call, ToolEnd::NeverStarted);
         }
@@ -181,7 +181,7 @@ impl Driver {
             .into_iter()
             .partition::<Vec<_>, _>(|running| self.live.let_go(running.ticket));
         self.running = running;
-        for Running { call, .. } in gone {
+        for RunningTool { call, .. } in gone {
             self.close_as(call, ToolEnd::Detached);
         }
     }
@@ -225,7 +225,7 @@ impl Driver {
             .into_iter()
             .partition::<Vec<_>, _>(|running| running.patience.is_some_and(|until| until <= now));
         self.running = running;
-        for Running { ticket, call, spec, .. } in overdue {
+        for RunningTool { ticket, call, spec, .. } in overdue {
             let closed = self.live.close_ticket(ticket);
             if let Some(cleanup) = closed.cleanup.clone() {
                 // The call's own task has no thread to run on, but what it has started must still be ended.
@@ -241,7 +241,7 @@ impl Driver {
 
     pub(super) fn hear_tool_ended(&mut self, ticket: u32, done: ToolDone) {
         let Some(place) = self.running.iter().position(|running| running.ticket == ticket) else { return };
-        let Running { call, effect, .. } = self.running.swap_remove(place);
+        let RunningTool { call, effect, .. } = self.running.swap_remove(place);
         let closed = self.live.close_ticket(ticket);
         let alone = closed.alone.as_ref().is_some_and(|request| request.force.cuts());
         let was_told = alone || self.live.force().is_some_and(|force| force.cuts());
@@ -287,7 +287,7 @@ pub(crate) fn judge(
     effect: Effect,
     end: AsideEnd<Returned>,
     remains: &mut Remains,
-    closed: &Closed,
+    closed: &ClosedTicket,
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     let kept = std::mem::take(&mut remains.output);
@@ -306,7 +306,7 @@ fn judge_end(
     cut: ToolEnd,
     end: AsideEnd<Returned>,
     kept: Vec<Content>,
-    closed: &Closed,
+    closed: &ClosedTicket,
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     // A tool that did not check its cord and returned within its grace has simply finished.
@@ -343,7 +343,7 @@ fn cut(effect: Effect) -> ToolEnd {
 }
 
 /// What the model is told about a call that took too long, besides that it was stopped.
-fn too_long(closed: &Closed) -> Option<String> {
+fn too_long(closed: &ClosedTicket) -> Option<String> {
     let request = closed.alone.as_ref().filter(|request| request.reason == Reason::Deadline)?;
     Some(format!("It took too long: {}.", request.note.as_deref().unwrap_or("its time limit was reached")))
 }

@@ -24,18 +24,18 @@ use crate::lanes::sync::{HashMap, Mutex};
 /// A journal in memory.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 /// A tenant, an app and, for what a user's sessions share, the user.
 type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
 
 #[derive(Debug, Default, Clone)]
-struct State {
+struct MemoryState {
     /// Boxed, because a growing table moves its values.
     runs: HashMap<RunId, Box<StoredRun>>,
     sessions: HashMap<SessionKey, StoredSession>,
-    /// State that sessions share.
+    /// MemoryState that sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
     /// Values that belong to no session, by kind and name.
     shelf: BTreeMap<(String, String), Value>,
@@ -102,7 +102,7 @@ impl MemoryJournal {
     }
 }
 
-impl State {
+impl MemoryState {
     fn append(&mut self, batch: Batch) -> Result<(), JournalError> {
         let (run, epoch, takes_over) = (batch.run.clone(), batch.epoch, batch.takes_over.is_some());
         let result = self.try_append(batch);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_key_says_how_far_it_reaches() {
+    fn the_prefix_of_a_key_is_its_scope() {
         let scopes = ["app:a", "user:b", "temp:c", "d", "application", "other:e"].map(Scope::of);
         let expected = [Scope::App, Scope::User, Scope::Temp, Scope::Session, Scope::Session, Scope::Session];
         assert_eq!(scopes, expected);

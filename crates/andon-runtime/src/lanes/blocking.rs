@@ -61,17 +61,17 @@ impl BlockingPool {
 
     /// The two ends of a job that has a place: one does the work, the other waits for it.
     pub(crate) fn job<T>(&self, place: OwnedSemaphorePermit) -> (Doer<T>, Waiter<T>) {
-        let job = Arc::new(Job { state: Mutex::new(State::AtWork(None)), abandoned: Arc::clone(&self.abandoned) });
+        let job = Arc::new(Job { state: Mutex::new(JobState::AtWork(None)), abandoned: Arc::clone(&self.abandoned) });
         (Doer { job: Arc::clone(&job) }, Waiter { job, place: Some(place) })
     }
 }
 
 struct Job<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<JobState<T>>,
     abandoned: Arc<AtomicUsize>,
 }
 
-enum State<T> {
+enum JobState<T> {
     AtWork(Option<Waker>),
     Done(T),
     /// Nobody waits any more; this is called with the result.
@@ -88,20 +88,20 @@ impl<T> Doer<T> {
     /// The work is done.
     pub(crate) fn finish(self, end: T) {
         let mut state = self.job.state.lock();
-        match mem::replace(&mut *state, State::Over) {
-            State::AtWork(waker) => {
-                *state = State::Done(end);
+        match mem::replace(&mut *state, JobState::Over) {
+            JobState::AtWork(waker) => {
+                *state = JobState::Done(end);
                 drop(state);
                 if let Some(waker) = waker {
                     waker.wake();
                 }
             }
-            State::Abandoned(late) => {
+            JobState::Abandoned(late) => {
                 drop(state);
                 self.job.abandoned.fetch_sub(1, Ordering::Relaxed);
                 late(end);
             }
-            State::Done(_) | State::Over => {}
+            JobState::Done(_) | JobState::Over => {}
         }
     }
 }
@@ -115,16 +115,16 @@ pub(crate) struct Waiter<T> {
 impl<T> Waiter<T> {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let mut state = self.job.state.lock();
-        match mem::replace(&mut *state, State::Over) {
-            State::Done(end) => {
+        match mem::replace(&mut *state, JobState::Over) {
+            JobState::Done(end) => {
                 self.place = None;
                 Poll::Ready(end)
             }
-            State::AtWork(_) => {
-                *state = State::AtWork(Some(cx.waker().clone()));
+            JobState::AtWork(_) => {
+                *state = JobState::AtWork(Some(cx.waker().clone()));
                 Poll::Pending
             }
-            other @ (State::Abandoned(_) | State::Over) => {
+            other @ (JobState::Abandoned(_) | JobState::Over) => {
                 *state = other;
                 Poll::Pending
             }
@@ -135,14 +135,14 @@ impl<T> Waiter<T> {
     /// come.
     pub(crate) fn abandon(mut self, late: Box<dyn FnOnce(T) + Send>) -> Option<T> {
         let mut state = self.job.state.lock();
-        let end = match mem::replace(&mut *state, State::Over) {
-            State::Done(end) => Some(end),
-            State::AtWork(_) => {
+        let end = match mem::replace(&mut *state, JobState::Over) {
+            JobState::Done(end) => Some(end),
+            JobState::AtWork(_) => {
                 self.job.abandoned.fetch_add(1, Ordering::Relaxed);
-                *state = State::Abandoned(late);
+                *state = JobState::Abandoned(late);
                 None
             }
-            State::Abandoned(_) | State::Over => None,
+            JobState::Abandoned(_) | JobState::Over => None,
         };
         drop(state);
         self.place = None;

@@ -132,7 +132,7 @@ impl Cord {
     ///
     /// Cancel safe: it only waits.
     pub async fn pulled(&self) {
-        let watcher = Watcher { live: &self.live, key: self.live.next_watcher() };
+        let watcher = RegisteredWatcher { live: &self.live, key: self.live.next_watcher() };
         poll_fn(|cx| self.live.poll_told(self.ticket, watcher.key, cx)).await;
     }
 
@@ -153,12 +153,12 @@ impl Cord {
 }
 
 /// Removes its waker from the run's list when the wait ends or is dropped.
-struct Watcher<'a> {
+struct RegisteredWatcher<'a> {
     live: &'a Live,
     key: u64,
 }
 
-impl Drop for Watcher<'_> {
+impl Drop for RegisteredWatcher<'_> {
     fn drop(&mut self) {
         self.live.forget_watcher(self.key);
     }
@@ -219,7 +219,7 @@ impl Reply {
     /// Cancel safe: it only waits.
     pub async fn recorded(&self) -> Result<(), JournalError> {
         let Some((live, number)) = &self.about else { return Ok(()) };
-        let reader = Reader { live, key: live.next_reader() };
+        let reader = RegisteredReader { live, key: live.next_reader() };
         match self.kind {
             ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling => {
                 poll_fn(|cx| live.poll_recorded(*number, reader.key, cx)).await
@@ -231,12 +231,12 @@ impl Reply {
 }
 
 /// Removes its waker from the readers' list when the wait ends or is dropped.
-pub(crate) struct Reader<'a> {
+pub(crate) struct RegisteredReader<'a> {
     pub(crate) live: &'a Live,
     pub(crate) key: u64,
 }
 
-impl Drop for Reader<'_> {
+impl Drop for RegisteredReader<'_> {
     fn drop(&mut self) {
         self.live.forget_reader(self.key);
     }

@@ -18,11 +18,11 @@ const EVERY: Duration = Duration::from_millis(25);
 
 #[derive(Default)]
 pub(crate) struct Flusher {
-    state: Mutex<State>,
+    state: Mutex<FlusherState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FlusherState {
     /// Weak, because a settled run has nothing to hand over and need not be kept in memory.
     dirty: Vec<Weak<Live>>,
     running: bool,
@@ -38,7 +38,7 @@ impl Flusher {
         }
         drop(state);
         let services = Arc::clone(&live.services);
-        live.services.door.spawn_keeper(flush_all(Running { services, is_over: false }));
+        live.services.door.spawn_keeper(flush_all(FlusherTask { services, is_over: false }));
     }
 
     /// A run that was looked at may still have text, or have new text.
@@ -62,12 +62,12 @@ impl Flusher {
 }
 
 /// Tells the flusher if its task is dropped, as happens when a tokio runtime is shut down.
-struct Running {
+struct FlusherTask {
     services: Arc<Services>,
     is_over: bool,
 }
 
-impl Drop for Running {
+impl Drop for FlusherTask {
     fn drop(&mut self) {
         if !self.is_over {
             self.services.flusher.abandoned();
@@ -75,7 +75,7 @@ impl Drop for Running {
     }
 }
 
-async fn flush_all(mut running: Running) {
+async fn flush_all(mut running: FlusherTask) {
     loop {
         tokio::time::sleep(EVERY).await;
         let Some(dirty) = running.services.flusher.take() else {

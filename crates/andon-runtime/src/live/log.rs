@@ -24,7 +24,7 @@ use crate::live::feed::{Cursor, Delta, FeedFact, FeedItem};
 pub(crate) const UNJOURNALED_US: u64 = 50_000;
 
 /// A reader's key, and how to wake it.
-pub(crate) type Waits = (u64, Waker);
+pub(crate) type WaitingReader = (u64, Waker);
 
 #[derive(Default)]
 pub(crate) struct Log {
@@ -47,9 +47,9 @@ pub(crate) struct Log {
     /// `open` followed by what was held, on its way to the journal before facts: it is shown with them.
     ahead: Option<Box<Span>>,
     /// The waiting reader: usually there is one.
-    reader: Option<Waits>,
+    reader: Option<WaitingReader>,
     /// The other waiting readers.
-    readers: Vec<Waits>,
+    readers: Vec<WaitingReader>,
     closed: bool,
 }
 
@@ -274,7 +274,7 @@ impl Log {
     }
 
     /// The waiting readers, to be woken once the lock is released.
-    pub(crate) fn wake_list(&mut self) -> (Option<Waits>, Vec<Waits>) {
+    pub(crate) fn wake_list(&mut self) -> (Option<WaitingReader>, Vec<WaitingReader>) {
         (self.reader.take(), std::mem::take(&mut self.readers))
     }
 

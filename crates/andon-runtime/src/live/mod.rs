@@ -58,7 +58,7 @@ pub(crate) use services::Services;
 pub(crate) use show::Learning;
 pub(crate) use stands::Stands;
 use tickets::Ticket;
-pub(crate) use tickets::{Closed, Manners, Order, REAP};
+pub(crate) use tickets::{ClosedTicket, Order, REAP, StopRules};
 pub(crate) use write::{Appended, Fresh};
 
 struct Inner {
@@ -198,7 +198,7 @@ impl Live {
     }
 
     /// A run that this process does not drive, as read from the journal.
-    pub(crate) fn told(
+    pub(crate) fn from_journal(
         id: RunId,
         session: SessionKey,
         services: Arc<Services>,

@@ -56,13 +56,13 @@ impl Readers {
 /// The readers of each run's feed.
 #[derive(Default)]
 pub(crate) struct Presence {
-    runs: Mutex<HashMap<RunId, Entry>>,
+    runs: Mutex<HashMap<RunId, RunReaders>>,
     /// How many runs are in the map. Most runs are not, and need not take the lock to find out.
     count: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Entry {
+struct RunReaders {
     readers: watch::Sender<Readers>,
     origin: Option<Origin>,
 }
@@ -77,7 +77,7 @@ enum Origin {
 }
 
 impl Presence {
-    fn come(&self, run: &RunId) {
+    fn add_reader(&self, run: &RunId) {
         let mut runs = self.runs.lock();
         let entry = runs.entry(run.clone()).or_default();
         entry.readers.send_modify(|readers| *readers = Readers { now: readers.now + 1, had: Some(true) });
@@ -86,27 +86,27 @@ impl Presence {
 
     /// A reader is about to go because it was disconnected on purpose, and may come back. If it is the only one, the
     /// run counts as not read yet.
-    fn send_away(&self, run: &RunId) {
+    fn reader_may_come_back(&self, run: &RunId) {
         if let Some(entry) = self.runs.lock().get(run) {
             entry.readers.send_modify(|readers| readers.had = Some(readers.now > 1));
         }
     }
 
-    fn go(&self, run: &RunId) {
+    fn remove_reader(&self, run: &RunId) {
         self.change(run, |entry| {
             entry.readers.send_modify(|readers| readers.now = readers.now.saturating_sub(1));
         });
     }
 
     /// The run has settled, or will never be on record: its readers no longer matter.
-    pub(crate) fn over(&self, run: &RunId) {
+    pub(crate) fn run_ended(&self, run: &RunId) {
         // A run whose policy depends on readers was counted before it began.
         if self.count.load(Ordering::Acquire) > 0 {
             self.change(run, |entry| entry.origin = None);
         }
     }
 
-    fn change(&self, run: &RunId, change: impl FnOnce(&mut Entry)) {
+    fn change(&self, run: &RunId, change: impl FnOnce(&mut RunReaders)) {
         let mut runs = self.runs.lock();
         let Some(entry) = runs.get_mut(run) else { return };
         change(entry);
@@ -137,13 +137,13 @@ impl Presence {
     }
 
     /// How a waiting run has lost its readers; `None` if it has not (invariants 2 and 3).
-    fn lost(&self, run: &RunId) -> Option<Lost> {
+    fn lost(&self, run: &RunId) -> Option<ReadersLost> {
         let runs = self.runs.lock();
         match runs.get(run) {
-            Some(Entry { origin: Some(Origin::Here), .. }) => None,
+            Some(RunReaders { origin: Some(Origin::Here), .. }) => None,
             Some(entry) if entry.readers.borrow().now > 0 => None,
-            Some(Entry { origin: Some(Origin::Imported), .. }) => Some(Lost::Imported),
-            Some(Entry { origin: None, .. }) | None => Some(Lost::Restarted),
+            Some(RunReaders { origin: Some(Origin::Imported), .. }) => Some(ReadersLost::Imported),
+            Some(RunReaders { origin: None, .. }) | None => Some(ReadersLost::Restarted),
         }
     }
 
@@ -166,12 +166,12 @@ pub(crate) fn imported(moved: &Moved) -> Vec<RunId> {
 
 /// How a run has lost its readers, other than by their going away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lost {
+enum ReadersLost {
     Restarted,
     Imported,
 }
 
-impl Lost {
+impl ReadersLost {
     fn as_str(self) -> &'static str {
         match self {
             Self::Restarted => "the server restarted, and the reader of its feed was gone",
@@ -180,7 +180,7 @@ impl Lost {
     }
 }
 
-fn cancel(lost: Option<Lost>, patience: Duration) -> Cancel {
+fn cancel(lost: Option<ReadersLost>, patience: Duration) -> Cancel {
     let note = match (lost, patience.is_zero()) {
         (Some(lost), true) => lost.as_str().to_owned(),
         (Some(lost), false) => format!("{}; nobody came back in {patience:?}", lost.as_str()),
@@ -201,13 +201,13 @@ impl Watcher {
     /// The reader is about to go because it was disconnected on purpose, and may come back: this does not count as a
     /// disconnect. If it is the only reader, the run counts as not read yet.
     pub fn leave_in_peace(&self) {
-        self.services.presence.send_away(&self.run);
+        self.services.presence.reader_may_come_back(&self.run);
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.services.presence.go(&self.run);
+        self.services.presence.remove_reader(&self.run);
     }
 }
 
@@ -222,7 +222,7 @@ impl Run {
     /// The run's [`on_disconnect`](crate::Prompt::on_disconnect) acts when the last watcher is dropped.
     pub fn watch(&self) -> Watcher {
         let Live { services, id, .. } = &**self.live();
-        services.presence.come(id);
+        services.presence.add_reader(id);
         Watcher { services: Arc::clone(services), run: id.clone() }
     }
 }
@@ -231,7 +231,7 @@ impl Run {
 pub(crate) fn signal(live: &Arc<Live>, accepted: &Accepted) -> Option<BoxFuture<Cancel>> {
     let patience = accepted.on_disconnect.patience()?;
     let readers = live.services.presence.drive(&live.id, |_| {});
-    Some(Alone { readers, patience, lost: None }.for_too_long(live, accepted.has_reader))
+    Some(NeedsReaders { readers, patience, lost: None }.for_too_long(live, accepted.has_reader))
 }
 
 /// As [`signal`], for a waiting run that is taken up again, with what [`had_reader`] said. The time counts from now on.
@@ -240,7 +240,7 @@ pub(crate) fn signal_again(live: &Arc<Live>, accepted: &Accepted, had_reader: bo
     let presence = &live.services.presence;
     let lost = presence.lost(&live.id).filter(|_| had_reader);
     let readers = presence.drive(&live.id, |readers| readers.had = Some(readers.now > 0 || lost.is_some()));
-    Some(Alone { readers, patience, lost }.for_too_long(live, had_reader))
+    Some(NeedsReaders { readers, patience, lost }.for_too_long(live, had_reader))
 }
 
 /// The cancel request for a waiting run that has no driver and has lost its readers, if it must not go on without them.
@@ -265,14 +265,14 @@ pub(crate) async fn had_reader(services: &Services, accepted: &Accepted) -> Resu
 }
 
 /// A run that must not go on without readers.
-struct Alone {
+struct NeedsReaders {
     readers: watch::Receiver<Readers>,
     patience: Duration,
     /// How it has lost its readers; `None` once a reader is back.
-    lost: Option<Lost>,
+    lost: Option<ReadersLost>,
 }
 
-impl Alone {
+impl NeedsReaders {
     /// Waits until all readers have been gone for too long. Meanwhile it records whether one has come.
     fn for_too_long(self, live: &Arc<Live>, on_record: bool) -> BoxFuture<Cancel> {
         let note = keep_on_record(Arc::clone(live), self.readers.clone(), on_record);

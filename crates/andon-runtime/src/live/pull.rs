@@ -95,10 +95,10 @@ impl Live {
     }
 
     /// Decides how a run that has lost its driver ends; refused while there is a request that nobody has heard.
-    pub(crate) fn seal_orphan(&self, ending: &Arc<Ending>) -> Result<(), Unheard> {
+    pub(crate) fn seal_orphan(&self, ending: &Arc<Ending>) -> Result<(), UnheardRequest> {
         let mut inner = self.inner.lock();
         if inner.inbox.iter().any(|news| matches!(news, News::Pulled(_) | News::CallPulled(..))) {
-            return Err(Unheard);
+            return Err(UnheardRequest);
         }
         inner.stop = Stop::Sealed(Arc::clone(ending));
         inner.let_all_go();
@@ -109,7 +109,7 @@ impl Live {
 
 /// There is a request that nobody has heard.
 #[derive(Debug)]
-pub(crate) struct Unheard;
+pub(crate) struct UnheardRequest;
 
 /// The force as the hint that readers see without the lock.
 pub(super) fn level(force: Force) -> u8 {

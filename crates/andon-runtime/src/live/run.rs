@@ -14,7 +14,7 @@ use andon_core::receipt::Receipt;
 
 use crate::journal::JournalError;
 use crate::lanes::probe::Passed;
-use crate::live::cord::{Cancel, Cord, Reader, Reply};
+use crate::live::cord::{Cancel, Cord, RegisteredReader, Reply};
 use crate::live::feed::{Cursor, Feed};
 use crate::live::{DecideError, Live};
 
@@ -108,7 +108,7 @@ impl Run {
     ///
     /// Cancel safe: it only waits.
     pub async fn outcome(&self) -> Arc<Outcome> {
-        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
     }
 
@@ -120,7 +120,7 @@ impl Run {
     ///
     /// Cancel safe: it only waits.
     pub async fn settled(&self) -> Result<Arc<Outcome>, JournalError> {
-        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_settled(reader.key, cx)).await
     }
 
@@ -183,7 +183,7 @@ impl Run {
     ///
     /// Cancel safe: it only waits.
     pub async fn accepted(&self) -> Result<(), JournalError> {
-        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_accepted(reader.key, cx)).await
     }
 
@@ -201,7 +201,7 @@ impl Run {
     /// Cancel safe: it only waits.
     pub async fn last_word(&self) -> Option<Receipt> {
         self.outcome().await;
-        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_last_word(reader.key, cx)).await;
         self.live.services.journal.keep_all().await;
         self.receipt()

@@ -32,7 +32,7 @@ pub(crate) enum Order {
 pub(super) struct Ticket {
     pub(super) number: u32,
     pub(super) call: Option<CallId>,
-    pub(super) manners: Manners,
+    pub(super) rules: StopRules,
     pub(super) since: Stamp,
     /// The call was cancelled alone.
     pub(super) cancelled: Option<Arc<CancelRequest>>,
@@ -54,13 +54,13 @@ pub(super) struct Ticket {
 
 /// How a task beside the driver is stopped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manners {
+pub(crate) struct StopRules {
     pub(crate) grace: Duration,
     pub(crate) on_cancel: OnCancel,
     pub(crate) cleanup: Duration,
 }
 
-impl Manners {
+impl StopRules {
     pub(crate) fn of_hook(grace: Duration) -> Self {
         Self { grace, on_cancel: OnCancel::Cooperate, cleanup: Duration::ZERO }
     }
@@ -72,7 +72,7 @@ impl Manners {
 
 /// What was known about a task beside the driver when its ticket was closed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedTicket {
     /// The tool had seen that it must stop, so what it returned is only what it had by then.
     pub(crate) saw_it: bool,
     /// The call was cancelled alone.
@@ -87,7 +87,7 @@ pub(crate) struct Closed {
 
 impl Live {
     /// Registers a tool call or hook that is about to run beside the driver.
-    pub(crate) fn open_ticket(&self, call: Option<CallId>, manners: Manners) -> u32 {
+    pub(crate) fn open_ticket(&self, call: Option<CallId>, rules: StopRules) -> u32 {
         let since = self.now();
         let mut inner = self.inner.lock();
         inner.next_ticket += 1;
@@ -98,7 +98,7 @@ impl Live {
         inner.tickets.push(Ticket {
             number,
             call,
-            manners,
+            rules,
             since,
             cancelled: None,
             started: false,
@@ -113,16 +113,16 @@ impl Live {
     }
 
     /// Removes a ticket: its task has ended, or nobody waits for it any more. Returns what was known about it.
-    pub(crate) fn close_ticket(&self, number: u32) -> Closed {
+    pub(crate) fn close_ticket(&self, number: u32) -> ClosedTicket {
         let mut inner = self.inner.lock();
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
-            return Closed::default();
+            return ClosedTicket::default();
         };
         let at_once = inner.is_at_once(number);
         let ticket = inner.tickets.swap_remove(place);
-        let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
+        let may_finish = matches!(ticket.rules.on_cancel, OnCancel::Finish { .. });
         let saw_it = ticket.saw_it && !may_finish;
-        Closed { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup, state: ticket.state }
+        ClosedTicket { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup, state: ticket.state }
     }
 
     /// Lets go of a tool that is declared to outlive the run, if it has begun and the run is cut: nobody waits for it
@@ -136,7 +136,7 @@ impl Live {
     pub(crate) fn set_cleanup(&self, number: u32, cleanup: Option<Cleanup>) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
             if cleanup.is_none() {
-                ticket.manners.cleanup = Duration::ZERO;
+                ticket.rules.cleanup = Duration::ZERO;
             }
             ticket.cleanup = cleanup;
         }
@@ -179,7 +179,7 @@ impl Live {
     }
 
     /// Closes a ticket, and returns the call that it belongs to.
-    pub(crate) fn call_of(&self, number: u32) -> Option<(CallId, Closed)> {
+    pub(crate) fn call_of(&self, number: u32) -> Option<(CallId, ClosedTicket)> {
         let call = {
             let inner = self.inner.lock();
             inner.tickets.iter().find(|ticket| ticket.number == number)?.call.clone()?
@@ -364,8 +364,8 @@ impl Ticket {
     fn order(&self, request: &CancelRequest) -> Order {
         // A request's grace applies to tools; a hook has its own.
         let asked = request.grace_ms.filter(|_| self.call.is_some()).map(Duration::from_millis);
-        let grace = match self.manners.on_cancel {
-            OnCancel::Cooperate | OnCancel::Detach => asked.unwrap_or(self.manners.grace),
+        let grace = match self.rules.on_cancel {
+            OnCancel::Cooperate | OnCancel::Detach => asked.unwrap_or(self.rules.grace),
             OnCancel::Drop => Duration::ZERO,
             OnCancel::Finish { within } => within,
         };
@@ -387,7 +387,7 @@ impl Ticket {
     /// is declared, and one that was cancelled alone is stopping.
     fn outlives_the_run(&self) -> bool {
         let has_begun = self.started && !self.waits_for_place;
-        self.manners.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
+        self.rules.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
     }
 
     /// How long after the end of its grace it is given up by name: the task has to notice, a thread has one more
@@ -395,10 +395,10 @@ impl Ticket {
     fn after_grace(&self) -> Duration {
         let last_moment = if self.on_thread { REAP } else { Duration::ZERO };
         let cleanup = match &self.cleanup {
-            Some(cleanup) if cleanup.has_begun() => self.manners.cleanup,
+            Some(cleanup) if cleanup.has_begun() => self.rules.cleanup,
             // All threads may be busy: then the driver cleans up, but not at once.
-            Some(_) => self.manners.cleanup.min(NOT_BEGUN),
-            None => self.manners.cleanup,
+            Some(_) => self.rules.cleanup.min(NOT_BEGUN),
+            None => self.rules.cleanup,
         };
         REAP + last_moment + cleanup
     }

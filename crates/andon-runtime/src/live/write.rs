@@ -73,7 +73,7 @@ impl Live {
         self.stands.settle();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
-        self.services.presence.over(&self.id);
+        self.services.presence.run_ended(&self.id);
         wake.wake();
         self.tell();
     }
@@ -109,7 +109,7 @@ impl Live {
         let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
         drop(inner);
         if !is_on_record {
-            self.services.presence.over(&self.id);
+            self.services.presence.run_ended(&self.id);
         }
         readers.wake();
         watchers.wake();

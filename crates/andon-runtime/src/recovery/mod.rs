@@ -92,13 +92,13 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
 }
 
 /// A run that a dead process left open.
-pub(crate) struct Left {
+pub(crate) struct OpenRun {
     pub(crate) run: RunId,
     pub(crate) stored: Stored,
     pub(crate) progress: Progress,
 }
 
-impl Left {
+impl OpenRun {
     pub(crate) fn session(&self) -> &SessionKey {
         &self.progress.accepted().session
     }
@@ -114,7 +114,7 @@ impl Left {
 struct Recovery {
     recovered: Vec<Recovered>,
     settling: VecDeque<(Recovered, Settling)>,
-    waiting: Vec<Left>,
+    waiting: Vec<OpenRun>,
 }
 
 impl Recovery {
@@ -143,10 +143,10 @@ impl Recovery {
         };
         match found {
             None => runtime.unpark(&run),
-            Some(left) if left.can_live_on() => self.waiting.push(left),
-            Some(left) => {
-                let session = left.session().clone();
-                let settling = match settle_left(runtime, left) {
+            Some(open) if open.can_live_on() => self.waiting.push(open),
+            Some(open) => {
+                let session = open.session().clone();
+                let settling = match settle_open(runtime, open) {
                     Ok(settling) => settling,
                     Err(error) => {
                         runtime.unpark(&run);
@@ -166,35 +166,35 @@ impl Recovery {
     async fn resume(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
         // A run that had its session's seat must find it free, so those that were queued for the seat come after it.
-        waiting.sort_by_key(|left| left.progress.state() == State::Queued);
+        waiting.sort_by_key(|open| open.progress.state() == State::Queued);
         for some in waiting.chunks(AT_ONCE) {
-            let resuming: Vec<_> = some.iter().map(|left| (left, resume::begin(runtime, left))).collect();
-            for (left, resuming) in resuming {
-                let (session, state) = (left.session().clone(), left.progress.state());
+            let resuming: Vec<_> = some.iter().map(|open| (open, resume::begin(runtime, open))).collect();
+            for (open, resuming) in resuming {
+                let (session, state) = (open.session().clone(), open.progress.state());
                 let resumed = match resuming {
                     Some(resuming) => resuming.finish().await,
                     None => Ok(Resumed::TurnedAway),
                 };
                 let fate = match resumed {
                     Err(JournalError::Unreadable(why)) => {
-                        runtime.unpark(&left.run);
+                        runtime.unpark(&open.run);
                         Fate::Unreadable { why }
                     }
                     Err(error) => return Err(error),
                     Ok(Resumed::LivesOn) => {
-                        runtime.unpark(&left.run);
+                        runtime.unpark(&open.run);
                         Fate::LivesOn { session, state }
                     }
                     Ok(Resumed::TurnedAway) => {
-                        runtime.park(&left.run);
+                        runtime.park(&open.run);
                         Fate::Parked { session, state }
                     }
                     Ok(Resumed::Over) => {
-                        runtime.unpark(&left.run);
+                        runtime.unpark(&open.run);
                         continue;
                     }
                 };
-                self.recovered.push(Recovered { run: left.run.clone(), fate });
+                self.recovered.push(Recovered { run: open.run.clone(), fate });
             }
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Recovery {
                         // It may be a run of this process whose writes the journal refused.
                         runtime.forget_history(session);
                     }
-                    runtime.services.presence.over(&recovered.run);
+                    runtime.services.presence.run_ended(&recovered.run);
                     runtime.unpark(&recovered.run);
                     self.recovered.push(recovered);
                 }
@@ -225,21 +225,21 @@ impl Recovery {
 }
 
 /// An unsettled run; `None` if it has settled meanwhile, or is gone.
-pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
+pub(crate) async fn find_open(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<OpenRun>, JournalError> {
     let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(None) };
     let progress = fold(&stored)?;
-    Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
+    Ok(progress.ending().is_none().then(|| OpenRun { run: run.clone(), stored, progress }))
 }
 
-/// As [`find_abandoned`]. If the run was waiting and must not go on without its readers, a cancel request is added to
+/// As [`find_open`]. If the run was waiting and must not go on without its readers, a cancel request is added to
 /// it.
-async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
-    let Some(mut left) = find_left(runtime, run).await? else { return Ok(None) };
-    if left.can_live_on() {
-        let request = presence::left_alone(&runtime.services, left.progress.accepted()).await?;
-        left.stored.requests.extend(request.map(Arc::new));
+async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<OpenRun>, JournalError> {
+    let Some(mut open) = find_open(runtime, run).await? else { return Ok(None) };
+    if open.can_live_on() {
+        let request = presence::left_alone(&runtime.services, open.progress.accepted()).await?;
+        open.stored.requests.extend(request.map(Arc::new));
     }
-    Ok(Some(left))
+    Ok(Some(open))
 }
 
 /// Settles one run that has no driver. Returns how it ended, or `None` if it has settled meanwhile.
@@ -247,9 +247,9 @@ pub(crate) async fn settle_undriven(
     runtime: &Arc<RuntimeCore>,
     run: &RunId,
 ) -> Result<Option<Arc<Ending>>, JournalError> {
-    let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
-    let ending = settle_left(runtime, left)?.finish(runtime).await?;
-    runtime.services.presence.over(run);
+    let Some(open) = find_open(runtime, run).await? else { return Ok(None) };
+    let ending = settle_open(runtime, open)?.finish(runtime).await?;
+    runtime.services.presence.run_ended(run);
     Ok(Some(ending))
 }
 
@@ -280,10 +280,10 @@ struct Settling {
     ending: Arc<Ending>,
     append: Append,
     /// What observers are told when it is durable, if there are any.
-    news: Option<Box<News>>,
+    for_observers: Option<Box<ForObservers>>,
 }
 
-struct News {
+struct ForObservers {
     session: SessionKey,
     past: Vec<Arc<Record>>,
     new: Vec<Arc<Record>>,
@@ -295,8 +295,8 @@ impl Settling {
         self.append.await?;
         let settled = runtime.services.clock.now();
         runtime.services.journal.keep_settled(&self.run, settled);
-        if let Some(news) = self.news {
-            let News { session, mut past, new } = *news;
+        if let Some(for_observers) = self.for_observers {
+            let ForObservers { session, mut past, new } = *for_observers;
             runtime.services.observers.facts(&self.run, &session, &mut past, new, settled, None);
         }
         Ok(self.ending)
@@ -304,8 +304,8 @@ impl Settling {
 }
 
 /// Hands the journal everything that settles a run, as its new owner: one batch, so one step.
-fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalError> {
-    let Left { run, stored, mut progress } = left;
+fn settle_open(runtime: &RuntimeCore, open: OpenRun) -> Result<Settling, JournalError> {
+    let OpenRun { run, stored, mut progress } = open;
     let delivered_at = runtime.services.clock.now();
     let mut requests = Vec::new();
     let mut force = progress.cancel().map(|(_, force)| force);
@@ -327,9 +327,9 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalErr
     records.extend(number(runtime.services.clock.now(), &mut progress, epoch, events)?);
     let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(Standing::of(&progress));
     let append = runtime.services.journal.append(batch);
-    let news = (!runtime.services.observers.is_empty()).then(|| {
+    let for_observers = (!runtime.services.observers.is_empty()).then(|| {
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
-        Box::new(News { session, past, new: records })
+        Box::new(ForObservers { session, past, new: records })
     });
-    Ok(Settling { run, ending, append, news })
+    Ok(Settling { run, ending, append, for_observers })
 }

@@ -21,7 +21,7 @@ use crate::lanes::BoxFuture;
 use crate::live::Live;
 use crate::live::log::Log;
 use crate::live::presence;
-use crate::recovery::{Left, find_left};
+use crate::recovery::{OpenRun, find_open};
 use crate::session::WhenBusy;
 
 /// A waiting run whose id is reserved and whose claim is on its way. Dropping it releases the id.
@@ -51,12 +51,12 @@ pub(crate) enum Resumed {
 }
 
 /// Reserves a waiting run's id and claims the run; `None` if its agent is not here or the id is taken.
-pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming> {
-    let agent = runtime.agents.find(&left.session().app)?;
-    let epoch = left.stored.epoch.saturating_add(1);
-    let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(&runtime.services), epoch));
+pub(crate) fn begin(runtime: &Arc<RuntimeCore>, open: &OpenRun) -> Option<Resuming> {
+    let agent = runtime.agents.find(&open.session().app)?;
+    let epoch = open.stored.epoch.saturating_add(1);
+    let live = Arc::new(Live::new(open.run.clone(), open.session().clone(), Arc::clone(&runtime.services), epoch));
     runtime.registry.add(agent.id, &live).ok()?;
-    let claim = Some(runtime.services.journal.claim(&left.run, left.stored.epoch));
+    let claim = Some(runtime.services.journal.claim(&open.run, open.stored.epoch));
     Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })
 }
 
@@ -70,8 +70,8 @@ impl Resuming {
             Ok(None) | Err(JournalError::Fenced { .. }) => return Ok(Resumed::Over),
             Err(error) => return Err(error),
         }
-        let Some(left) = find_left(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
-        let Left { stored, progress, .. } = left;
+        let Some(open) = find_open(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
+        let OpenRun { stored, progress, .. } = open;
         self.live.take_up(Log::from_entries(&stored.entries), &progress);
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
         self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
@@ -82,7 +82,7 @@ impl Resuming {
         let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
         self.is_over = true;
         let signal = presence::signal_again(&self.live, &accepted, had_reader);
-        let arm = self.runtime.registry.admit(&self.live.id);
+        let arm = self.runtime.registry.make_findable(&self.live.id);
         let armed = arm.map(|cancel| cancel.at(self.live.now()));
         for request in armed.into_iter().chain(stored.requests.iter().map(|request| (**request).clone())) {
             self.live.pull(request);

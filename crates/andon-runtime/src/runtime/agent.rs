@@ -13,7 +13,7 @@ use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::hook::{Hook, Moment};
-use crate::agent::{AgentCore, Armoured, BuildError, Tool, guard};
+use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, validator};
 use crate::journal::JournalError;
 use crate::journal::sessions::{StateChange, StateMap};
 use crate::live::Decision;
@@ -406,15 +406,15 @@ impl AgentBuilder {
         if self.tools_at_once == 0 {
             return Err(BuildError::NoToolAtOnce);
         }
-        let mut tools: Vec<Armoured> = Vec::with_capacity(self.tools.len());
+        let mut tools: Vec<CheckedTool> = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
             if tools.iter().any(|other| other.tool.spec().name == tool.spec().name) {
                 return Err(BuildError::TwoToolsOfOneName(tool.spec().name.clone()));
             }
-            tools.push(Armoured { guard: guard(tool.spec())?, tool });
+            tools.push(CheckedTool { validator: validator(tool.spec())?, tool });
         }
         let runtime = self.runtime.unwrap_or_default();
-        let specs = tools.iter().map(|armoured| Arc::clone(armoured.tool.spec())).collect();
+        let specs = tools.iter().map(|checked| Arc::clone(checked.tool.spec())).collect();
         let core = AgentCore {
             id: runtime.core.agents.next_id(),
             name: name.as_str().into(),
@@ -450,7 +450,7 @@ mod tests {
     use crate::model::fake::Brief;
 
     #[test]
-    fn a_model_without_a_form_of_its_own_is_shown_in_that_of_the_house() {
+    fn a_model_without_its_own_format_is_shown_in_andons() {
         let agent = Agent::builder().model(Brief).instructions("Be brief.").build().unwrap();
         let history = vec![Arc::new(Message::user("")), Arc::new(Message::user("Hello"))];
         let shown = agent.rendering(&RunId::new("r").unwrap(), history.clone());

@@ -43,7 +43,7 @@ impl Compensated {
     }
 }
 
-/// Why a call was not compensated. Except for [`Lost`](Self::Lost), nothing was done.
+/// Why a call was not compensated. After [`Journal`](Self::Journal) and [`Lost`](Self::Lost) it may have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompensateError {
     /// The run has not settled.
@@ -83,7 +83,7 @@ pub(crate) async fn compensate(
     by: Option<Arc<str>>,
 ) -> Result<Compensated, CompensateError> {
     // No second compensation of this call can begin from here on, so what is on record now stays true.
-    let at_it = AtIt::begin(live, call)?;
+    let compensating = Compensating::begin(live, call)?;
     let receipt = receipt_on_record(live).await?.filter(|receipt| receipt.outcome.is_some());
     let receipt = receipt.ok_or(CompensateError::NotSettled)?;
     let ended_late = |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if late == call);
@@ -105,8 +105,8 @@ pub(crate) async fn compensate(
     let (tell, told) = oneshot::channel();
     // A separate task, so that a compensation that has begun ends even if the caller goes away.
     live.services.door.spawn_keeper(async move {
-        let compensated = match at_it.on_record(by).await {
-            Ok(()) => at_it.undo(budget, tool, undo).await,
+        let compensated = match compensating.on_record(by).await {
+            Ok(()) => compensating.undo(budget, tool, undo).await,
             Err(error) => Err(error.into()),
         };
         // The caller may have gone away.
@@ -138,8 +138,8 @@ fn may_be_undone(account: &CallAccount, is_late: bool) -> Result<(), CompensateE
 }
 
 fn tool_for(agent: &AgentCore, account: &CallAccount) -> Result<(Arc<dyn Tool>, Duration), CompensateError> {
-    let armoured = agent.tools.iter().find(|armoured| armoured.tool.spec().name == account.tool);
-    let tool = armoured.map(|armoured| Arc::clone(&armoured.tool));
+    let checked = agent.tools.iter().find(|checked| checked.tool.spec().name == account.tool);
+    let tool = checked.map(|checked| Arc::clone(&checked.tool));
     let with_budget = tool.and_then(|tool| tool.spec().compensation.map(|budget| (Arc::clone(&tool), budget)));
     with_budget.ok_or_else(|| CompensateError::NoCompensation(account.tool.clone()))
 }
@@ -202,12 +202,12 @@ fn unknown(call: CallId) -> Compensated {
 }
 
 /// Keeps a second compensation of a call from beginning while the first is in progress.
-struct AtIt {
+struct Compensating {
     live: Arc<Live>,
     key: (RunId, CallId),
 }
 
-impl AtIt {
+impl Compensating {
     fn begin(live: &Arc<Live>, call: &CallId) -> Result<Self, CompensateError> {
         let key = (live.id.clone(), call.clone());
         if !live.services.compensating.lock().insert(key.clone()) {
@@ -242,7 +242,7 @@ impl AtIt {
     }
 }
 
-impl Drop for AtIt {
+impl Drop for Compensating {
     fn drop(&mut self) {
         self.live.services.compensating.lock().remove(&self.key);
     }

@@ -156,7 +156,7 @@ impl Runtime {
             }
             // It was revived meanwhile.
             (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
-            // Another process recovered it first.
+            // Another recovery was faster.
             (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.too_late(run, cancel).await,
             (Err(error), _) => Err(error),
         }
@@ -169,10 +169,16 @@ impl Runtime {
             return Ok(Some(Run::new(live)));
         }
         let Some(stored) = self.core.services.journal.read(run).await? else { return Ok(None) };
-        let told = stored::tell(&stored).map_err(stored::unreadable)?;
+        let summary = stored::summarize(&stored).map_err(stored::unreadable)?;
         let log = Log::from_entries(&stored.entries);
-        let live =
-            Live::told(run.clone(), told.session, Arc::clone(&self.core.services), log, told.outcome, stored.addenda);
+        let live = Live::from_journal(
+            run.clone(),
+            summary.session,
+            Arc::clone(&self.core.services),
+            log,
+            summary.outcome,
+            stored.addenda,
+        );
         Ok(Some(Run::new(Arc::new(live))))
     }
 

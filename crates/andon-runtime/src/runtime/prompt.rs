@@ -21,7 +21,7 @@ use crate::live::cord::Cancel;
 use crate::live::presence;
 use crate::live::run::Run;
 use crate::runtime::agent::Agent;
-use crate::session::{MAX_QUEUED, Turned, WhenBusy};
+use crate::session::{MAX_QUEUED, TurnedAway, WhenBusy};
 
 /// A prompt that is about to be run.
 #[must_use = "a prompt does nothing until it is started or run"]
@@ -161,15 +161,15 @@ impl Prompt {
             WhenBusy::Supersede if self.born_cancelled.is_some() => WhenBusy::Queue,
             other => other,
         };
-        let seat = session.enter(&live, when_busy).map_err(|turned| {
+        let seat = session.enter(&live, when_busy).map_err(|turned_away| {
             runtime.registry.remove(&live.id);
-            match turned {
-                Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
-                Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
-                Turned::Closing => StartError::SessionClosing { session: session.key.clone() },
+            match turned_away {
+                TurnedAway::Busy(run) => StartError::Busy { session: session.key.clone(), run },
+                TurnedAway::QueueFull => StartError::QueueFull { session: session.key.clone() },
+                TurnedAway::Closing => StartError::SessionClosing { session: session.key.clone() },
             }
         })?;
-        let armed = runtime.registry.admit(&live.id);
+        let armed = runtime.registry.make_findable(&live.id);
         for cancel in armed.into_iter().chain(self.born_cancelled) {
             live.pull(cancel.at(live.now()));
         }

@@ -44,11 +44,11 @@ pub enum WhenBusy {
 
 pub(crate) struct SessionCore {
     pub(crate) key: SessionKey,
-    state: Mutex<State>,
+    state: Mutex<SessionInner>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionInner {
     /// What was said; `None` until it has been read from the journal.
     history: Option<History>,
     /// About how many bytes the history takes.
@@ -65,7 +65,7 @@ struct State {
 
 /// Why a run cannot enter a session.
 #[derive(Debug)]
-pub(crate) enum Turned {
+pub(crate) enum TurnedAway {
     Busy(RunId),
     QueueFull,
     Closing,
@@ -80,14 +80,14 @@ pub(crate) enum Seat {
 
 impl SessionCore {
     pub(crate) fn new(key: SessionKey) -> Self {
-        Self { key, state: Mutex::new(State::default()) }
+        Self { key, state: Mutex::new(SessionInner::default()) }
     }
 
     /// A run enters: it is seated, queued, or turned away.
-    pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, Turned> {
+    pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, TurnedAway> {
         let mut state = self.state.lock();
         if state.closing {
-            return Err(Turned::Closing);
+            return Err(TurnedAway::Closing);
         }
         let Some(seated) = state.seated.clone() else {
             state.seated = Some(Arc::clone(live));
@@ -95,12 +95,12 @@ impl SessionCore {
         };
         let on_its_way_out = seated.is_ending();
         match when_busy {
-            WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
+            WhenBusy::Reject if !on_its_way_out => return Err(TurnedAway::Busy(seated.id.clone())),
             WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
         }
         // A superseding run cancels those that wait, and they leave the queue.
         if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {
-            return Err(Turned::QueueFull);
+            return Err(TurnedAway::QueueFull);
         }
         let superseded: Vec<Arc<Live>> = match when_busy {
             WhenBusy::Supersede => std::iter::once(seated).chain(state.queue.iter().cloned()).collect(),

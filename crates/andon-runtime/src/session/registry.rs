@@ -22,14 +22,14 @@ pub(crate) struct AgentId(pub(crate) u64);
 
 #[derive(Default)]
 pub(crate) struct Registry {
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RegistryState {
     next: u64,
     /// In the order in which they came.
-    runs: BTreeMap<u64, Entry>,
+    runs: BTreeMap<u64, RegisteredRun>,
     by_id: HashMap<RunId, u64>,
     /// How many runs each user has.
     by_user: HashMap<User, usize>,
@@ -58,11 +58,11 @@ fn user_of(live: &Live) -> User {
     (Arc::clone(&live.session.tenant), Arc::clone(&live.session.user))
 }
 
-struct Entry {
+struct RegisteredRun {
     agent: AgentId,
     live: Arc<Live>,
     /// Its session has let it in. Before that it may still be turned away, and must not be found.
-    admitted: bool,
+    findable: bool,
 }
 
 /// Another run has this id.
@@ -80,16 +80,16 @@ impl Registry {
         state.next += 1;
         state.by_id.insert(live.id.clone(), number);
         *state.by_user.entry(user_of(live)).or_default() += 1;
-        state.runs.insert(number, Entry { agent, live: Arc::clone(live), admitted: false });
+        state.runs.insert(number, RegisteredRun { agent, live: Arc::clone(live), findable: false });
         Ok(())
     }
 
     /// Makes a run findable, and takes its agent's arm if it is armed (invariant 2).
-    pub(crate) fn admit(&self, run: &RunId) -> Option<Cancel> {
+    pub(crate) fn make_findable(&self, run: &RunId) -> Option<Cancel> {
         let mut state = self.state.lock();
         let number = *state.by_id.get(run)?;
         let entry = state.runs.get_mut(&number)?;
-        entry.admitted = true;
+        entry.findable = true;
         let agent = entry.agent;
         state.armed.remove(&agent)
     }
@@ -108,7 +108,7 @@ impl Registry {
     pub(crate) fn find(&self, run: &RunId) -> Option<Arc<Live>> {
         let state = self.state.lock();
         let number = state.by_id.get(run)?;
-        state.runs.get(number).filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live))
+        state.runs.get(number).filter(|entry| entry.findable).map(|entry| Arc::clone(&entry.live))
     }
 
     /// A run by its id, whether its session has let it in or may still turn it away.
@@ -128,13 +128,13 @@ impl Registry {
     /// All runs in progress, in the order in which they came.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let state = self.state.lock();
-        state.runs.values().filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live)).collect()
+        state.runs.values().filter(|entry| entry.findable).map(|entry| Arc::clone(&entry.live)).collect()
     }
 
     /// How many runs are in each state. Takes no run's lock.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
-        for entry in self.state.lock().runs.values().filter(|entry| entry.admitted) {
+        for entry in self.state.lock().runs.values().filter(|entry| entry.findable) {
             match entry.live.stands.get() {
                 Some((RunState::Queued, _)) => tally.queued += 1,
                 Some((RunState::Running, _)) => tally.running += 1,
@@ -151,14 +151,14 @@ impl Registry {
     /// The first run over which the journal has stalled.
     pub(crate) fn first_stalled(&self) -> Option<Arc<Live>> {
         let state = self.state.lock();
-        let mut admitted = state.runs.values().filter(|entry| entry.admitted);
-        admitted.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
+        let mut findable = state.runs.values().filter(|entry| entry.findable);
+        findable.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
     }
 
     /// An agent's runs in progress; if there are none, arms the agent (invariant 2).
     pub(crate) fn of_agent_or_arm(&self, agent: AgentId, cancel: &Cancel) -> Vec<Arc<Live>> {
         let mut state = self.state.lock();
-        let own = state.runs.values().filter(|entry| entry.agent == agent && entry.admitted);
+        let own = state.runs.values().filter(|entry| entry.agent == agent && entry.findable);
         let runs: Vec<Arc<Live>> = own.map(|entry| Arc::clone(&entry.live)).collect();
         if runs.is_empty() {
             state.armed.insert(agent, cancel.clone());

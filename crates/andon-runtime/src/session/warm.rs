@@ -18,10 +18,10 @@ pub(crate) const ROOM: usize = 64 << 20;
 
 pub(crate) struct Warm {
     room: usize,
-    state: Mutex<State>,
+    state: Mutex<WarmState>,
 }
 
-struct State {
+struct WarmState {
     /// By address, which is unique while the session is held here; with its size when it was last used.
     sessions: LruCache<usize, (Arc<SessionCore>, usize), foldhash::fast::RandomState>,
     bytes: usize,
@@ -30,7 +30,7 @@ struct State {
 impl Warm {
     pub(crate) fn new(room: usize) -> Self {
         let sessions = LruCache::unbounded_with_hasher(foldhash::fast::RandomState::default());
-        Self { room, state: Mutex::new(State { sessions, bytes: 0 }) }
+        Self { room, state: Mutex::new(WarmState { sessions, bytes: 0 }) }
     }
 
     /// A run has left this session.
@@ -56,7 +56,7 @@ impl Warm {
     }
 }
 
-impl State {
+impl WarmState {
     fn forget(&mut self, session: Option<(Arc<SessionCore>, usize)>) {
         self.bytes -= session.map_or(0, |(_, bytes)| bytes);
     }

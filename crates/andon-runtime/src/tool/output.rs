@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_an_image_and_is_none_is_told_in_words() {
+    fn an_invalid_image_is_replaced_with_a_sentence() {
         let image = |media_type: &str| Content::Image(Image { media_type: media_type.into(), reference: "x".into() });
         let kept = bounded(Ok(ToolOutput(vec![image("image/png"), image("application/pdf")])), 1_000).unwrap().0;
         assert_eq!(kept[0], image("image/png"));

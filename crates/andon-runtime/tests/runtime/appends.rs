@@ -1,4 +1,4 @@
-//! What a run asks of its journal: how often it is written, and that no stop waits for it to be read.
+//! How often a run writes to its journal, and that no stop waits for a read.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot start has failed")]
 
@@ -115,7 +115,7 @@ async fn cancel_while_the_history_is_being_read_stops_at_once() {
     assert_eq!((reply.recorded().await, run.passed().models), (Ok(()), 0));
 }
 
-/// Says ten thousand bytes in a session of this name, and lets go of it.
+/// Says ten thousand bytes in a session with this name, and drops it.
 async fn talk(runtime: &Runtime, session: &str) {
     let model = ScriptedModel::new([vec![Act::text("Yes."), Act::end()]]);
     let agent = Agent::builder().name("a").model(model).runtime(runtime).build().unwrap();
@@ -127,7 +127,7 @@ fn runtime_with_room(journal: &Arc<CountingJournal>, bytes: usize) -> Runtime {
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_holds_is_read_once() {
+async fn a_session_that_is_not_in_use_is_read_once() {
     let journal = Arc::<CountingJournal>::default();
     let runtime = runtime_with_room(&journal, 1 << 20);
     for _ in 0..5 {
@@ -139,7 +139,7 @@ async fn a_session_that_nobody_holds_is_read_once() {
 }
 
 #[tokio::test]
-async fn sessions_that_there_is_no_room_for_are_read_again_the_longest_unused_first() {
+async fn sessions_that_there_is_no_room_for_are_read_again_the_least_recently_used_first() {
     let journal = Arc::<CountingJournal>::default();
     let runtime = runtime_with_room(&journal, 35_000);
     for session in ["one", "two", "one", "three", "one"] {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::common::*;
 
-/// A run that waits for a yes to call `g`.
+/// A run that waits for approval of call `g`.
 async fn waiting(log: &ToolLog) -> (Agent, Run, ScriptedModel) {
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("danger", log).needs_approval()).build().unwrap();
@@ -75,7 +75,7 @@ async fn cancel_while_waiting_for_a_person_closes_the_question_at_once_and_refus
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_is_taken_once() {
+async fn a_yes_is_accepted_once() {
     let log = ToolLog::new();
     let (agent, run, _) = waiting(&log).await;
     assert_eq!(run.approve(&id("g"), None), Ok(()));
@@ -143,7 +143,7 @@ async fn after_turn_while_waiting_lets_the_person_decide_and_then_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_to_several_calls_are_all_taken_or_none_is() {
+async fn answers_to_several_calls_are_all_accepted_or_none_is() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("a", "danger"), ("b", "danger"), ("c", "safe")]), says("Done.")]);
     let safe = tools::slow("safe", secs(60), &log);

@@ -1,4 +1,4 @@
-//! What a program, a model or a provider gets wrong is said clearly, and never leaves a history that cannot go on (P2).
+//! Mistakes of a program, a model or a provider are reported clearly, and never leave a history that cannot go on (P2).
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn plain() -> AgentBuilder {
     agent(&ScriptedModel::new([]))
 }
 
-/// Plays one answer to an agent with the tool `look`, which takes an optional integer `n`.
+/// Plays one answer to an agent with the tool `look`, which has an optional integer argument `n`.
 async fn play(first: Vec<Act>) -> (Run, Arc<Outcome>, Vec<Arc<Message>>, ToolLog) {
     let log = ToolLog::new();
     let agent = agent(&ScriptedModel::new([first])).tool(tools::quick("look", &log)).build().unwrap();
@@ -59,12 +59,12 @@ async fn an_agent_without_a_model_cannot_be_built() {
 #[tokio::test]
 async fn two_tools_of_one_name_cannot_be_told_apart() {
     let object = || json!({"type": "object"});
-    let expected = "two tools are called \"look\": rename one of them, the model asks for tools by name";
+    let expected = "two tools are called \"look\": rename one of them, because the model calls tools by name";
     assert_eq!(build_error(plain().tool(tool("look", object())).tool(tool("look", object()))), expected);
 }
 
 #[tokio::test]
-async fn a_schema_that_describes_no_object_is_refused() {
+async fn a_schema_that_does_not_describe_an_object_is_refused() {
     let expected = "the schema of tool \"look\" cannot be used: \
                     it must describe an object: write {\"type\": \"object\", \"properties\": {..}}";
     for schema in [json!({"type": "string"}), json!(true), json!({}), json!([]), json!({"type": ["object", "null"]})] {
@@ -100,7 +100,7 @@ async fn limits_of_zero_are_refused_by_name() {
 
 #[tokio::test]
 async fn no_tool_at_once_is_refused() {
-    let expected = "tools_at_once is zero, so no tool could run: use 1 to run them one after the other";
+    let expected = "tools_at_once is zero, so no tool could run: use 1 to run them one after another";
     assert_eq!(build_error(plain().tools_at_once(0)), expected);
 }
 
@@ -121,7 +121,7 @@ async fn names_that_cannot_be_ids_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tools_name_that_no_provider_takes_is_refused() {
+async fn a_tools_name_that_no_provider_accepts_is_refused() {
     for name in ["look around", "schön", "a.b", "a/b", &"x".repeat(65)] {
         let built = plain().tool(tool(name, json!({"type": "object"}))).build();
         assert!(built.is_err(), "{name:?} was taken");
@@ -157,7 +157,7 @@ async fn arguments_with_half_a_character_are_not_changed_into_others_and_the_mod
         assert!(told.contains(&format!("half of a character, {half},")), "{arguments}: {told}");
         assert_eq!(outcome.receipt.calls[0].refused, Some(Refusal::BadArguments));
     }
-    // A whole one, and one that is only spoken of.
+    // A whole character, and an escape that is itself escaped.
     for arguments in [r#"{"x": "\ud83d\ude00"}"#, r#"{"x": "\\ud800"}"#] {
         let (.., log) = play(call("x", "look", arguments)).await;
         assert_eq!(log.started(), 1, "{arguments}");
@@ -165,13 +165,13 @@ async fn arguments_with_half_a_character_are_not_changed_into_others_and_the_mod
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_are_no_json_or_break_the_schema_are_told_to_the_model() {
+async fn the_model_is_told_about_arguments_that_are_not_json_or_break_the_schema() {
     let deep = "[".repeat(100_000);
     let cases = [
-        ("{\"n\": ", "They are no JSON: "),
-        ("nonsense", "They are no JSON: "),
-        ("{} {}", "They are no JSON: "),
-        (deep.as_str(), "They are no JSON: "),
+        ("{\"n\": ", "They are not valid JSON: "),
+        ("nonsense", "They are not valid JSON: "),
+        ("{} {}", "They are not valid JSON: "),
+        (deep.as_str(), "They are not valid JSON: "),
         ("{\"n\": \"one\"}", "At /n: "),
         ("[1]", "At the arguments: "),
         ("null", "At the arguments: "),
@@ -193,7 +193,7 @@ async fn arguments_of_ten_megabytes_are_refused_in_words_and_stored_as_they_were
     let stored = history[1].calls().next().unwrap();
     assert!(stored.arguments == long, "stored as it was written");
     let told = result_of(&history, "x").to_text();
-    assert!(told.contains(&format!("They are {} bytes long, and at most 1048576 are taken.", long.len())), "{told}");
+    assert!(told.contains(&format!("They are {} bytes long, and at most 1048576 are allowed.", long.len())), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_
     assert_eq!(settled(&agent, &run).await.text(), "Done.");
     let history = agent.history().await.unwrap();
     let told = result_of(&history, "x").to_text();
-    let notice = format!("[{} bytes of this result were cut: it is longer than is kept]", WHOLE - KEPT);
+    let notice = format!("[{} bytes of this result were cut: it is over the limit]", WHOLE - KEPT);
     assert!(told.ends_with(&notice), "{}", told.chars().rev().take(100).collect::<String>());
     assert!(told.len() < KEPT + 200, "{} bytes are kept", told.len());
     assert_usable(&agent).await;
@@ -239,13 +239,13 @@ async fn one_id_for_two_calls_of_an_answer_runs_the_first_and_refuses_the_second
     assert_ne!(second.call, id("x"));
 }
 
-/// Checks P5: a call that is asked for twice is made once, also if its id was another call's before.
+/// Checks P5: a call that is asked for twice is made once, even if an earlier call had its id.
 #[tokio::test(start_paused = true)]
 async fn one_id_for_two_calls_of_an_answer_that_an_earlier_call_has_had_runs_the_first_of_the_two() {
     let log = ToolLog::new();
     let two =
         |second| answer([Act::call(0, "x", "look", "{}"), Act::call(1, second, "look", "{}"), vec![Act::tool_use()]]);
-    // The first is called `x-2`, and a call that the model calls so is no other's.
+    // The first got the id `x-2`, which the model then uses itself.
     let model = ScriptedModel::new([call("x", "look", "{}"), two("x"), two("x-2"), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -295,7 +295,7 @@ async fn ids_that_are_empty_or_cannot_be_ids_are_replaced() {
 async fn a_part_of_a_call_that_was_never_begun_fails_the_run_with_a_clear_message() {
     for (piece, index) in [(input(0, "{}"), 0), (Act::Piece(Piece::CallEnd { index: 7 }), 7)] {
         let (_, outcome, ..) = play(vec![piece]).await;
-        let message = format!("the model sent a part of tool call {index}, which it had not begun");
+        let message = format!("the model sent a piece of tool call {index}, which it had not begun");
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Model, message }));
     }
 }
@@ -304,12 +304,12 @@ async fn a_part_of_a_call_that_was_never_begun_fails_the_run_with_a_clear_messag
 async fn a_part_of_a_call_that_was_never_begun_behind_shown_text_keeps_the_text() {
     let (_, outcome, history, _) = play(vec![Act::text("Shown. "), input(3, "{}")]).await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
-    assert_eq!(failure.message, "the model sent a part of tool call 3, which it had not begun");
+    assert_eq!(failure.message, "the model sent a piece of tool call 3, which it had not begun");
     assert_eq!(texts(&history), ["Go.", "Shown.  [cut]"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_without_saying_so_is_tried_again_if_nothing_was_shown() {
+async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() {
     let model = ScriptedModel::new([vec![Act::Break], vec![Act::usage(3, 0), Act::Break], says("Third time.")]);
     let agent = agent(&model).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -421,20 +421,20 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_whose_image_is_none_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
+async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
     let agent = agent(&ScriptedModel::new([says("Seen.")])).build().unwrap();
     let with = |media_type: &str| {
         let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
         Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
     };
-    let refused = agent.start(with("application/pdf")).expect_err("it is no image").to_string();
+    let refused = agent.start(with("application/pdf")).expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is no image") && refused.contains("image/png"), "{refused}");
     assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
 
     assert_eq!(agent.run(with("image/png")).await.unwrap().text(), "Seen.");
     let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
     let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
-    let refused = imported.expect_err("it is no image").to_string();
+    let refused = imported.expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is no image"), "{refused}");
     runtime().import(&exported).await.unwrap();
 }

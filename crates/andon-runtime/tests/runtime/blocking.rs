@@ -1,6 +1,6 @@
 //! Code that blocks its thread delays no stop: it is abandoned by name, and what it does later is an addendum (P5, P6).
 //!
-//! These run on the real clock and on the tools' own threads, and are driven by channels.
+//! These run on the real clock and on the tools' threads, and are driven by channels.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ fn blocking(name: &str) -> (FnTool, SyncSender<()>) {
     (tool.grace(millis(50)), release)
 }
 
-/// An agent whose tools run on threads of their own.
+/// An agent whose tools run on separate threads.
 fn two_lanes(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model.clone()).runtime(&Runtime::builder().build())
 }
@@ -66,7 +66,7 @@ async fn a_tool_that_blocks_its_thread_is_abandoned_by_name_and_its_late_result_
     assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("b"), result, remains: None });
     assert_eq!(run.records(), events, "nothing follows the terminal event");
     let believed = agent.history().await.unwrap();
-    assert_eq!(result_of(&believed, "b"), result_of(&history, "b"), "the late result is believed by nobody");
+    assert_eq!(result_of(&believed, "b"), result_of(&history, "b"), "the late result is not used");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

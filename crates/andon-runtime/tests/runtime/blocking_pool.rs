@@ -1,5 +1,5 @@
-//! Blocking tools have threads of their own, and a bounded number of them: they delay nobody, wait in line, and are given
-//! up by name when they do not stop (P1, P5, P6, P12).
+//! Blocking tools have a bounded number of separate threads: they delay nobody, wait in line, and are given up by name
+//! when they do not stop (P1, P5, P6, P12).
 //!
 //! These run on the real clock and on real threads, and are driven by channels.
 
@@ -19,14 +19,14 @@ use serde_json::json;
 
 use crate::common::*;
 
-/// What a test gives up after: for promises that, once broken, wait for ever.
+/// How long a test waits at most, because a broken promise would make it wait forever.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A blocking tool that says when a call of it has begun, and goes on until it is let go, whatever its cord says.
+/// A blocking tool that reports when a call has begun, and goes on until it is released, whatever its cord says.
 struct Blocks {
     begun: Mutex<Receiver<String>>,
     release: Sender<()>,
-    /// How many calls of it have begun, and how many are at work.
+    /// How many calls have begun, and how many are at work.
     counts: Arc<(AtomicUsize, AtomicUsize)>,
 }
 
@@ -41,7 +41,7 @@ fn blocks(name: &str) -> (FnTool, Blocks) {
         count.0.fetch_add(1, Ordering::SeqCst);
         count.1.fetch_add(1, Ordering::SeqCst);
         begin.lock().unwrap().send(call.call.to_string()).unwrap();
-        // The test may be over, and have failed.
+        // The test may have ended with a failure.
         let _ = released.lock().unwrap().recv_timeout(LONG);
         count.1.fetch_sub(1, Ordering::SeqCst);
         Ok("done at last".into())
@@ -84,10 +84,10 @@ fn verdict(receipt: &Receipt, call: &str) -> Verdict {
 }
 
 async fn in_time<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LONG, wait).await.expect("it comes to its end")
+    tokio::time::timeout(LONG, wait).await.expect("it ends")
 }
 
-/// So many calls of one tool, called `b0`, `b1` and so on.
+/// This many calls of one tool, with the ids `b0`, `b1` and so on.
 fn many(tool: &'static str, number: usize) -> Vec<andon_testkit::Act> {
     let ids: Vec<String> = (0..number).map(|number| format!("b{number}")).collect();
     calls(&ids.iter().map(|id| (id.as_str(), tool)).collect::<Vec<_>>())
@@ -131,7 +131,7 @@ async fn no_more_blocking_tools_are_at_work_than_there_are_places_whichever_runs
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_place_longest_is_the_first_to_get_one() {
+async fn the_call_that_has_waited_longest_gets_the_next_place() {
     let log = ToolLog::new();
     let clock = Arc::new(andon_runtime::TestClock::new());
     let runtime = Runtime::builder().one_lane().clock(clock).seed(1).blocking_tools(1, 8).build();
@@ -144,7 +144,7 @@ async fn who_waits_for_a_place_longest_is_the_first_to_get_one() {
         settle_down().await;
         runs.push((agent, run));
     }
-    // One in the line gives up: the others move on.
+    // One that waits gives up: the others move up.
     runs[2].1.cancel(Cancel::graceful());
     for (agent, run) in &runs {
         settled(agent, run).await;
@@ -181,7 +181,7 @@ async fn a_call_that_waits_for_a_place_when_the_cord_is_pulled_is_never_started_
         let refused =
             (0..4).filter(|number| result_of(&history, &format!("b{number}")).status == ResultStatus::Refused);
         assert_eq!(refused.count(), 3);
-        // The place is free, and nobody who waited for it takes it.
+        // The place is free, and no call that waited for it takes it.
         blocks.let_go(4);
         in_time(runtime.idle()).await;
         assert_eq!(blocks.begun(), 1, "{cancel:?}");
@@ -313,7 +313,7 @@ async fn an_abandoned_thread_that_panics_later_is_no_longer_counted_and_says_so_
     let tool = FnTool::blocking("bomb", "Panics later.", json!({"type": "object"}), move |_| {
         begin.lock().unwrap().send(()).unwrap();
         let _ = released.lock().unwrap().recv_timeout(LONG);
-        // The lock is let go first: the next call is to find it whole.
+        // The lock is released first, so that it is not poisoned for the next call.
         panic!("late boom")
     });
     let runtime = runtime_with(1, 1);

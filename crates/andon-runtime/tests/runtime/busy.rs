@@ -24,7 +24,7 @@ fn queue(agent: &Agent, prompt: &str) -> Run {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_prompt_is_refused_unless_told_otherwise_and_the_error_says_what_to_do() {
+async fn a_second_prompt_is_refused_by_default_and_the_error_says_what_to_do() {
     let (agent, run, model) = busy().await;
     let error = agent.start("Second.").unwrap_err();
     assert_eq!(error, StartError::Busy { session: agent.session_key().clone(), run: run.id().clone() });
@@ -53,7 +53,7 @@ async fn another_session_of_the_same_agent_is_not_busy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queued_prompts_are_run_one_after_the_other_in_the_order_in_which_they_came() {
+async fn queued_prompts_are_run_one_after_another_in_the_order_in_which_they_came() {
     let model = ScriptedModel::new([vec![Act::text("1"), Act::Pause(secs(1)), Act::end()], says("2"), says("3")]);
     let agent = agent(&model).build().unwrap();
     let first = agent.start("A").unwrap();
@@ -128,7 +128,7 @@ async fn a_prompt_while_the_run_is_cancelling_waits_for_it_whatever_the_policy()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_seen_the_end_of_a_run_finds_its_session_free() {
+async fn whoever_has_seen_the_end_of_a_run_finds_its_session_free() {
     let (agent, run, _) = busy().await;
     run.cancel(Cancel::graceful());
     run.outcome().await;

@@ -1,5 +1,5 @@
-//! Whatever a call started is brought to its end before its run is at rest: the cleanup runs once, in whatever way the work
-//! ended, and what it could not end is named (P5, P7, P12).
+//! Whatever a call started is ended before its run settles: the cleanup runs once, however the work ended, and what it
+//! could not end is named (P5, P7, P12).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,12 +21,12 @@ use crate::common::*;
 /// What became of a tool's work and of its cleanup.
 #[derive(Default)]
 struct Seen {
-    /// Futures of the work that are alive.
+    /// How many futures of the work are alive.
     working: AtomicUsize,
-    /// Cleanups that were begun, and that are done.
+    /// How many cleanups have begun, and how many are done.
     begun: AtomicUsize,
     done: AtomicUsize,
-    /// A cleanup began while the work was alive.
+    /// Whether a cleanup began while the work was alive.
     too_early: AtomicBool,
 }
 
@@ -134,7 +134,7 @@ async fn the_cleanup_runs_once_after_a_return_an_error_and_a_panic_and_the_call_
     }
 }
 
-/// What stops the call of the run that is at work.
+/// How the running call is stopped.
 type Stops = fn(&Run);
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +147,7 @@ async fn the_cleanup_runs_once_however_a_call_is_stopped_and_the_run_settles_whe
     };
     let alone: Stops = |run| drop(run.cancel_call(&id("c"), Cancel::graceful()));
     let alone_now: Stops = |run| drop(run.cancel_call(&id("c"), Cancel::now()));
-    // Each with the time until the run is at rest: the grace, where there is one, and the cleanup's second.
+    // Each with the time until the run has settled: the grace, if there is one, and the cleanup's second.
     let cases: [(&str, Does, Stops, u64); 8] = [
         ("told", looks, graceful, 1),
         ("dropped when its grace was over", hangs, graceful, 3),
@@ -214,7 +214,7 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
     assert_eq!(outcome.receipt.calls[0].notes, ["killed by best effort"]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown, "the call itself is over");
     let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
-    assert_eq!(told, outcome.receipt, "and the journal tells the same");
+    assert_eq!(told, outcome.receipt, "and the journal has the same");
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,9 +236,9 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
         let graces = run.records().iter().filter(|record| matches!(record.event, Event::GraceEnded { .. })).count();
         assert_eq!(graces, 0, "no grace was spent");
         let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
-        assert_eq!(told, outcome.receipt, "and the journal tells the same");
+        assert_eq!(told, outcome.receipt, "and the journal has the same");
     }
-    // One that came to its end by itself has finished, whatever it left behind.
+    // A call that ended by itself has finished, whatever it left behind.
     let seen = Arc::new(Seen::default());
     let agent = one_tool(cleaning(&seen, returns, unended));
     let outcome = settled(&agent, &agent.start("Go.").unwrap()).await;
@@ -299,7 +299,7 @@ async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((0, 0), 0));
 }
 
-/// Panics once, where it is told to.
+/// Panics once, at this seam.
 struct PanicAt(&'static str, AtomicBool);
 
 impl Probe for PanicAt {
@@ -358,7 +358,7 @@ fn the_cleanup_runs_once_when_the_tokio_runtime_of_the_driver_is_dropped() {
     });
     drop(gone);
     paused().block_on(async {
-        let outcome = tokio::time::timeout(secs(30), run.outcome()).await.expect("who waits is told");
+        let outcome = tokio::time::timeout(secs(30), run.outcome()).await.expect("whoever waits is told");
         assert_eq!(*outcome.ending, Ending::Lost);
         assert_eq!(seen.cleanups(), (1, 1), "nothing is alive when the end is shown");
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
@@ -420,7 +420,7 @@ async fn on_a_slow_disk_the_cleanup_does_not_wait_for_the_disk() {
     cancelled(&agent, &run).await;
 }
 
-/// An async tool that blocks its thread until it is let go: its task cannot even notice that it is to stop.
+/// An async tool that blocks its thread until it is released: its task cannot even notice that it must stop.
 fn never_yields() -> (FnTool, Sender<()>, Receiver<()>) {
     let (release, released) = channel::<()>();
     let (begin, begun) = channel();
@@ -456,7 +456,7 @@ async fn a_tool_that_is_given_up_shortens_no_other_tools_cleanup() {
     run.cancel(Cancel::now());
     let outcome = tokio::time::timeout(secs(20), cancelled(&agent, &run)).await.expect("it settles");
     release.send(()).unwrap();
-    assert_eq!(outcome.receipt.leaked, ["mule (m)"], "the other one was still being cleaned up, within its time");
+    assert_eq!(outcome.receipt.leaked, ["mule (m)"], "the other one was still being cleaned up, within its time limit");
     assert_eq!(seen.cleanups(), (1, 1));
     agent.runtime().idle().await;
 }

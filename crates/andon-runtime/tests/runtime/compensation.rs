@@ -1,5 +1,5 @@
-//! What a call did can be undone when somebody asks: on record before it begins, once, within its own time, and what came of
-//! it is in the receipt (P7, P10).
+//! What a call did can be undone when somebody asks: on record before it begins, once, within its own time limit, and
+//! its result is in the receipt (P7, P10).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::common::*;
 
 type Undone = Arc<Mutex<Vec<Undo>>>;
 
-/// A tool `pay` whose compensation remembers what it was asked and then ends as it is told to.
+/// A tool `pay` whose compensation remembers what it was called with and then ends as the test says.
 fn pay(undone: &Undone, end: fn() -> Returned) -> FnTool {
     let undone = Arc::clone(undone);
     let tool = FnTool::new("pay", "Pays.", json!({"type": "object"}), |_| async { Ok("paid".into()) });
@@ -37,7 +37,7 @@ fn paid_back() -> Returned {
     Ok("paid back".into())
 }
 
-/// An agent in a runtime on this journal, whose model asks for one call `c` of the tool `pay`.
+/// An agent in this runtime, whose model makes one call `c` of the tool `pay`.
 fn agent_on(runtime: &Runtime, tool: FnTool) -> Agent {
     let model = ScriptedModel::new([calls(&[("c", "pay")]), says("Well.")]);
     Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session("s").unwrap()
@@ -58,12 +58,12 @@ fn compensation(receipt: &Receipt) -> Option<Compensation> {
     receipt.calls.iter().find(|account| account.call == id("c")).unwrap().compensation
 }
 
-fn learnt(receipt: &Receipt) -> Vec<Learnt> {
+fn addenda(receipt: &Receipt) -> Vec<Learnt> {
     receipt.addenda.iter().map(|addendum| addendum.what.clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compensation_is_on_record_before_it_begins_and_so_is_what_came_of_it() {
+async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
     let (journal, seen) = (memory(), Arc::new(Mutex::new(Vec::new())));
     let (at_start, looked) = (journal.clone(), Arc::clone(&seen));
     let tool = FnTool::new("pay", "Pays.", json!({"type": "object"}), |_| async { Ok("paid".into()) });
@@ -87,7 +87,7 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_what_came_of_it(
     assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&started));
     let finished = Learnt::CompensationFinished { call: id("c"), end: ToolEnd::Finished, result };
     for receipt in [run.receipt().unwrap(), stored_receipt(&journal, &run).await] {
-        assert_eq!(learnt(&receipt), [started.clone(), finished.clone()]);
+        assert_eq!(addenda(&receipt), [started.clone(), finished.clone()]);
         assert_eq!((compensation(&receipt), receipt.revision), (Some(Compensation::Done), 2));
     }
     assert_eq!(run.records(), records, "nothing of the run itself changes");
@@ -126,7 +126,7 @@ async fn it_is_told_what_to_undo_with_the_key_that_the_call_itself_was_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_which_nobody_knows_whether_it_had_its_effect_is_undone_as_such() {
+async fn a_call_whose_effect_is_unknown_is_undone_as_such() {
     let undone = Undone::default();
     let seen = Arc::clone(&undone);
     let tool = tools::slow("pay", secs(60), &ToolLog::new()).compensation(secs(5), move |undo| {
@@ -297,7 +297,7 @@ async fn a_compensation_goes_on_when_whoever_asked_goes_away_and_its_end_is_on_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_who_ask_at_once_one_is_told_that_it_is_in_progress() {
+async fn of_two_callers_at_once_one_is_told_that_it_is_in_progress() {
     let undone = Undone::default();
     let agent = agent_on(&runtime(), pay(&undone, paid_back));
     let run = run_of(&agent).await;
@@ -386,7 +386,7 @@ async fn a_tool_with_a_budget_and_nothing_to_run_has_failed_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_threads_that_ask_at_once_one_undoes_the_call() {
+async fn of_many_threads_that_ask_at_once_only_one_undoes_the_call() {
     for _ in 0..50 {
         let times = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&times);
@@ -402,7 +402,7 @@ async fn of_many_threads_that_ask_at_once_one_undoes_the_call() {
         let asked: Vec<_> = (0..8)
             .map(|_| {
                 let (agent, run) = (agent.clone(), Arc::clone(&run));
-                #[expect(clippy::disallowed_methods, reason = "who asks is no part of the runtime")]
+                #[expect(clippy::disallowed_methods, reason = "the callers are not part of the runtime")]
                 tokio::spawn(async move { agent.compensate(&run, &id("c"), None).await.is_ok() })
             })
             .collect();

@@ -1,5 +1,5 @@
-//! A yes is to the arguments that a person has seen, and to no others: it is bound to them, on record and across a restart
-//! (P7, P10).
+//! An approval is for the arguments that a person has seen, and for no others: it is bound to them, on record and
+//! across a restart (P7, P10).
 
 use andon_runtime::core::event::{Approval, Event, Refusal};
 use andon_runtime::core::message::ResultStatus;
@@ -47,7 +47,7 @@ async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
     let log = ToolLog::new();
     let agent = agent_in(&runtime(), &log);
     let run = waiting(&agent).await;
-    // To something else, to the other call's, and to the same JSON written otherwise.
+    // Other arguments, the other call's, and the same JSON written differently.
     for wrong in [Digest::of(b"[]"), asked(&run, "h"), Digest::of(b"{\"n\":7}")] {
         assert_eq!(run.approve_exactly(&id("g"), wrong, Some("ada")), Err(DecideError::OtherArguments));
     }

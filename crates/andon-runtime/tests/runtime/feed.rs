@@ -17,7 +17,7 @@ fn shown(items: &[FeedItem]) -> String {
     text.collect()
 }
 
-/// The feed with neighbouring deltas of one kind as one, so that readers of different speed can be compared.
+/// The feed with neighbouring deltas of one kind joined, so that readers of different speeds can be compared.
 fn joined(items: Vec<FeedItem>) -> Vec<FeedItem> {
     let mut joined: Vec<FeedItem> = Vec::new();
     for item in items {
@@ -123,7 +123,7 @@ async fn resuming_from_every_byte_of_an_answer_gives_exactly_the_rest() {
             let byte = delta.at.byte - delta.text.len() + offset;
             let from = Cursor { seq: delta.at.seq, byte };
             let rest = read_all(&mut run.feed_from(from)).await;
-            // A place inside a character is taken back to its beginning.
+            // A place inside a character moves back to its beginning.
             let kept = delta.text.floor_char_boundary(offset);
             let expected = &whole[before.len() + kept..];
             assert_eq!(shown(&rest), expected, "from {from}");
@@ -180,7 +180,7 @@ async fn a_hundred_readers_that_stopped_neither_hold_up_the_run_nor_cost_memory(
     let outcome = settled(&agent, &run).await;
     assert_eq!(outcome.text().len(), 500_007);
     assert_eq!(model.open(), 0);
-    // A reader is a place in the log and no buffer of its own: all of the flood is one delta when it goes on.
+    // A reader is a place in the log, without a buffer: the whole flood is one delta when it goes on.
     for reader in &mut stopped {
         let deltas = all_there(reader).into_iter().filter(|item| matches!(item, FeedItem::Delta(_)));
         assert_eq!(deltas.count(), 1);

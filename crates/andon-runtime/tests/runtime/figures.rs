@@ -1,4 +1,4 @@
-//! What a cut call used is told as well as it can be (P4), and what is learnt later never holds a run up (P1, P6).
+//! What a cut call used is reported as well as possible (P4), and what is learned later never holds up a run (P1, P6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     let account = &receipt.model_calls[0];
     assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(70)));
     assert_eq!(account.usage.delivered.output.value, Some(0), "what was delivered is what it was");
-    assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is made anew");
+    assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is computed again");
     assert_eq!(receipt.revision, 2);
     let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
     assert_eq!(parts, &[andon_runtime::Part::text(" three four")]);
@@ -96,7 +96,7 @@ async fn a_figure_that_never_comes_has_a_last_word_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_gives_up_what_is_still_being_learnt() {
+async fn a_shutdown_gives_up_what_is_still_being_learned() {
     let runtime = runtime();
     let after = After::drained(secs(50), 70, "more");
     let model = ScriptedModel::new([silent_after("One")]).after_a_cut(after);
@@ -109,7 +109,7 @@ async fn a_shutdown_gives_up_what_is_still_being_learnt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_panics_has_learnt_nothing_and_says_so() {
+async fn work_that_panics_has_learned_nothing_and_says_so() {
     struct Panics(ScriptedModel);
     struct PanickingAnswer(Box<dyn andon_runtime::Answer>);
     impl andon_runtime::Model for Panics {
@@ -166,7 +166,7 @@ async fn half_a_tool_call_is_counted_although_it_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_learnt_is_kept_and_given_to_the_next_process() {
+async fn what_was_learned_is_kept_and_given_to_the_next_process() {
     let journal = memory();
     let first = runtime_on(&journal);
     let meter = Arc::<ScriptedMeter>::default();
@@ -204,7 +204,7 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     let anchors: Vec<_> = model.requests().iter().map(|request| request.anchor).collect();
     let seen: Vec<_> =
         anchors.iter().map(|anchor| anchor.map(|anchor| (anchor.usage.input.value, anchor.messages))).collect();
-    // Asked with one message; then with the answer and its result; then with all that and the next prompt.
+    // The first call was sent one message; the second also the answer and its result; the third also the next prompt.
     assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
 
     let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
@@ -237,7 +237,7 @@ async fn a_refused_attempt_has_a_figure_and_the_retry_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_came_to_its_end() {
+async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_completed() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let text = "One two three four five six";
     let model = ScriptedModel::new([vec![Act::text(text), Act::end()]]).metered(&meter);

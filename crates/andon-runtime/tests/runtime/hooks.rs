@@ -1,4 +1,4 @@
-//! A program's own say before and after a run, a model call and a tool call; none of it can hold up a stop.
+//! Hooks run a program's own code before and after a run, a model call and a tool call; none can hold up a stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! A disk that fails or stalls: the stop takes effect all the same, the caller is told, and nothing that was durable
-//! becomes unreadable (P1, P10).
+//! A disk that fails or stalls: the stop still takes effect, the caller is told, and nothing that was durable becomes
+//! unreadable (P1, P10).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ async fn assert_not_started(run: &Run) {
     assert_eq!(run.seq(), 0);
 }
 
-/// The journal does not take the run's end: that is said at once, and the run has not settled.
+/// The journal does not accept the run's end: that is reported at once, and the run has not settled.
 async fn assert_stalled(run: &Run) {
     assert_eq!(run.settled().await, Err(disk_full()));
     assert_eq!((run.stalled(), run.try_outcome()), (Some(disk_full()), None));
@@ -47,7 +47,7 @@ fn failed_by_the_journal() -> Ending {
     Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() })
 }
 
-/// The run has settled on disk, as failed by the journal, with one end that its feed tells; and nothing is left of it.
+/// The run has settled on disk, as failed by the journal, with one end in its feed; and no task of it is left.
 async fn assert_failed_later(agent: &Agent, run: &Run) -> Arc<Outcome> {
     let outcome = settled(agent, run).await;
     assert_eq!(*outcome.ending, failed_by_the_journal());
@@ -60,7 +60,7 @@ async fn assert_failed_later(agent: &Agent, run: &Run) -> Arc<Outcome> {
 enum Does {
     Takes,
     Refuses,
-    /// It is durable, and is said to have failed.
+    /// It is durable, and reported as failed.
     TakesAndDenies,
 }
 
@@ -86,7 +86,7 @@ impl Faulty {
         })
     }
 
-    /// It refuses one batch with such an entry, once, and is well again.
+    /// It refuses one batch with such an entry, once, and then works again.
     fn once(is_it: fn(&Entry) -> bool) -> Arc<Self> {
         let over = AtomicBool::new(false);
         Self::new(move |batch| match batch.entries.iter().any(is_it) && !over.swap(true, Ordering::SeqCst) {
@@ -185,7 +185,7 @@ impl Journal for Faulty {
     }
 }
 
-/// What a later process finds: the same agent and session on what is durable.
+/// A later process: the same agent and session on what is durable.
 async fn next_process(journal: &TestJournal, agent: &Agent) -> (Agent, ScriptedModel) {
     let runtime = next_runtime_on(&TestJournal::new(journal.durable(), None));
     runtime.recover().await.expect("what is durable can be read");
@@ -234,7 +234,7 @@ async fn a_journal_that_fails_while_tools_run_tells_them_to_end_and_keeps_what_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_disk_is_well_again() {
+async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_disk_works_again() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
@@ -253,7 +253,7 @@ async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_di
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_end_the_journal_does_not_take_can_be_cancelled_until_it_does() {
+async fn a_run_whose_end_the_journal_does_not_accept_can_be_cancelled_until_it_does() {
     let journal = memory();
     let model = ScriptedModel::new([calls(&[("a", "look")])]);
     let log = ToolLog::new();
@@ -281,7 +281,7 @@ async fn a_run_whose_end_the_journal_does_not_take_can_be_cancelled_until_it_doe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_had_come_to_its_end_ends_as_it_was_to_when_the_disk_is_well_again() {
+async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() {
     let journal = memory();
     let model =
         ScriptedModel::new([vec![Act::text("Shown"), Act::Pause(secs(1)), Act::end()], says_and_hangs("Again")]);
@@ -296,7 +296,7 @@ async fn a_run_that_had_come_to_its_end_ends_as_it_was_to_when_the_disk_is_well_
     assert_stalled(&completes).await;
     journal.heal();
     cancelled(&elsewhere, &stops).await;
-    // Its answer was whole, and no model is called for an answer twice.
+    // Its answer was complete, and no model is called twice for one answer.
     let outcome = settled(&agent, &completes).await;
     assert_eq!((outcome.text(), model.calls()), ("Shown".to_owned(), 2));
 }
@@ -368,7 +368,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     assert!(
         matches!(&*refused.ending, Ending::Failed(failure) if failure.message.ends_with("the run was not started"))
     );
-    assert_eq!(model.calls(), 1, "no model is asked that would not know");
+    assert_eq!(model.calls(), 1, "no model is called that would not know");
 
     journal.heal();
     let next = agent.run("Did you pay?").await.unwrap();
@@ -379,7 +379,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     assert_failed_later(&agent, &run).await;
 }
 
-/// Checks P6: a run that can never be written is nobody else's trouble.
+/// Checks P6: a run that can never be written does not affect others.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
     let poisoned = Arc::<Mutex<Option<RunId>>>::default();
@@ -471,11 +471,11 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert_eq!(run.state(), State::Running);
     assert_eq!((run.try_outcome(), run.stalled()), (None, Some(disk_full())));
-    assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "who waits for it is told what is known");
+    assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "whoever waits for it is told what is known");
     assert_eq!(runtime.parked(), [run.id().clone()]);
 }
 
-/// Checks P7: what recovery has not come to is not taken for settled.
+/// Checks P7: a run that recovery has not reached does not count as settled.
 #[tokio::test(start_paused = true)]
 async fn what_recovery_could_not_settle_can_be_cancelled() {
     let journal = memory();
@@ -489,7 +489,7 @@ async fn what_recovery_could_not_settle_can_be_cancelled() {
     after_a_crash.fail(disk_full());
     assert_eq!(runtime.recover().await, Err(disk_full()));
     assert_eq!(runtime.parked(), [run.id().clone()]);
-    assert!(runtime.cancel(run.id(), Cancel::graceful()).await.is_err(), "it is not said to be over");
+    assert!(runtime.cancel(run.id(), Cancel::graceful()).await.is_err(), "it is not reported as ended");
     after_a_crash.heal();
     runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
     let stored = after_a_crash.durable().stored(run.id()).unwrap();
@@ -534,7 +534,7 @@ async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() 
     let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
     let run = agent.start("Count.").unwrap();
     held.until_a_batch_is_held().await;
-    // The rest of the answer is behind the text that waits.
+    // The rest of the answer comes after the text that waits.
     tokio::time::sleep(secs(1)).await;
     assert_eq!((run.try_outcome(), model.open()), (None, 0));
     held.refuse(&disk_full());
@@ -567,7 +567,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
     let run = agent.start("Go.").unwrap();
     until_shown(&run, "Shown").await;
     journal.fail(disk_full());
-    agent.runtime().shutdown(secs(10)).await.expect("a full disk keeps no program from ending");
+    agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
     let ending = Arc::clone(&run.outcome().await.ending);
     let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
                    by recovery";

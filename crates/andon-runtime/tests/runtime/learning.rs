@@ -1,4 +1,4 @@
-//! What a meter learns from calls that came to their end costs little, however many there are, and nobody waits for it (P1).
+//! Learning from completed calls costs little, however many there are, and nobody waits for it (P1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::common::{memory, runtime_on, secs};
 
-/// A meter that learns only when it is let.
+/// A meter that learns only when the test lets it.
 #[derive(Default)]
 struct Slow {
     gate: Mutex<bool>,
@@ -76,7 +76,7 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(secs(60), what).await.expect("it comes in time")
 }
 
-/// Ends this many runs, each in a session of its own, while the meter learns nothing.
+/// Completes this many runs, each in its own session, while the meter is held up.
 async fn end_runs(agent: &Agent, runs: usize) {
     for number in 0..runs {
         let agent = agent.session(format!("s{number}")).unwrap();
@@ -85,20 +85,20 @@ async fn end_runs(agent: &Agent, runs: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_calls_are_learnt_from_one_at_a_time_and_only_some_of_them() {
+async fn many_calls_are_learned_from_one_at_a_time_and_only_some_of_them() {
     let (journal, meter) = (memory(), Arc::<Slow>::default());
     let runtime = runtime_on(&journal);
     let agent = agent(&runtime, &meter, 200);
     end_runs(&agent, 200).await;
-    // The runs are over, and one thread is all that is left of them.
+    // The runs have settled, and only one thread is left of them.
     assert!(meter.begun.load(Ordering::SeqCst) <= 1);
     meter.open();
     soon(runtime.idle()).await;
-    let learnt = meter.begun.load(Ordering::SeqCst);
-    assert!((16..=18).contains(&learnt), "{learnt} of 200 were learnt from");
+    let learned = meter.begun.load(Ordering::SeqCst);
+    assert!((16..=18).contains(&learned), "{learned} of 200 were learned from");
     assert_eq!(meter.most_at_once.load(Ordering::SeqCst), 1);
     let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
-    assert_eq!(kept, [("slow".to_owned(), json!({ "calls": learnt }))], "what was learnt last is what is kept");
+    assert_eq!(kept, [("slow".to_owned(), json!({ "calls": learned }))], "what was learned last is what is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,5 +118,5 @@ async fn a_shutdown_waits_for_a_few_lessons_and_for_no_more() {
     let (over, ()) = soon(async { tokio::join!(shutdown, letting) }).await;
     assert_eq!(over, Ok(()));
     assert_eq!(meter.begun.load(Ordering::SeqCst), 5, "the one in progress, and four of the nine that waited");
-    assert_eq!(journal.shelf().kept(CALIBRATION).await.unwrap().len(), 1, "what was learnt is kept");
+    assert_eq!(journal.shelf().kept(CALIBRATION).await.unwrap().len(), 1, "what was learned is kept");
 }

@@ -1,4 +1,4 @@
-//! How long a run lives: until it is done or stopped, whoever lets go of it and wherever it was started (P5, P12).
+//! How long a run lives: until it is done or stopped, whoever drops it and wherever it was started (P5, P12).
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
     let runtime = Runtime::builder().build();
     let build =
         |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).build().unwrap();
-    // This one has ended its run, and its owner now does something else for a long while.
+    // This runtime has completed its run, and its owner now does something else for a long time.
     let idle = current_thread();
     idle.block_on(build(ScriptedModel::new([says("Quick.")]), "quick").run("Go.")).unwrap();
 
@@ -187,7 +187,7 @@ fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() 
 
     current_thread().block_on(async {
         let outcome = tokio::time::timeout(secs(60), run.outcome()).await;
-        outcome.expect("who waits for the outcome is told");
+        outcome.expect("whoever waits for the outcome is told");
         assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
         assert_usable(&agent).await;
     });

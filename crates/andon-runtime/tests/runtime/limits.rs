@@ -1,5 +1,5 @@
-//! A limit that is reached is a pull like any other, and its note says which; a failed call is tried again only while
-//! nothing was shown.
+//! Reaching a limit is a pull like any other, and its note says which limit; a failed call is retried only if nothing
+//! was shown.
 
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ async fn an_answer_that_is_whole_is_completed_also_if_its_usage_passes_the_limit
     assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
 }
 
-/// An answer that passes 100 tokens in its middle, by ten.
+/// An answer that exceeds 100 tokens by ten, before its end.
 fn dear_answer() -> ScriptedModel {
     let before = vec![Act::usage(50, 1), Act::text("One ")];
     ScriptedModel::new([answer([before, vec![Act::usage(50, 60), Act::text("two "), Act::end()]])])
@@ -201,7 +201,7 @@ async fn a_conversation_that_is_too_long_fails_without_a_retry_and_its_session_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_call_is_tried_again_after_a_wait_that_doubles() {
+async fn a_failed_call_is_retried_after_a_wait_that_doubles() {
     let busy = || vec![Act::Fail(ModelError::retryable("503"))];
     let model = ScriptedModel::new([busy(), busy(), busy(), says("At last.")]);
     let agent = agent(&model).build().unwrap();
@@ -250,7 +250,7 @@ async fn attempts_that_are_used_up_fail_the_run_and_say_how_often_it_was_tried()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_will_not_pass_is_not_tried_again() {
+async fn an_error_that_will_not_pass_is_not_retried() {
     let model = ScriptedModel::new([vec![Act::Fail(ModelError::fatal("401: the key is wrong"))]]);
     let agent = agent(&model).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -259,7 +259,7 @@ async fn an_error_that_will_not_pass_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_after_text_was_shown_is_never_tried_again_and_the_text_is_kept() {
+async fn a_call_that_fails_after_text_was_shown_is_never_retried_and_the_text_is_kept() {
     let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Fail(ModelError::retryable("reset by peer"))]]);
     let agent = agent(&model).build().unwrap();
     let run = agent.start("Go.").unwrap();

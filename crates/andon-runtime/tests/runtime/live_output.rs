@@ -1,5 +1,5 @@
-//! What a running tool shows reaches those who watch in order and unchanged, live and from the journal, and never stands
-//! behind the end of its call (P3, P6, P10).
+//! What a running tool shows reaches those who watch in order and unchanged, live and from the journal, and never comes
+//! after the end of its call (P3, P6, P10).
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ fn shown_by(items: &[FeedItem], call: &str) -> String {
     texts.collect()
 }
 
-/// What the journal tells of a run, by a process that knows nothing else.
+/// The feed of a run that another process reads from the journal.
 async fn told(journal: &TestJournal, run: &Run) -> Vec<FeedItem> {
     let next = next_runtime_on(journal);
     read_all(&mut next.feed(run.id(), Cursor::default()).await.unwrap().unwrap()).await
@@ -59,7 +59,7 @@ fn joined(items: &[FeedItem]) -> Vec<(u64, Kind, String)> {
     joined
 }
 
-/// Nothing is shown of a call behind its end, and nothing at all behind the run's.
+/// Checks that nothing of a call is shown after its end, and nothing at all after the run's end.
 fn assert_nothing_behind_the_end(items: &[FeedItem]) {
     let mut over: Vec<String> = Vec::new();
     for item in items {
@@ -287,7 +287,7 @@ async fn a_reader_can_go_on_from_any_byte_of_what_a_tool_shows() {
         let next = next_runtime_on(&journal);
         for byte in 0..=text.len() {
             let from = Cursor { seq: *seq, byte };
-            // A place in the middle of a character is that character's beginning.
+            // A place inside a character counts as that character's beginning.
             let rest = &text[text.floor_char_boundary(byte)..];
             for mut feed in [run.feed_from(from), next.feed(run.id(), from).await.unwrap().unwrap()] {
                 let items = read_all(&mut feed).await;
@@ -521,7 +521,7 @@ async fn a_tool_that_shows_in_a_tight_loop_does_not_keep_a_pull_waiting() {
     run.cancel(Cancel::graceful());
     let outcome = tokio::time::timeout(secs(60), run.outcome()).await.unwrap();
     assert!(outcome.ending.is_cancelled());
-    // One of the threads may not have come to its beginning.
+    // One of the threads may not have begun.
     let is_stopped = |verdict| matches!(verdict, Verdict::Cut | Verdict::NeverStarted);
     assert!(outcome.receipt.calls.iter().all(|account| is_stopped(account.verdict)), "{:?}", outcome.receipt.calls);
 }

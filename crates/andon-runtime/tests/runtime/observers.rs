@@ -1,4 +1,4 @@
-//! Observers are told of every fact when it is shown, in order, and cannot hurt a run.
+//! Observers are told every fact when it is shown, in order, and cannot hurt a run.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -68,7 +68,7 @@ async fn an_observer_that_panics_hurts_neither_the_run_nor_the_next_observer() {
     assert_eq!(runtime.observer_panics(), told);
 }
 
-/// Stays in its call until it is let go.
+/// Stays in its call until it is released.
 struct Slow {
     is_in: Mutex<Sender<()>>,
     go_on: Mutex<Receiver<()>>,
@@ -91,7 +91,7 @@ async fn a_pull_and_a_reader_do_not_wait_for_an_observer() {
     let agent = Agent::builder().model(Practice::new()).runtime(&runtime).build().unwrap();
     let run = agent.start("Go.").unwrap();
     tokio::task::spawn_blocking(move || entered.recv().unwrap()).await.unwrap();
-    // The observer is in its call: the fact that it was told of is shown, and the cord can be pulled.
+    // The observer is in its call: the fact that it was told is shown, and the cord can be pulled.
     let mut feed = run.feed();
     let mut kinds = Vec::new();
     while let Some(FeedItem::Fact(record)) = feed.try_next() {

@@ -33,7 +33,7 @@ fn verdict(receipt: &Receipt, call: &str) -> Verdict {
     receipt.calls.iter().find(|account| account.call.as_str() == call).expect("the call has an account").verdict
 }
 
-/// The receipt that the journal tells, with what was learnt later.
+/// The receipt from the journal, with its addenda.
 async fn told_later(agent: &Agent, run: &Run) -> Receipt {
     agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap()
 }
@@ -54,7 +54,7 @@ fn late(receipt: &Receipt) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn each_way_to_be_cancelled_settles_in_its_own_time_and_with_its_own_verdict() {
     let (unknown, finished, detached) = (Verdict::Unknown, Verdict::Finished, Verdict::Detached);
-    // The tool takes ten seconds, has a grace of one, and does not look at its cord.
+    // The tool takes ten seconds, has a grace of one, and does not check its cord.
     let cases = [
         (OnCancel::Cooperate, Cancel::graceful(), secs(1), unknown),
         (OnCancel::Cooperate, Cancel::graceful().grace(secs(3)), secs(3), unknown),
@@ -223,7 +223,7 @@ async fn a_tool_that_outlives_its_run_is_said_to_in_words_and_its_late_result_is
         assert_eq!((verdict(&receipt, "c"), receipt.revision), (Verdict::Detached, 1), "it was declared to, and did");
     }
     assert_eq!((run.records(), read_all(&run).await), (records, shown), "nothing follows the terminal event");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "what is late is believed by nobody");
+    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "a late result is not used");
 }
 
 async fn read_all(run: &Run) -> Vec<andon_runtime::FeedItem> {
@@ -307,7 +307,7 @@ async fn the_late_result_of_a_detached_tool_is_kept_even_if_it_comes_before_its_
 
 #[tokio::test(start_paused = true)]
 async fn a_detached_tool_that_was_on_its_way_out_is_stopped_by_a_harder_pull_of_its_run() {
-    // Its own cancel granted it a minute; the run is to stop now, or within a second.
+    // Its own cancel granted it a minute; the run must stop now, or within a second.
     for (cancel, within) in [(Cancel::now(), secs(0)), (Cancel::graceful().grace(secs(1)), secs(1))] {
         let log = ToolLog::new();
         let agent = one_tool(tools::slow("tool", secs(600), &log).on_cancel(OnCancel::Detach));
@@ -365,7 +365,7 @@ async fn a_detached_tool_that_had_finished_when_the_pull_came_keeps_its_result()
     assert_eq!(run.receipt().unwrap().addenda, []);
 }
 
-/// Panics once, where it is told to.
+/// Panics once, at this seam.
 struct PanicAt(&'static str, std::sync::atomic::AtomicBool);
 
 impl Probe for PanicAt {
@@ -546,7 +546,7 @@ async fn a_detached_tool_that_had_finished_when_its_driver_panicked_keeps_its_re
         .build()
         .unwrap();
     let run = at_work(&agent).await;
-    // The end of the quick one is on its way to the disk, and behind it the driver panics.
+    // The end of the quick one is on its way to the disk, and then the driver panics.
     probe.1.store(true, std::sync::atomic::Ordering::SeqCst);
     let outcome = settled(&agent, &run).await;
     assert!(matches!(&*outcome.ending, Ending::Failed(_)), "{:?}", outcome.ending);

@@ -1,5 +1,5 @@
-//! A run whose driver is gone, because the tokio runtime that it ran in was shut down, is settled all the same, as its
-//! journal tells it and with what it was asked (P1, P5).
+//! A run whose driver is gone, because its tokio runtime was shut down, is still settled, from its journal and with the
+//! requests that it got (P1, P5).
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// An agent whose drivers run where its runs are started, and whose tools and hooks run on threads of Andon's own.
+/// An agent whose drivers run where its runs are started, and whose tools and hooks run on Andon's threads.
 fn agent_on(journal: Arc<dyn Journal>, model: ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model).runtime(&Runtime::builder().journal(journal).build())
 }
 
-/// When a driver is dropped that was sent a request.
+/// When a driver that was sent a request is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dropped {
     AtOnce,
@@ -33,7 +33,7 @@ enum Dropped {
 /// Whether a batch with this entry waits for the disk.
 type IsHeld = fn(&Entry) -> bool;
 
-/// Starts a run, does more in the same tokio runtime, and shuts that down.
+/// Starts a run, does more in the same tokio runtime, and shuts that runtime down.
 fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (Run, T) {
     let gone = tokio_runtime();
     let both = gone.block_on(async {
@@ -46,7 +46,7 @@ fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (
 }
 
 async fn within_a_minute<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(secs(60), wait).await.expect("who waits is told")
+    tokio::time::timeout(secs(60), wait).await.expect("whoever waits is told")
 }
 
 /// Waits for the end of a run and checks every promise, in memory and in the journal.
@@ -90,7 +90,7 @@ fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_behind_
 
         tokio_runtime().block_on(async {
             within_a_minute(journal.until_a_claim_is_held()).await;
-            assert!(run.try_outcome().is_none(), "nothing is told before the journal has spoken");
+            assert!(run.try_outcome().is_none(), "nothing is shown before the journal has answered");
             journal.release().await;
             let outcome = settled_as_stored(&agent, &run, &*journal).await;
             assert_eq!((&*outcome.ending, log.started()), (&ending, started));

@@ -1,4 +1,5 @@
-//! What losing its readers does to a run that was waiting when its process died: they went with it (P7, P10).
+//! What losing its readers does to a run that was waiting when its process died: they were lost with the process (P7,
+//! P10).
 
 use andon_runtime::core::event::Event;
 use andon_runtime::{
@@ -16,7 +17,7 @@ const LEFT: Ending = Ending::Cancelled { reason: Reason::ClientDisconnected };
 const RESTARTED: &str = "the server restarted, and the reader of its feed was gone";
 const AFTER: OnDisconnect = OnDisconnect::CancelAfterMs(1000);
 
-/// A process with an agent that asks a person first.
+/// A process with an agent whose tool needs approval.
 struct Process {
     journal: TestJournal,
     runtime: Runtime,
@@ -85,7 +86,7 @@ impl Process {
         self.runtime.find(run.id()).await.unwrap().unwrap()
     }
 
-    /// How a run was settled in the recovery of this process; nothing if it was not.
+    /// How this process's recovery settled a run; `None` if it did not.
     fn settled(&self, run: &Run) -> Option<Ending> {
         let found = self.recovered.iter().find(|recovered| recovered.run == *run.id());
         Some((**found.unwrap().fate.ending()?).clone())
@@ -152,7 +153,7 @@ async fn a_queued_run_whose_reader_was_lost_does_not_begin_and_the_next_one_does
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_at_the_restart_if_it_does_not_mind_or_nobody_had_come() {
+async fn a_run_goes_on_at_the_restart_if_its_policy_is_to_go_on_or_no_reader_had_come() {
     for (policy, is_read) in [(OnDisconnect::Continue, true), (OnDisconnect::Cancel, false), (AFTER, false)] {
         let first = Process::first([asks()]).await;
         let run = first.ask(first.prompt(policy)).await;
@@ -167,7 +168,7 @@ async fn a_run_goes_on_at_the_restart_if_it_does_not_mind_or_nobody_had_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_sent_away_was_not_lost_and_who_comes_after_the_restart_is_missed_again() {
+async fn a_reader_disconnected_on_purpose_was_not_lost_and_one_that_comes_after_the_restart_is_missed() {
     let first = Process::first([asks()]).await;
     let run = first.ask(first.prompt(OnDisconnect::Cancel).with_reader()).await;
     let reader = run.watch();
@@ -191,7 +192,7 @@ async fn a_patient_run_waits_for_its_reader_from_the_restart_on() {
     let first = Process::first([asks()]).await;
     let run = first.ask(first.prompt(AFTER).with_reader()).await;
     drop(run.watch());
-    // Most of its time had passed before the process died: it does not count.
+    // Most of its time had passed before the process died, which does not count.
     sleep(millis(900)).await;
 
     let next = first.restarted([]).await;
@@ -205,7 +206,7 @@ async fn a_patient_run_waits_for_its_reader_from_the_restart_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_in_time_keeps_a_patient_run_and_the_time_starts_anew() {
+async fn a_reader_that_comes_back_in_time_keeps_a_patient_run_and_the_time_starts_again() {
     let first = Process::first([asks()]).await;
     let run = first.ask(first.prompt(AFTER)).await;
     let _lost = run.watch();
@@ -250,7 +251,7 @@ async fn a_run_whose_agent_is_not_there_is_stopped_all_the_same_and_a_patient_on
         match comes_back {
             true => {
                 sleep(millis(100_000)).await;
-                assert_eq!(approve(&run).await, DONE, "who reads a parked run is there when it goes on");
+                assert_eq!(approve(&run).await, DONE, "a reader of a parked run is still there when it goes on");
             }
             false => assert_eq!(ending(&run).await, LEFT),
         }
@@ -258,7 +259,7 @@ async fn a_run_whose_agent_is_not_there_is_stopped_all_the_same_and_a_patient_on
     }
 }
 
-/// P10: the clients of a living process are there, whatever becomes of a run's driver.
+/// P10: the clients of a living process are not lost, whatever becomes of a run's driver.
 #[test]
 fn a_run_that_is_recovered_in_the_process_that_drove_it_has_lost_nobody() {
     for is_there_still in [true, false] {
@@ -273,7 +274,7 @@ fn a_run_that_is_recovered_in_the_process_that_drove_it_has_lost_nobody() {
             until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
             (run, reader)
         });
-        // Its driver goes, and the run is left waiting.
+        // Its driver is dropped, and the run is left waiting.
         drop(first);
         tokio().block_on(async {
             assert!(matches!(ending(&run).await, Ending::Failed(_)));
@@ -313,7 +314,7 @@ async fn an_export_tells_that_a_reader_had_come_and_the_run_does_not_go_on_elsew
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_be_read_is_no_use_of_a_session() {
+async fn being_read_does_not_count_as_a_use_of_a_session() {
     let process = Process::first([asks()]).await;
     let run = process.ask(process.prompt(OnDisconnect::Cancel)).await;
     let listed = || async { process.runtime.list_sessions(SessionFilter::default()).await.unwrap() };
@@ -325,7 +326,7 @@ async fn to_be_read_is_no_use_of_a_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callers_own_signal_stops_a_run_that_minds_its_readers_too() {
+async fn a_callers_own_signal_also_stops_a_run_that_must_not_go_on_without_readers() {
     let process = Process::first([says_and_hangs("Once")]).await;
     let run = process.prompt(AFTER).cancel_when(sleep(millis(500))).start().unwrap();
     let _reader = run.watch();

@@ -184,7 +184,7 @@ async fn recovering_again_changes_nothing_and_a_settled_run_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_writer_that_was_thought_dead_can_write_no_more() {
+async fn the_writer_that_was_thought_dead_can_no_longer_write() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
@@ -248,7 +248,7 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_is_well_again() {
+async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_works_again() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
     let agent = builder.build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -259,7 +259,7 @@ async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_onc
 
     let runtime = agent.runtime();
     let refused = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap_err();
-    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it is over");
+    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it has ended");
     journal.heal();
     let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
     assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));

@@ -94,7 +94,7 @@ async fn too_late_and_not_durable() -> (Arc<HeldJournal>, Run, Reply) {
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
     let early = tokio::time::timeout(secs(60), reply.recorded()).await;
-    assert!(early.is_err(), "told as durable while it is not");
+    assert!(early.is_err(), "reported as durable although it is not");
     (journal, run, reply)
 }
 
@@ -215,7 +215,7 @@ async fn after_turn_lets_the_answer_and_its_tools_finish_and_makes_no_further_mo
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Finished);
     let history = agent.history().await.unwrap();
     assert_eq!(result_of(&history, "a").to_text(), "slow result");
-    assert_eq!(history[1].cut, None, "the answer came to its end");
+    assert_eq!(history[1].cut, None, "the answer is complete");
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use crate::common::*;
 
 const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
 
-/// A process: its runtime, an agent that may do something dangerous if a person says yes, and what its tools did.
+/// A process: its runtime, an agent that may do something dangerous if a person approves it, and what its tools did.
 struct Process {
     journal: TestJournal,
     runtime: Runtime,
@@ -272,7 +272,7 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_the_agent_of_today_cannot_make_is_refused_and_nobody_is_asked() {
+async fn a_call_that_the_present_agent_cannot_make_is_refused_and_nobody_is_asked() {
     let first = Process::first([calls(&[("g", "danger")])]);
     let run = first.ask().await;
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
@@ -322,10 +322,10 @@ async fn a_run_may_outlive_several_processes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_process_can_write_no_more_when_another_has_brought_its_run_back_to_life() {
+async fn the_first_process_can_no_longer_write_when_another_has_revived_its_run() {
     let first = Process::first([calls(&[("g", "danger")])]);
     let run = first.ask().await;
-    // It was only thought to be dead.
+    // The first process was wrongly taken for dead.
     let other = next_runtime_on(&first.journal);
     let log = ToolLog::new();
     let model = ScriptedModel::new([says("Done.")]);
@@ -333,7 +333,7 @@ async fn the_first_process_can_write_no_more_when_another_has_brought_its_run_ba
     other.recover().await.unwrap();
     run.approve(&id("g"), None).unwrap();
     assert!(
-        matches!(&*run.outcome().await.ending, Ending::Failed(failure) if failure.message.contains("owned by another"))
+        matches!(&*run.outcome().await.ending, Ending::Failed(failure) if failure.message.contains("another process owns the run"))
     );
     assert_eq!(first.tools.started(), 0, "intent before effect: what could not be recorded was not begun");
 
@@ -385,7 +385,7 @@ async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
     assert!(first.runtime.find(run.id()).await.unwrap().is_none());
     assert_eq!(first.runtime.delete_session(&key, Cancel::graceful()).await, Ok(false), "there is none any more");
     assert_usable(first.agent()).await;
-    assert_eq!(first.said().await.len(), 2, "it begins anew");
+    assert_eq!(first.said().await.len(), 2, "it starts from the beginning");
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,7 +445,7 @@ async fn two_recoveries_at_once_take_a_run_up_once() {
     drop(agent);
 }
 
-/// A journal whose claims and histories wait until the test lets them go.
+/// A journal whose claims and histories wait until the test releases them.
 struct Late {
     journal: TestJournal,
     claims: Arc<tokio::sync::Semaphore>,
@@ -575,7 +575,7 @@ async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
     let recovering = async { assert_eq!(runtime.recover().await.unwrap(), []) };
     let settling = async {
         settle_down().await;
-        // Another runtime on the same journal was quicker.
+        // Another runtime on the same journal was faster.
         let other = next_runtime_on(&late.journal);
         other.recover().await.unwrap();
         other.cancel(run.id(), Cancel::graceful()).await.unwrap();
@@ -643,7 +643,7 @@ async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_counts_from_when_the_run_was_accepted_and_not_anew() {
+async fn a_deadline_counts_from_when_the_run_was_accepted_and_does_not_restart() {
     let first = Process::first([calls(&[("g", "danger")])]);
     // A day and ten seconds: the next process begins a day later.
     let limits = Limits { deadline: Some(secs(24 * 3600 + 10)), ..Limits::NONE };
@@ -664,7 +664,7 @@ async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_sa
     let run = first.ask().await;
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
     let found = next.find(&run).await;
-    // Whether it is taken or not: there is no such tool.
+    // Whether the approval is accepted or not: there is no such tool.
     let _ = found.approve(&id("g"), None);
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!(result_of(&next.agent().history().await.unwrap(), "g").status, ResultStatus::Refused);
@@ -677,7 +677,7 @@ async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_la
     let next = first.next([says("Done.")], |_, _| None).await;
     let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
     let agent = dangerous(builder, &next.tools).build().unwrap().session("s").unwrap();
-    // The session has a run that is being stopped for good: sixty-four more may wait for it.
+    // The session has a run that never finishes stopping: sixty-four more may wait for it.
     let busy: Vec<Run> = (0..65).map(|_| agent.prompt("Wait.").when_busy(WhenBusy::Queue).start().unwrap()).collect();
     let recovered = next.runtime.recover().await.unwrap();
     assert!(matches!(recovered[0].fate, Fate::Parked { .. }), "{recovered:?}");

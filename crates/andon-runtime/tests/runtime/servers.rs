@@ -1,4 +1,5 @@
-//! What a server asks of the runtime: stops that come before their run, signals that say why, and who runs how much.
+//! What a server needs from the runtime: stops that come before their run, signals with a reason, and counts of runs
+//! per user.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ async fn a_queued_run_that_is_born_cancelled_waits_for_nobody() {
     assert_eq!(seated.state(), State::Running);
 }
 
-/// Checks P9: what comes too late to run is nobody's successor.
+/// Checks P9: a run that was cancelled before it began supersedes nobody.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_born_cancelled_supersedes_nobody() {
     let model = ScriptedModel::new([says_and_hangs("Hm")]);

@@ -1,4 +1,4 @@
-//! What a runtime keeps of sessions: their state, their lists, and moving them to another machine.
+//! What a runtime does with sessions: their state, their lists, and moving them to another machine.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::common::*;
 
-/// A conversation with a tool in it, and a run that is in the middle of an answer.
+/// A conversation with a tool call, and a run in the middle of its answer.
 async fn talked() -> (Runtime, Agent, andon_runtime::Run) {
     let journal = memory();
     let runtime = runtime_on(&journal);
@@ -77,13 +77,13 @@ async fn what_was_exported_can_be_exported_again_byte_for_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_export_that_is_not_whole_or_makes_no_sense_is_refused_with_its_line_and_nothing_is_taken() {
+async fn an_export_that_is_incomplete_or_not_valid_is_refused_with_its_line_and_nothing_is_imported() {
     let (runtime, agent, _run) = talked().await;
     let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
     let all: Vec<&str> = lines.lines().collect();
     let (there, _, _) = elsewhere();
     let mut refused = Vec::new();
-    // Every beginning of it, and every line left out, twice, or no JSON.
+    // Every beginning of it, and each line left out, repeated, or not JSON.
     for place in 0..all.len() {
         refused.push(all[..place].join("\n"));
         refused.push([&all[..place], &all[place + 1..]].concat().join("\n"));
@@ -95,11 +95,11 @@ async fn an_export_that_is_not_whole_or_makes_no_sense_is_refused_with_its_line_
     }
     assert_eq!(there.list_sessions(SessionFilter::default()).await.unwrap(), []);
     assert_eq!(there.list_runs(RunFilter::default()).await.unwrap(), []);
-    assert_eq!(there.import("").await.unwrap_err(), ImportError::NotWhole("there is nothing in it".to_owned()));
+    assert_eq!(there.import("").await.unwrap_err(), ImportError::NotWhole("it is empty".to_owned()));
     let bad = [&all[..4], &["nonsense"], &all[5..]].concat().join("\n");
     assert!(matches!(there.import(&bad).await.unwrap_err(), ImportError::BadLine { line: 5, .. }));
     let newer = lines.replacen("\"v\":1", "\"v\":2", 1);
-    assert!(there.import(&newer).await.unwrap_err().to_string().contains("version 2 is not known"));
+    assert!(there.import(&newer).await.unwrap_err().to_string().contains("version 2 is not supported"));
     let other = lines.replacen("\"session\":\"s\"", "\"session\":\"t\"", 1);
     assert!(matches!(there.import(&other).await.unwrap_err(), ImportError::BadRun { .. }));
 }
@@ -148,7 +148,7 @@ async fn lists_tell_what_runs_and_what_has_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_makes_no_sense_is_named_and_keeps_no_other_from_being_recovered() {
+async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recovered() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
     let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
@@ -197,9 +197,9 @@ async fn what_no_run_can_have_is_refused_in_an_export() {
     let run_line = format!("\"run\":\"{}\",\"epoch\":1", run.id());
     assert!(lines.contains(&run_line));
     let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":4294967295"))).await;
-    assert!(told.contains("more than any run has"), "{told}");
+    assert!(told.contains("higher than any run can have"), "{told}");
     let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":0"))).await;
-    assert!(told.contains("of epoch 1"), "{told}");
+    assert!(told.contains("has epoch 1"), "{told}");
 
     // One run twice, in an export whose count is right.
     let all: Vec<&str> = lines.lines().collect();
@@ -223,7 +223,7 @@ async fn what_no_run_can_have_is_refused_in_an_export() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_with_a_record_that_makes_no_sense_can_be_deleted() {
+async fn a_session_with_a_record_that_is_not_valid_can_be_deleted() {
     let journal = memory();
     let runtime = runtime_on(&journal);
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();

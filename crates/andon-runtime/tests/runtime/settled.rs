@@ -1,4 +1,5 @@
-//! Settled means on disk: its instant is taken when the outcome is durable, told alike by everybody, and never made up (P7).
+//! Settled means on disk: its instant is taken when the outcome is durable, is the same everywhere, and is never made
+//! up (P7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap()
 }
 
-/// A run in the middle of its answer, on a disk that has nothing to do.
+/// A run in the middle of its answer, on an idle disk.
 async fn in_its_answer(runtime: &Runtime) -> (Agent, Run) {
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = Agent::builder().model(model).runtime(runtime).build().unwrap();
@@ -98,7 +99,7 @@ async fn a_restart_shows_the_instant_that_was_told_live() {
     assert_eq!(listed[0].settled_at, told.settled_at);
 }
 
-/// The process dies when a run has reached this place.
+/// The process dies when a run reaches this seam.
 struct DiesAt(&'static str, TestJournal);
 
 impl Probe for DiesAt {
@@ -117,7 +118,7 @@ async fn a_crash_between_the_commit_and_the_keeping_of_the_instant_loses_the_ins
     let (agent, run) = in_its_answer(&builder.seed(1).probe(probe).build()).await;
     run.cancel(Cancel::graceful());
     let told = cancelled(&agent, &run).await.receipt.clone();
-    assert!(told.settled_at.is_some(), "who was there has seen it");
+    assert!(told.settled_at.is_some(), "whoever was there has seen it");
 
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
     assert_eq!(next.recover().await, Ok(vec![]), "it is on disk, and there is nothing to recover");
@@ -148,7 +149,7 @@ async fn a_recovered_run_settles_when_recoverys_commit_is_on_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_learnt_after_the_end_changes_nothing_about_when_it_was() {
+async fn what_is_learned_after_the_end_does_not_change_when_it_was() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
     let model = ScriptedModel::new([says_and_hangs("Half")]).after_a_cut(After::drained(secs(3), 70, " three four"));
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
@@ -217,7 +218,7 @@ async fn an_export_carries_the_instant_and_one_without_it_is_read() {
         &format!(r#""lines":{}"#, lines.lines().count() - 2),
     );
     let refused = next_runtime_on(&memory()).import(&open).await.unwrap_err();
-    assert!(refused.to_string().contains("said to have settled, and has no end"), "{refused}");
+    assert!(refused.to_string().contains("a time at which it settled, and no end"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ fn late(receipt: &Receipt) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_call_over_its_limit_is_stopped_as_its_tool_declares_and_the_model_is_told_that_it_took_too_long() {
     let finish = OnCancel::Finish { within: secs(600) };
-    // Limit and, where it has one, grace; one that may finish after a pull has had its time.
+    // The limit and the grace, if there is one; a tool that may finish after a pull gets no further time.
     let cases =
         [(OnCancel::Cooperate, secs(7)), (OnCancel::Drop, secs(5)), (finish, secs(5)), (OnCancel::Detach, secs(7))];
     for (on_cancel, takes) in cases {
@@ -81,7 +81,7 @@ async fn a_tool_that_stops_when_its_time_is_over_keeps_what_it_returned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_looks_sees_why_it_is_to_stop_and_how_long_it_has() {
+async fn a_tool_that_checks_its_cord_sees_why_it_must_stop_and_how_long_it_has() {
     let tool = FnTool::new("tool", "Looks.", json!({"type": "object"}), |call| async move {
         call.cord.pulled().await;
         let request = call.cord.request().unwrap();
@@ -96,7 +96,7 @@ async fn a_tool_that_looks_sees_why_it_is_to_stop_and_how_long_it_has() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_returns_just_in_time_has_finished() {
     for takes in [millis(4_999), secs(6)] {
-        // Over its limit and within its grace, without looking at its cord: it has simply finished.
+        // Over its limit and within its grace, without checking its cord: it has simply finished.
         let log = ToolLog::new();
         let agent = one_tool(tools::slow("tool", takes, &log).timeout(secs(5)));
         let run = agent.start("Go.").unwrap();
@@ -134,7 +134,7 @@ async fn a_future_that_is_never_woken_is_stopped_when_its_time_is_over() {
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
 }
 
-/// A runtime with one place for threads.
+/// A runtime with one place for blocking tools.
 fn one_place() -> Runtime {
     Runtime::builder().one_lane().clock(Arc::new(TestClock::new())).seed(1).blocking_tools(1, 8).build()
 }

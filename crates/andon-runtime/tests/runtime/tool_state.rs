@@ -1,4 +1,5 @@
-//! A tool reads and changes its session's state, durably and as far as a key says, until its call is closed (P5, P10).
+//! A tool reads and changes its session's state, durably and within the scope of each key, until its call is closed
+//! (P5, P10).
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -38,7 +39,7 @@ async fn what_a_tool_sets_the_next_call_gets_and_so_does_a_later_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_reaches_as_far_as_its_beginning_says() {
+async fn a_keys_prefix_is_its_scope() {
     let runtime = runtime();
     let writes = tool(|call| async move {
         let change = [("app:a", 1), ("user:u", 2), ("temp:t", 3), ("own", 4)];
@@ -73,7 +74,7 @@ async fn a_key_without_a_value_is_removed() {
     assert_eq!(agent.state().await.unwrap().into_iter().collect::<Vec<_>>(), [("new".to_owned(), json!(1))]);
 }
 
-/// A tool that hands its state out and then goes on as it is told to.
+/// A tool that hands out its state and then goes on as the test says.
 fn leaks(kept: &Arc<Mutex<Vec<SessionState>>>, goes_on: bool) -> FnTool {
     let kept = Arc::clone(kept);
     FnTool::new("tool", "Leaks its state.", json!({"type": "object"}), move |call| {
@@ -128,7 +129,7 @@ async fn in_its_grace_a_call_may_still_put_down_what_it_has() {
     run.cancel(Cancel::graceful());
     cancelled(&agent, &run).await;
     assert_eq!(agent.state().await.unwrap().get("so far"), Some(&json!(7)));
-    // It changed the world, so nobody knows whether all of it is done; what it returned is kept beside that.
+    // It changes the world, so it is unknown whether all of it was done; what it returned is kept as well.
     let told = result_of(&agent.history().await.unwrap(), "c");
     assert_eq!(told.status, ResultStatus::Unknown);
     assert!(
@@ -163,7 +164,7 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
     assert!(format!("{:?}", receipt.addenda[0].what).contains("refused"), "{:?}", receipt.addenda);
 }
 
-/// Checks P3: what a call changed stands on record beside its result, also when its sibling was cut.
+/// Checks P3: what a call changed is on record with its result, even if its sibling was cut.
 #[tokio::test(start_paused = true)]
 async fn what_a_call_has_changed_is_on_record_with_its_end() {
     let sets = tool(|call| async move {
@@ -199,7 +200,7 @@ async fn what_a_call_has_changed_is_on_record_with_its_end() {
     assert_eq!(changed, [("c".to_owned(), expected.clone()), ("d".to_owned(), expected)]);
 }
 
-/// Checks P3: what comes with a prompt is in the state before the model is asked.
+/// Checks P3: state that comes with a prompt is set before the model is called.
 #[tokio::test(start_paused = true)]
 async fn what_comes_with_a_prompt_is_there_for_the_first_tool() {
     let reads = tool(|call| async move { Ok(format!("{:?}", call.state.get("from client").await?).into()) });

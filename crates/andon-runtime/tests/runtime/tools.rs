@@ -260,7 +260,8 @@ fn a_stop_comes_to_rest_while_one_tool_has_finished_and_another_uses_its_grace()
 async fn the_result_of_a_quick_tool_is_shown_while_a_slow_one_runs_on() {
     let runtime = andon_runtime::Runtime::builder().build();
     let log = ToolLog::new();
-    // Whether the driver hears of the quick one before or after it begins to wait is chance: so it is tried often.
+    // It is chance whether the driver hears of the quick one before or after it begins to wait, so this is repeated
+    // often.
     for _ in 0..30 {
         let model = ScriptedModel::new([calls(&[("a", "quick"), ("b", "slow")])]);
         let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime);

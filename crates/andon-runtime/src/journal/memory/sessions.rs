@@ -9,14 +9,14 @@ use andon_core::progress::{Progress, State as RunState};
 use andon_core::time::Wall;
 use serde_json::Value;
 
-use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, check_order, session_of};
+use super::{MemoryJournal, MemoryState, SharedKey, StoredRun, StoredSession, check_order, session_of};
 use crate::journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 use crate::journal::{JournalError, Stored};
 use crate::lanes::BoxFuture;
 
-impl State {
+impl MemoryState {
     /// Where the keys of a scope are kept; `None` for a scope that is never stored.
     fn table(&mut self, session: &SessionKey, scope: Scope, at: Wall) -> Option<&mut StateMap> {
         match scope {

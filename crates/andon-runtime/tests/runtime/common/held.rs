@@ -1,4 +1,4 @@
-//! A disk that keeps what it is given waiting until the test says what becomes of it.
+//! A disk that holds writes until the test decides about them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use super::{memory, millis};
 
 type Claimed = Result<Option<Epoch>, JournalError>;
 
-/// A journal that holds the first batch with such an entry and all that comes behind it, appends and claims in one line.
+/// A journal that holds the first batch with such an entry and everything after it, appends and claims in one queue.
 pub(crate) struct HeldJournal {
     pub(crate) durable: TestJournal,
     holds_from: fn(&Entry) -> bool,
@@ -26,9 +26,9 @@ pub(crate) struct HeldJournal {
 #[derive(Default)]
 struct Line {
     waiting: Vec<Waiting>,
-    /// What was held has been let go, and nothing is held any more.
+    /// What was held was released, and nothing is held any more.
     is_open: bool,
-    /// A batch was refused: those behind it would leave a gap, until the run is claimed anew.
+    /// A batch was refused: later ones would leave a gap, until the run is claimed again.
     refused: Option<JournalError>,
 }
 
@@ -60,7 +60,7 @@ impl HeldJournal {
         }
     }
 
-    /// Does all that was held, in order, and holds nothing from now on.
+    /// Releases everything that was held, in order, and holds nothing from now on.
     pub(crate) async fn release(&self) {
         let waiting = self.with_line(|line| {
             line.is_open = true;
@@ -69,13 +69,13 @@ impl HeldJournal {
         for waiting in waiting {
             match waiting {
                 Waiting::Append(batch, done) => done.done(self.durable.append(batch).await),
-                // Who asked may be gone.
+                // The caller may be gone.
                 Waiting::Claim(run, from, sender) => drop(sender.send(self.durable.claim(&run, from).await)),
             }
         }
     }
 
-    /// Refuses all that was held.
+    /// Refuses everything that was held.
     pub(crate) fn refuse(&self, error: &JournalError) {
         let waiting = self.with_line(|line| {
             line.is_open = true;
@@ -85,7 +85,7 @@ impl HeldJournal {
         for waiting in waiting {
             match waiting {
                 Waiting::Append(_, done) => done.done(Err(error.clone())),
-                // Who asked may be gone.
+                // The caller may be gone.
                 Waiting::Claim(.., sender) => drop(sender.send(Err(error.clone()))),
             }
         }

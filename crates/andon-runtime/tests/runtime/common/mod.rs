@@ -1,4 +1,4 @@
-//! What the behaviour tests share: a runtime under one paused clock, and ways to wait for a state instead of a while.
+//! What the behaviour tests share: a runtime on a paused clock, and ways to wait for a state instead of a time.
 #![allow(dead_code, reason = "each test program uses some of these")]
 
 pub(crate) mod held;
@@ -16,7 +16,7 @@ use andon_runtime::{
 use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 
-/// A runtime whose tools and hooks live under the test's paused clock.
+/// A runtime whose tools and hooks run on the test's paused clock.
 pub(crate) fn runtime() -> Runtime {
     runtime_on(&memory())
 }
@@ -26,7 +26,7 @@ pub(crate) fn runtime_on(journal: &TestJournal) -> Runtime {
     Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock).seed(1).build()
 }
 
-/// The runtime of a later process, whose ids are not those of the first.
+/// The runtime of a later process, with other ids than the first.
 pub(crate) fn next_runtime_on(journal: &TestJournal) -> Runtime {
     let clock = Arc::new(TestClock::a_day_later());
     Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock).seed(2).build()
@@ -36,7 +36,7 @@ pub(crate) fn memory() -> TestJournal {
     TestJournal::new(MemoryJournal::new(), None)
 }
 
-/// An agent in a runtime of its own, yet to be built.
+/// A builder of an agent with its own runtime.
 pub(crate) fn agent(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model.clone()).runtime(&runtime())
 }
@@ -55,17 +55,17 @@ pub(crate) fn millis(millis: u64) -> Duration {
 
 // ---- scripts ----
 
-/// One answer made of several.
+/// Joins several scripts into one answer.
 pub(crate) fn answer(parts: impl IntoIterator<Item = Vec<Act>>) -> Vec<Act> {
     parts.into_iter().flatten().collect()
 }
 
-/// An answer of plain text, whole.
+/// A complete answer of plain text.
 pub(crate) fn says(text: &str) -> Vec<Act> {
     vec![Act::text(text), Act::usage(10, 2), Act::end()]
 }
 
-/// An answer that shows text and is then silent for ever.
+/// An answer that shows text and is then silent forever.
 pub(crate) fn says_and_hangs(text: &str) -> Vec<Act> {
     vec![Act::text(text), Act::Silence]
 }
@@ -116,25 +116,25 @@ pub(crate) async fn at_work(agent: &Agent) -> Run {
     run
 }
 
-/// Lets everything that is ready come to rest, without a moment passing.
+/// Lets everything that is ready run, without advancing the clock.
 pub(crate) async fn settle_down() {
     for _ in 0..64 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Runs a test's future under a paused clock on a thread of its own, and panics if it takes ten real seconds: for
-/// promises that, once broken, spin for ever.
+/// Runs a test's future on a paused clock on a separate thread, and panics if it takes ten real seconds, because a
+/// broken promise would make it spin forever.
 pub(crate) fn within_ten_real_seconds<T: Send + 'static>(
     work: impl FnOnce() -> std::pin::Pin<Box<dyn Future<Output = T>>> + Send + 'static,
 ) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        // Whoever waited may have given up.
+        // The waiting test may have given up.
         let _ = sender.send(paused.block_on(work()));
     });
-    receiver.recv_timeout(secs(10)).expect("the run came to no end in ten real seconds")
+    receiver.recv_timeout(secs(10)).expect("the run did not end within ten real seconds")
 }
 
 // ---- looking ----
@@ -153,7 +153,7 @@ pub(crate) fn count(run: &Run, is_it: impl Fn(&Event) -> bool) -> usize {
     events(run).iter().filter(|event| is_it(event)).count()
 }
 
-/// The one result of a call, wherever in the history it is.
+/// The only result of a call, wherever it is in the history.
 pub(crate) fn result_of(history: &[Arc<Message>], call: &str) -> ToolResult {
     let results = history.iter().flat_map(|message| message.results());
     let mut own = results.filter(|result| result.call.as_str() == call);
@@ -182,7 +182,7 @@ pub(crate) async fn settled(agent: &Agent, run: &Run) -> Arc<Outcome> {
     outcome
 }
 
-/// As [`settled`], of a run that was stopped because somebody asked.
+/// As [`settled`], for a run that was cancelled on request.
 pub(crate) async fn cancelled(agent: &Agent, run: &Run) -> Arc<Outcome> {
     cancelled_because(agent, run, Reason::Requested).await
 }
@@ -194,7 +194,7 @@ pub(crate) async fn cancelled_because(agent: &Agent, run: &Run, reason: Reason) 
     outcome
 }
 
-/// The next prompt is answered as if nothing had happened.
+/// Checks that the next prompt is answered as if nothing had happened.
 pub(crate) async fn assert_usable(agent: &Agent) {
     let outcome = agent.run("And now?").await.unwrap();
     assert_eq!(outcome.stop_reason(), "end_turn", "{:?}", outcome.ending);
