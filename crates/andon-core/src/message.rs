@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_call_that_did_what_it_was_asked_is_no_error() {
+    fn every_result_but_a_success_is_an_error() {
         let failed = [ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
         assert!(failed.into_iter().all(ResultStatus::is_error) && !ResultStatus::Ok.is_error());
     }

@@ -135,7 +135,7 @@ mod tests {
     use crate::id::CallId;
 
     #[test]
-    fn a_cut_answer_stays_the_assistants_words_and_the_note_stands_with_the_user() {
+    fn a_cut_answer_stays_the_assistants_words_and_the_note_is_in_the_users_message() {
         let cut = Message { cut: Some(Cut::Cancelled(Reason::Requested)), ..Message::assistant("One, two") };
         let prompt = prompt(&[Message::user("Count"), cut, Message::user("Go on")]);
         let expected = vec![

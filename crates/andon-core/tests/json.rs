@@ -187,7 +187,7 @@ fn every_event_comes_back_from_its_record_with_its_version_seq_and_word() {
 }
 
 #[test]
-fn a_record_is_read_alike_the_quick_way_and_the_slow_one_in_whatever_order_it_stands() {
+fn a_record_reads_the_same_the_quick_way_and_the_slow_one_whatever_the_order_of_its_fields() {
     for event in events() {
         let record = record(event);
         let text = serde_json::to_string(&record).unwrap();
@@ -223,7 +223,7 @@ fn a_record_is_one_flat_object() {
 }
 
 #[test]
-fn a_cut_stands_beside_the_words_and_a_whole_message_has_none() {
+fn a_cut_mark_is_beside_the_text_and_a_whole_message_has_none() {
     let cut = round_trip(&cut_answer());
     assert_eq!(cut["cut"], json!({"by": "cancelled", "reason": "owner_lost"}));
     assert_eq!(round_trip(&Message::assistant("So.")).get("cut"), None);

@@ -211,7 +211,7 @@ fn texts(prompt: &[Message]) -> Vec<&str> {
 }
 
 #[test]
-fn an_answer_that_is_only_a_thought_is_not_sent_and_its_stop_is_still_told() {
+fn an_answer_that_is_only_a_thought_is_not_sent_and_the_model_is_still_told_of_its_stop() {
     let lost = "[Your previous answer broke off because the program ended, and is incomplete.]";
     for (cut, expected) in [(None, vec!["A", "B"]), (Some(Cut::Lost), vec!["A", lost, "B"])] {
         let answer = assistant(vec![thought(Some("seal"))], cut);

@@ -283,7 +283,7 @@ fn what_a_cleanup_found_is_in_the_receipt_by_name() {
 }
 
 #[test]
-fn what_became_of_a_compensation_is_told_of_its_call_and_of_no_other() {
+fn what_became_of_a_compensation_is_in_the_account_of_its_call_and_of_no_other() {
     let finished = |end, status| Learnt::CompensationFinished {
         call: id("a"),
         end,

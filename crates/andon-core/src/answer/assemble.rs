@@ -74,7 +74,7 @@ impl Assembly {
     }
 
     fn input(&mut self, head: &Arc<CallHead>, more: &str) {
-        let known = self.calls.get(head.index).and_then(|(place, _)| self.parts.get_mut(*place));
+        let known = self.calls.get(head.index).and_then(|(index, _)| self.parts.get_mut(*index));
         if let Some(Part::ToolCall(call)) = known {
             call.arguments.push_str(more);
             return;
@@ -108,13 +108,13 @@ impl Assembly {
             AnswerEnd::Whole(ModelStop::MaxTokens | ModelStop::Refused) | AnswerEnd::Cut => false,
         };
         if !keeps_open_calls {
-            let whole: Vec<usize> = self.calls.iter().filter(|(_, whole)| *whole).map(|(place, _)| *place).collect();
-            let mut places = 0..;
+            let whole: Vec<usize> = self.calls.iter().filter(|(_, whole)| *whole).map(|(index, _)| *index).collect();
+            let mut indexes = 0..;
             self.parts.retain(|part| {
-                let place = places.next();
+                let index = indexes.next();
                 match part {
                     // Some providers end a call even if they broke it off: arguments that are not JSON are half a call, too.
-                    Part::ToolCall(call) => place.is_some_and(|place| whole.contains(&place)) && call.input().is_ok(),
+                    Part::ToolCall(call) => index.is_some_and(|index| whole.contains(&index)) && call.input().is_ok(),
                     Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => true,
                 }
             });

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_is_refused_with_what_is_accepted() {
+    fn anything_else_is_refused_with_what_is_accepted() {
         for media_type in ["application/pdf", "image/", "image", "", "image/png;x=1", "text/html", "image/a,b"] {
             assert_eq!(check(media_type, "https://example.com/a"), Err(ImageError::NoImage(media_type.into())));
         }

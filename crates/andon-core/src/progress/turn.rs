@@ -20,7 +20,7 @@ const FEW: usize = 16;
 pub(super) struct Turn {
     calls: Vec<Call>,
     /// The index of each call, if there are more than [`FEW`].
-    places: HashMap<CallId, usize>,
+    indexes: HashMap<CallId, usize>,
     count: Count,
     /// No call before this index is ready.
     ready_from: usize,
@@ -51,10 +51,10 @@ impl Turn {
     /// The calls of an answer, each with an id of its own.
     pub(super) fn new(answer: &Message) -> Self {
         let calls: Vec<Call> = answer.calls().map(Call::new).collect();
-        let place = |(place, call): (usize, &Call)| (call.call.id.clone(), place);
-        let places = if calls.len() > FEW { calls.iter().enumerate().map(place).collect() } else { HashMap::new() };
+        let entry = |(index, call): (usize, &Call)| (call.call.id.clone(), index);
+        let indexes = if calls.len() > FEW { calls.iter().enumerate().map(entry).collect() } else { HashMap::new() };
         let count = Count { ready: calls.len(), ..Count::default() };
-        Self { calls, places, count, ready_from: 0 }
+        Self { calls, indexes, count, ready_from: 0 }
     }
 
     pub(super) fn calls(&self) -> &[Call] {
@@ -71,13 +71,13 @@ impl Turn {
     }
 
     pub(super) fn call(&self, id: &CallId) -> Option<&Call> {
-        self.calls.get(self.place(id)?)
+        self.calls.get(self.index(id)?)
     }
 
-    fn place(&self, id: &CallId) -> Option<usize> {
+    fn index(&self, id: &CallId) -> Option<usize> {
         match self.calls.len() {
             0..=FEW => self.calls.iter().position(|call| call.call.id == *id),
-            _ => self.places.get(id).copied(),
+            _ => self.indexes.get(id).copied(),
         }
     }
 
@@ -94,8 +94,8 @@ impl Turn {
         id: &CallId,
         change: impl FnOnce(&mut Call) -> Result<(), Misfit>,
     ) -> Result<(), Misfit> {
-        let place = self.place(id).ok_or(NO_SUCH_CALL)?;
-        let call = self.calls.get_mut(place).ok_or(NO_SUCH_CALL)?;
+        let index = self.index(id).ok_or(NO_SUCH_CALL)?;
+        let call = self.calls.get_mut(index).ok_or(NO_SUCH_CALL)?;
         let before = call.state.clone();
         change(call)?;
         if let Some(count) = self.count.of(&before) {
@@ -104,7 +104,7 @@ impl Turn {
         if let Some(count) = self.count.of(&call.state) {
             *count += 1;
         }
-        self.look_for_ready(place);
+        self.look_for_ready(index);
         Ok(())
     }
 
