@@ -61,7 +61,10 @@ impl<'n> Fields<'n> {
             Value::Map(entries) => entries.as_slice(),
             Value::Null => &[],
             _ => {
-                return Err(FieldError::new(node.at, format!("{what} must have keys and values, such as `key: value`")));
+                return Err(FieldError::new(
+                    node.at,
+                    format!("{what} must have keys and values, such as `key: value`"),
+                ));
             }
         };
         for (key, _) in entries {
