@@ -6,10 +6,7 @@ use std::path::Path;
 
 use andon_server::{ModelPrice, Price, PriceError, Prices};
 
-use crate::agents::yaml::{self, Key, MAX_BYTES, Node, NodeIndex, Value};
-
-/// What is wrong, and where; the line is not known yet.
-type NodeError = (NodeIndex, String);
+use crate::agents::yaml::{self, BadYaml, Key, MAX_BYTES, Node, NodeError, Value};
 
 /// Reads a file. The error says what is wrong with it, and where.
 pub(crate) fn read(path: &Path) -> Result<Prices, String> {
@@ -22,17 +19,11 @@ pub(crate) fn read(path: &Path) -> Result<Prices, String> {
     if text.len() > MAX_BYTES {
         return Err(unreadable("the file is larger than 1 MiB".to_owned()));
     }
-    parse(&text).map_err(|(at, why)| match at {
-        Some((line, column)) => format!("{shown}:{line}:{column}: {why}"),
-        None => format!("{shown}: {why}"),
-    })
+    parse(&text).map_err(|bad| format!("{shown}{bad}"))
 }
 
-type LineError = (Option<(usize, usize)>, String);
-
-fn parse(text: &str) -> Result<Prices, LineError> {
-    let root = yaml::parse(text).map_err(|bad| (bad.line.map(|line| (line, bad.column.unwrap_or(1))), bad.why))?;
-    prices(&root).map_err(|(at, why)| (yaml::locate(text, at), why))
+fn parse(text: &str) -> Result<Prices, BadYaml> {
+    yaml::read(text, prices)
 }
 
 fn prices(root: &Node) -> Result<Prices, NodeError> {
@@ -145,9 +136,9 @@ models:
             ("currency: USD\nmodels: [\n".to_owned(), None, "not valid YAML"),
             (String::new(), None, "the file must have"),
         ] {
-            let (at, said) = parse(&text).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
-            assert!(line.is_none() || at.map(|(line, _)| line) == line, "{text}: {at:?}: {said}");
+            let bad = parse(&text).unwrap_err();
+            assert!(bad.why.contains(why), "{text}: {bad}");
+            assert!(line.is_none() || bad.line == line, "{text}: {bad}");
         }
     }
 }

@@ -104,7 +104,7 @@ pub(crate) enum Injected {
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) of_type: Type,
-    /// Docs, and what is said to serde and schemars.
+    /// Doc comments, and attributes for serde and schemars.
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) default: Option<Default>,
 }

@@ -1,4 +1,4 @@
-//! The practice model keeps its word: what it does for which prompt, how long it takes, and what it says it used.
+//! What the practice model does for which prompt, how long it takes, and the usage that it reports.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::future::poll_fn;
@@ -58,7 +58,7 @@ fn text(pieces: &[Piece]) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_says_that_it_is_from_a_practice_model_and_has_a_few_paragraphs() {
+async fn an_answer_says_that_it_comes_from_a_practice_model_and_has_a_few_paragraphs() {
     for seed in 0..50 {
         let text = text(&all(&Practice::instant().seed(seed), "What is the meaning of life?").await);
         assert!(text.contains("practice model"), "{text}");
@@ -114,7 +114,7 @@ async fn a_long_story_lasts_at_least_a_minute_and_a_normal_answer_a_few_seconds(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thought_comes_first_for_several_seconds_and_is_signed_at_its_end() {
+async fn thinking_comes_first_for_several_seconds_and_is_signed_at_its_end() {
     let mut answer = Practice::new().call(request("Think about it"));
     let began = Instant::now();
     let mut thought = String::new();
@@ -132,7 +132,7 @@ async fn a_thought_comes_first_for_several_seconds_and_is_signed_at_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_model_reports_its_input_and_then_says_nothing_for_thirty_seconds() {
+async fn a_silent_model_reports_its_input_and_then_is_silent_for_thirty_seconds() {
     let mut answer = Practice::new().call(request("Be silent"));
     let began = Instant::now();
     assert!(matches!(next(&mut answer).await, Some(Piece::Usage(_))));
@@ -197,7 +197,7 @@ fn is_fact(item: &FeedItem, kind: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_called_once_with_arguments_from_the_prompt_and_its_result_is_told() {
+async fn a_tool_is_called_once_with_arguments_from_the_prompt_and_its_result_is_repeated() {
     let agent = agent(Practice::new());
     let outcome = agent.run("Count slowly to 12").await.unwrap();
     assert_eq!(outcome.stop_reason(), "end_turn");
@@ -224,7 +224,7 @@ async fn after_a_cut_answer_it_says_that_it_knows_and_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_cancelled_alone_is_told_as_stopped_beside_the_one_that_finished() {
+async fn a_cancelled_call_is_reported_as_stopped_beside_the_one_that_finished() {
     let agent = agent(Practice::new());
     let run = agent.start("Use both").unwrap();
     wait_for(&run, |item| is_fact(item, "tool_finished")).await;

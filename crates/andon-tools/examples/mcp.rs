@@ -88,7 +88,7 @@ async fn show(run: &Run) {
     }
 }
 
-/// Takes an option and its value out of the words, if it stands before the server.
+/// Takes an option and its value out of the arguments, if it comes before the server.
 fn option(words: &mut Vec<String>, name: &str) -> Option<String> {
     let at = words.iter().take(4).position(|word| word == name)?;
     (at + 1 < words.len()).then(|| {

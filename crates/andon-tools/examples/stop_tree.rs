@@ -1,4 +1,4 @@
-//! A stop that nothing escapes: an agent's shell command starts processes that do all they can to live on; the run is
+//! A stop that nothing escapes: an agent's shell command starts processes that do all they can to survive; the run is
 //! cancelled; and `/proc` shows that none of them is left.
 //!
 //! ```console
@@ -16,7 +16,7 @@ use andon_tools::Shell;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-/// What the agent runs. `MARK` is a number that stands in the arguments of each process, so that they can be found again.
+/// What the agent runs. `MARK` is a number in the arguments of each process, so that they can be found again.
 const COMMAND: &str = r#"
     echo "a process in a session of its own";            setsid sleep MARK &
     echo "a process whose parent has exited";            (sleep MARK &)
@@ -100,7 +100,7 @@ fn find(mark: &str) -> BTreeSet<u32> {
     pids.filter(is_marked).collect()
 }
 
-/// Waits until what is found is as wanted, and not for ever.
+/// Waits until the processes found are as wanted, with a timeout.
 async fn wait_for(mark: &str, wanted: impl Fn(&BTreeSet<u32>) -> bool) -> Result<BTreeSet<u32>, String> {
     let look = async {
         loop {

@@ -1,6 +1,6 @@
 //! The file tools in an agent: what they refuse, and what is left when a write is cut.
 //!
-//! What a user loses if one of these fails: files outside the folder, or half a file.
+//! If one of these fails, a user loses files outside the folder, or half a file.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
@@ -14,7 +14,7 @@ use andon_tools::{ReadFile, WriteFile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What the model is told when it asks for this.
+/// The result of a call with this input.
 async fn ask(root: &Path, tool: &str, input: Value) -> (ResultStatus, String) {
     let call = [Act::call(0, "call-1", tool, &input.to_string()), vec![Act::tool_use()]].concat();
     let model = ScriptedModel::new([call, vec![Act::text("Done."), Act::end()]]);
@@ -32,7 +32,7 @@ async fn ask(root: &Path, tool: &str, input: Value) -> (ResultStatus, String) {
     }
 }
 
-/// A folder to work in, beside it a file that is nobody's business, and every way out of the folder that a link can be.
+/// A folder to work in, a secret file beside it, and links of every kind that lead out of the folder.
 fn world() -> (TempDir, std::path::PathBuf) {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("root");
@@ -48,7 +48,7 @@ fn world() -> (TempDir, std::path::PathBuf) {
 }
 
 #[tokio::test]
-async fn a_file_is_read_and_some_lines_of_it() {
+async fn a_file_is_read_whole_or_some_of_its_lines() {
     let (_outer, root) = world();
     assert_eq!(ask(&root, "read_file", json!({"path": "sub/file"})).await, (ResultStatus::Ok, "one\ntwo\n".into()));
     let part = ask(&root, "read_file", json!({"path": "within/file", "offset": 2, "limit": 1})).await;
@@ -72,7 +72,7 @@ async fn no_path_leads_out_of_the_folder() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused_at_once() {
+async fn what_is_not_a_file_is_refused_at_once() {
     let (_outer, root) = world();
     let made = std::process::Command::new("mkfifo").arg(root.join("fifo")).status().unwrap();
     assert!(made.success());
@@ -92,7 +92,7 @@ async fn what_is_no_file_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_can_be_read_all_the_same() {
+async fn bytes_that_are_not_text_can_be_read_too() {
     let (_outer, root) = world();
     std::fs::write(root.join("bytes"), b"a\\\xff\x00b\n").unwrap();
     let (_, text) = ask(&root, "read_file", json!({"path": "bytes"})).await;
@@ -101,7 +101,7 @@ async fn bytes_that_are_no_text_can_be_read_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_file_is_written_and_its_folders_are_made() {
+async fn a_file_is_written_and_its_folders_are_created() {
     let (_outer, root) = world();
     let done = ask(&root, "write_file", json!({"path": "new/deep/file", "content": "häl"})).await;
     assert_eq!(done, (ResultStatus::Ok, "wrote 4 bytes to the new file `new/deep/file`".into()));
@@ -111,7 +111,7 @@ async fn a_file_is_written_and_its_folders_are_made() {
 }
 
 #[test]
-fn who_looks_while_a_file_is_written_sees_the_old_one_or_the_new_one() {
+fn a_reader_sees_the_old_file_or_the_new_one() {
     let (_outer, root) = world();
     let file = root.join("big");
     let texts = ["a".repeat(200_000), "b".repeat(400_000)];
@@ -137,7 +137,7 @@ fn who_looks_while_a_file_is_written_sees_the_old_one_or_the_new_one() {
 }
 
 #[test]
-fn what_may_be_done_again_is_said() {
+fn the_effect_of_each_tool_is_declared() {
     assert_eq!(ReadFile::new("/").spec().effect, Effect::ReadOnly);
     assert_eq!(WriteFile::new("/").spec().effect, Effect::Effect, "adding twice is not adding once");
     assert_eq!(WriteFile::new("/").without_append().spec().effect, Effect::Idempotent);

@@ -1,4 +1,4 @@
-//! Pages are fetched from real servers, closed doors stay closed at every hop, and a stop closes the connection.
+//! Fetches pages from real servers; closed addresses stay closed at every hop, and a stop closes the connection.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 // ---- a server ----
 
-/// A server on this machine. What it is asked and when a connection ends is on record.
+/// A server on this machine, which records its requests and when connections end.
 struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -23,7 +23,7 @@ struct Server {
 }
 
 impl Server {
-    /// Answers each request with what a function writes, and waits for the client to hang up.
+    /// Answers each request with what a function writes, and waits for the client to close the connection.
     fn start(answer: impl Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -48,12 +48,12 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The requests, each with all of its headers.
+    /// The requests, each with all its headers.
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Waits until a client has hung up, and says what it had asked for.
+    /// Waits until a client has closed its connection, and returns its request.
     fn hung_up(&self) -> String {
         self.closed.recv_timeout(Duration::from_secs(60)).expect("the connection was left open")
     }
@@ -71,7 +71,7 @@ fn serve(mut stream: TcpStream, answer: &Answer, log: &Mutex<Vec<String>>, close
     }
     let path = request.split(' ').nth(1).unwrap().to_owned();
     log.lock().unwrap().push(request);
-    // A client that hangs up in the middle is what some tests are about. One that is waited for sees the server go.
+    // A client may close the connection in the middle: some tests are about that.
     if answer(&path, &mut stream).is_ok() && !path.contains("server-goes") {
         let _ = reader.read(&mut [0]);
     }
@@ -116,7 +116,7 @@ fn ok(text: &str) -> ToolResult {
     ToolResult::text(CallId::new("c").unwrap(), ResultStatus::Ok, text)
 }
 
-/// What the model is told of a fetch that failed.
+/// The error of a failed fetch.
 async fn error(tool: &HttpGet, url: &str) -> String {
     let result = fetched(tool, url).await;
     assert_eq!(result.status, ResultStatus::Error, "{result:?}");
@@ -152,7 +152,7 @@ async fn a_page_comes_back_as_text() {
 }
 
 #[tokio::test]
-async fn nothing_of_one_fetch_is_carried_into_the_next() {
+async fn a_fetch_keeps_nothing_for_the_next_one() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: who=ada\r\nContent-Length: 2\r\n\r\nhi";
     let server = Server::with(answer);
     let tool = at_home();
@@ -165,11 +165,11 @@ async fn nothing_of_one_fetch_is_carried_into_the_next() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_logged_does_not_give_away_the_proxys_password() {
+async fn a_logged_tool_does_not_reveal_the_proxys_password() {
     let proxy = Server::with(page("text/plain", "by proxy"));
     let url = proxy.url("").replace("http://", "http://somebody:canary@");
     let tool = HttpGet::new().proxy(url.parse().unwrap());
-    // Also when it has made its client.
+    // Not even after it has made its client.
     assert_eq!(fetched(&tool, "http://example.test/a").await, ok("by proxy"));
     let shown = format!("{tool:?}");
     assert!(shown.contains(&format!("http://127.0.0.1:{}", proxy.port)), "{shown}");
@@ -177,8 +177,8 @@ async fn a_tool_that_is_logged_does_not_give_away_the_proxys_password() {
 }
 
 #[tokio::test]
-async fn a_proxy_of_the_environment_is_not_used() {
-    // The same fetch in a process whose environment names a proxy that is not there.
+async fn a_proxy_in_the_environment_is_not_used() {
+    // The same fetch in a process whose environment names a proxy that does not exist.
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     again.args(["--exact", "a_page_comes_back_as_text"]);
     for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"] {
@@ -190,7 +190,7 @@ async fn a_proxy_of_the_environment_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_named_carries_every_request_and_literal_addresses_are_still_refused() {
+async fn a_named_proxy_gets_every_request_and_closed_addresses_are_still_refused() {
     let proxy = Server::with(page("text/plain", "by proxy"));
     let tool = HttpGet::new().proxy(proxy.url("").parse().unwrap());
     assert_eq!(fetched(&tool, "http://example.test/a").await, ok("by proxy"));
@@ -201,7 +201,7 @@ async fn a_proxy_that_is_named_carries_every_request_and_literal_addresses_are_s
 }
 
 #[tokio::test]
-async fn the_charset_of_the_header_is_the_one_that_is_read() {
+async fn the_charset_in_the_header_is_used() {
     let mut answer =
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Length: 5\r\n\r\n".to_vec();
     answer.extend_from_slice(b"gr\xf6\xdfe");
@@ -209,7 +209,7 @@ async fn the_charset_of_the_header_is_the_one_that_is_read() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_said_to_be_none() {
+async fn only_text_is_read() {
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\n".to_vec();
     answer.extend_from_slice(b"a\xf6\xdfb");
     let result = fetched(&at_home(), &Server::with(answer).url("/")).await;
@@ -229,14 +229,14 @@ async fn bytes_that_are_no_text_are_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_compressed_unasked_is_not_read() {
+async fn a_compressed_page_is_not_read() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc";
     let told = error(&at_home(), &Server::with(answer).url("/")).await;
     assert!(told.ends_with("was sent with the encoding gzip, which is not supported"), "{told}");
 }
 
 #[tokio::test]
-async fn a_page_that_is_an_error_is_one_with_the_beginning_of_what_it_says() {
+async fn an_error_page_is_an_error_with_the_beginning_of_its_text() {
     let body = "no such page ".repeat(1000);
     let answer =
         format!("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -246,7 +246,7 @@ async fn a_page_that_is_an_error_is_one_with_the_beginning_of_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_or_goes_away_is_told_of_in_words() {
+async fn a_server_that_is_down_or_closes_the_connection_is_an_error() {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let told = error(&at_home(), &format!("http://127.0.0.1:{free}/")).await;
     assert!(told.starts_with(&format!("http://127.0.0.1:{free}/ could not be fetched: Connection refused")), "{told}");
@@ -267,7 +267,7 @@ async fn a_server_that_is_not_there_or_goes_away_is_told_of_in_words() {
 // ---- closed doors ----
 
 #[tokio::test]
-async fn this_machine_is_refused_however_it_is_called_and_never_connected_to() {
+async fn this_machine_is_refused_however_it_is_written_and_never_connected_to() {
     let server = Server::with(page("text/plain", "secret"));
     let port = server.port;
     for host in [
@@ -294,7 +294,7 @@ async fn this_machine_is_refused_however_it_is_called_and_never_connected_to() {
 }
 
 #[tokio::test]
-async fn private_networks_and_metadata_services_are_refused_by_what_they_are() {
+async fn private_networks_and_metadata_services_are_refused_by_kind() {
     for (url, kind) in [
         ("http://10.0.0.1/", "10.0.0.1 is a private address"),
         ("http://192.168.1.1/", "192.168.1.1 is a private address"),
@@ -320,13 +320,13 @@ async fn private_networks_and_metadata_services_are_refused_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_name_is_refused_for_where_it_leads() {
+async fn a_name_is_refused_for_its_address() {
     let server = Server::with(page("text/plain", "secret"));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let tool = HttpGet::new().resolve("harmless.test", [loopback, "10.0.0.1".parse().unwrap()]);
     let told = error(&tool, &format!("http://harmless.test:{}/", server.port)).await;
     assert!(told.contains("harmless.test leads to 10.0.0.1, which is a private address"), "{told}");
-    // Also with the switch on, a metadata service is not what a name may lead to.
+    // Even with `allow_private`, a name may not lead to a metadata service.
     let tool = at_home().resolve("harmless.test", ["169.254.169.254".parse().unwrap()]);
     let told = error(&tool, "http://harmless.test/").await;
     assert!(told.contains("which is the metadata service of a cloud"), "{told}");
@@ -337,7 +337,7 @@ async fn a_name_is_refused_for_where_it_leads() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_through_no_closed_door() {
+async fn a_redirect_does_not_reach_a_closed_address() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let server = Server::start(|path, stream| {
         let port = stream.local_addr()?.port();
@@ -386,7 +386,7 @@ async fn ten_redirects_are_followed_and_the_eleventh_is_not() {
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[tokio::test]
-async fn a_page_that_never_ends_is_read_up_to_its_bound_and_hung_up_on() {
+async fn an_endless_page_is_read_up_to_its_limit_and_the_connection_closed() {
     let server = Server::start(|_, stream| {
         stream.write_all(ENDLESS.as_bytes())?;
         loop {
@@ -397,7 +397,7 @@ async fn a_page_that_never_ends_is_read_up_to_its_bound_and_hung_up_on() {
     assert_eq!(server.hung_up(), "/endless");
     assert_eq!(result.status, ResultStatus::Ok);
     let text = result.to_text();
-    // A character that the bound would cut in two is left out.
+    // A character that the limit would cut in two is left out.
     let expected = format!("{}\n[the page goes on: only its first 49998 bytes were read]", "€".repeat(16_666));
     assert!(text == expected, "{} bytes, ending {:?}", text.len(), text.chars().rev().take(80).collect::<String>());
 }
@@ -411,7 +411,7 @@ fn dripping() -> Server {
 }
 
 #[tokio::test]
-async fn a_pull_in_the_middle_of_a_page_hangs_up_and_keeps_what_had_arrived() {
+async fn a_pull_in_the_middle_of_a_page_closes_the_connection_and_keeps_what_had_arrived() {
     let server = dripping();
     let agent = agent(&at_home(), &server.url("/drip"));
     let run = agent.start("Fetch it.").unwrap();
@@ -426,7 +426,7 @@ async fn a_pull_in_the_middle_of_a_page_hangs_up_and_keeps_what_had_arrived() {
 }
 
 #[tokio::test]
-async fn force_now_hangs_up_as_well() {
+async fn force_now_closes_the_connection_too() {
     let server = dripping();
     let agent = agent(&at_home(), &server.url("/drip"));
     let run = agent.start("Fetch it.").unwrap();
@@ -438,7 +438,7 @@ async fn force_now_hangs_up_as_well() {
 }
 
 #[tokio::test]
-async fn a_pull_before_a_silent_server_has_answered_hangs_up() {
+async fn a_pull_before_a_silent_server_has_answered_closes_the_connection() {
     let (sender, asked) = channel();
     let server = Server::start(move |_, _| {
         sender.send(()).unwrap();
@@ -455,7 +455,7 @@ async fn a_pull_before_a_silent_server_has_answered_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_takes_too_long_is_stopped_alone_and_the_model_has_what_had_arrived() {
+async fn a_fetch_that_takes_too_long_is_stopped_and_the_model_gets_what_had_arrived() {
     let server = dripping();
     let result = fetched(&at_home().timeout(Duration::from_secs(3)), &server.url("/drip")).await;
     assert_eq!(server.hung_up(), "/drip");
@@ -464,7 +464,7 @@ async fn a_fetch_that_takes_too_long_is_stopped_alone_and_the_model_has_what_had
 }
 
 #[test]
-fn it_says_of_itself_that_it_changes_nothing() {
+fn it_is_declared_read_only() {
     let tool = HttpGet::new();
     assert_eq!((tool.spec().name.as_str(), tool.spec().effect), ("http_get", andon_runtime::Effect::ReadOnly));
 }

@@ -31,7 +31,7 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
     let http_python = Python::new();
     let http = http_python.http(&[]).await;
     let http_toolset = http.server(McpProtocol::Newest).connect().await.unwrap();
-    // Two more calls keep the servers, so that they are told and not ended.
+    // Two more calls keep the servers in use, so that they are told and not ended.
     let (_agent, kept) = start(tool(&toolset, "slow"), json!({}));
     let (_http_agent, http_kept) = start(tool(&http_toolset, "slow"), json!({}));
     python.log.wait("slow started").await;
@@ -49,14 +49,14 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
         }
     }
     let (descriptors, threads) = before.unwrap();
-    // A connection that was just closed may take a moment to be let go.
+    // A connection that was just closed may take a moment to be released.
     let settled = until(|| (entries("/proc/self/fd") <= descriptors + 4).then_some(())).await;
     println!("after 20 cycles {descriptors} descriptors, {threads} threads; after 200 {:?}", counted());
     assert!(settled.is_some(), "{descriptors} descriptors became {}", entries("/proc/self/fd"));
     assert!(counted().1 <= threads + 2, "{threads} threads became {}", counted().1);
     assert_eq!(python.log.pids().len(), 1, "the server was started again");
     let server = python.log.pids()[0];
-    // Calls have left it that were not seen to end, so it ends with the last one that uses it.
+    // Calls on it were not seen to end, so it ends with the last call that uses it.
     kept.cancel(Cancel::graceful());
     http_kept.cancel(Cancel::graceful());
     kept.outcome().await;
@@ -67,7 +67,7 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_are_started_stopped_and_let_go_leave_no_process() {
+async fn servers_that_are_started_stopped_and_dropped_leave_no_process() {
     let _turn = TURN.lock().await;
     let mut pids = Vec::new();
     let mut before = None;
@@ -103,7 +103,7 @@ fn mebibytes(what: &str) -> u64 {
 
 /// Calls a tool that sends requests without end, and gives by how many MiB the most memory in use grew.
 async fn nagged(toolset: &McpToolset, kind: &str) -> u64 {
-    // The peak is counted from here.
+    // The peak is measured from here.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = mebibytes("VmRSS");
     let (agent, run) = start(tool(toolset, "nag"), json!({"kind": kind}));
@@ -118,7 +118,7 @@ async fn nagged(toolset: &McpToolset, kind: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_asks_without_end_is_hung_up_on_before_memory_grows() {
+async fn a_server_that_sends_endless_requests_is_disconnected_before_memory_grows() {
     let _turn = TURN.lock().await;
     for protocol in BOTH {
         let python = Python::new();

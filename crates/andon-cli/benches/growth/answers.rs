@@ -8,10 +8,10 @@ use crate::process::on_one_thread;
 use crate::program::{Program, middle, run};
 use crate::table::Table;
 
-/// How many runs a row is measured with: CPU time is told in steps of 10 ms.
+/// How many runs a row is measured with, because CPU time is reported in steps of 10 ms.
 const RUNS: usize = 200;
 
-/// What a run costs in a session that has so many turns behind it.
+/// What a run costs in a session with this many turns.
 pub(crate) fn turns(length: Length) -> Table {
     let mut table = Table::new("turns of a session", &["a run, p50 (ms)", "CPU of the server (ms)", "memory (MB)"]);
     let program = Program::start();
@@ -41,7 +41,7 @@ pub(crate) fn turns(length: Length) -> Table {
     table
 }
 
-/// What a piece costs in an answer of so many.
+/// What a piece costs in an answer with this many.
 pub(crate) fn pieces(length: Length) -> Table {
     const PIECES: usize = 100_000;
     let mut table = Table::new("pieces of an answer", &["a piece (µs)", "CPU of the server (µs)", "memory (MB)"]);

@@ -17,11 +17,11 @@ use crate::table::Table;
 /// How many calls a turn has.
 const A_TURN: usize = 8;
 
-/// What a call costs in a run of so many.
+/// What a call costs in a run with this many.
 pub(crate) fn calls(length: Length) -> Table {
     let mut table = Table::new("tool calls of a run", &["a call (µs)", "CPU (µs)"]);
     for calls in length.steps([256, 1_024, 5_120, 20_480]) {
-        // So many runs that each row has as many calls.
+        // The number of runs gives each row the same number of calls.
         let runs = (5_120 / calls).max(1);
         let Cost { time, cpu } = call(Calls { calls, ids: Ids::Own }, 100, runs);
         table.add(calls, vec![time, cpu]);
@@ -40,11 +40,11 @@ pub(crate) fn without_ids(length: Length) -> Table {
     table
 }
 
-/// What a call costs whose result is so large.
+/// What a call costs whose result is this large.
 pub(crate) fn results(length: Length) -> Table {
     let mut table = Table::new("bytes of a tool's result", &["a call (µs)", "CPU (µs)", "CPU a KB (µs)"]);
     for bytes in length.steps([1_000, 10_000, 100_000, 1_000_000]) {
-        // CPU time is told in steps of 10 ms.
+        // CPU time is reported in steps of 10 ms.
         let runs = if bytes < 100_000 { 32 } else { 4 };
         let Cost { time, cpu } = call(Calls { calls: 64, ids: Ids::Own }, bytes, runs);
         table.add(bytes, vec![time, cpu, cpu / (bytes as f64 / 1e3)]);
@@ -58,7 +58,7 @@ struct Cost {
     cpu: f64,
 }
 
-/// So many runs of a model that calls tools, whose results have so many bytes.
+/// Runs a model that calls tools whose results have this many bytes.
 fn call(model: Calls, bytes: usize, runs: usize) -> Cost {
     let folder = folder();
     let journal = SqliteJournal::open(folder.path().join("andon.db")).expect("a database");
@@ -81,7 +81,7 @@ fn call(model: Calls, bytes: usize, runs: usize) -> Cost {
     })
 }
 
-/// A model that asks for so many calls, some at a time.
+/// A model that asks for this many calls, some at a time.
 #[derive(Debug, Clone, Copy)]
 struct Calls {
     calls: usize,
@@ -91,7 +91,7 @@ struct Calls {
 /// Whether calls have ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ids {
-    /// Each has one of its own.
+    /// Each has a unique one.
     Own,
     None,
 }

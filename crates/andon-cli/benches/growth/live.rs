@@ -14,7 +14,7 @@ const CLIENTS: usize = 64;
 /// How many are stopped one by one, and how often a list is asked for.
 const TIMES: usize = 51;
 
-/// What it costs that so many runs are live.
+/// What it costs that this many runs are live.
 pub(crate) fn live(length: Length) -> Table {
     let costs = &[
         "cancel to 202, p50 (ms)",
@@ -44,7 +44,7 @@ pub(crate) fn live(length: Length) -> Table {
     table
 }
 
-/// Starts so many runs that wait for their provider, and says which they are.
+/// Starts this many runs that wait for their provider, and returns their ids.
 async fn hold(program: &Program, runs: usize) -> Vec<String> {
     let starting: Vec<_> = (0..CLIENTS)
         .map(|client| {

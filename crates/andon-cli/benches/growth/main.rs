@@ -1,8 +1,8 @@
 //! What costs more when there is more of it. `cargo xtask bench growth` prints the tables.
 //!
-//! Each table has what there is of something in its first column, what one more of it costs in the others, and the ratio of
-//! the last row to the first below. It is the program itself that is measured, with its database on disk and a provider in a
-//! process of its own; where a run calls tools, it is the library on the same kind of database.
+//! Each table has the amount of something in its first column, what one more of it costs in the others, and below them the ratio
+//! of the last row to the first. The program itself is measured, with its database on disk and a provider in a separate process;
+//! for runs that call tools, it is the library on the same kind of database.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 

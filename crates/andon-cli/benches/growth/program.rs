@@ -11,7 +11,7 @@ use crate::client::{Connection, get, with_body};
 use crate::process::{Process, folder};
 use crate::provider::{Provider, Reached};
 
-/// The agent that comes with the program.
+/// The built-in agent.
 const APP: &str = "practice";
 
 /// A server with its database and its provider, until this is dropped.
@@ -41,14 +41,14 @@ impl Program {
         Self { process, address, _provider: provider, folder }
     }
 
-    /// The size of its database with all that belongs to it, in bytes.
+    /// The size of its database with all its files, in bytes.
     pub(crate) fn on_disk(&self) -> u64 {
         let files = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
     }
 }
 
-/// A request that starts a run: whose it is, where, and what the provider is to do.
+/// A request that starts a run: its user, its session, and what the provider should do.
 pub(crate) fn start(user: &str, session: Option<&str>, input: &str, accept: &str) -> Vec<u8> {
     let session = session.map(|session| format!(r#","session":"{session}""#)).unwrap_or_default();
     let body = format!(r#"{{"app":"{APP}","user":"{user}","input":"{input}"{session}}}"#);
@@ -65,7 +65,7 @@ pub(crate) async fn run(connection: &mut Connection, user: &str, session: Option
     assert!(settled, "the run completes");
 }
 
-/// The median time of asking for this so many times, in ms.
+/// The median time of this many requests, in ms.
 pub(crate) async fn asking(connection: &mut Connection, path: &str, times: usize) -> f64 {
     let mut took = Vec::with_capacity(times);
     for _ in 0..times {

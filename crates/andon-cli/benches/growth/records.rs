@@ -13,7 +13,7 @@ const CLIENTS: usize = 64;
 /// How often a list is asked for.
 const TIMES: usize = 51;
 
-/// What it costs that one user has so many sessions.
+/// What it costs that one user has this many sessions.
 pub(crate) fn sessions(length: Length) -> Table {
     let costs =
         &["`/v1/sessions?user=…&limit=20` (ms)", "`/v1/sessions?limit=20` (ms)", "a new run (ms)", "on disk (KB each)"];
@@ -24,7 +24,7 @@ pub(crate) fn sessions(length: Length) -> Table {
     table
 }
 
-/// What it costs that so many runs are on record, of many users.
+/// What it costs that this many runs of many users are on record.
 pub(crate) fn runs(length: Length) -> Table {
     let costs = &[
         "`/v1/runs?limit=20` (ms)",
@@ -41,7 +41,7 @@ pub(crate) fn runs(length: Length) -> Table {
     table
 }
 
-/// Makes runs, each in a session of its own, and asks for these paths at each step.
+/// Makes runs, each in its own session, and requests these paths at each step.
 fn fill(table: &mut Table, steps: &[usize], paths: &[&str], whose: fn(usize) -> String) {
     let program = Program::start();
     on_one_thread(async {
@@ -64,7 +64,7 @@ fn fill(table: &mut Table, steps: &[usize], paths: &[&str], whose: fn(usize) -> 
     });
 }
 
-/// Makes so many runs.
+/// Makes this many runs.
 async fn make(program: &Program, runs: usize, whose: fn(usize) -> String) {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {

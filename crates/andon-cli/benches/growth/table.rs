@@ -1,15 +1,15 @@
 //! A table of costs, as Markdown.
 
-/// What something costs, by how much there is of it.
+/// What something costs, depending on how much there is of it.
 pub(crate) struct Table {
-    /// What there is more and more of.
+    /// What increases from row to row.
     pub(crate) of: &'static str,
     /// What is measured, with its unit.
     pub(crate) costs: &'static [&'static str],
     pub(crate) rows: Vec<Row>,
 }
 
-/// So many, and what each thing then costs.
+/// An amount, and what each thing costs then.
 pub(crate) struct Row {
     pub(crate) many: usize,
     pub(crate) costs: Vec<f64>,
@@ -38,7 +38,7 @@ impl Table {
     }
 }
 
-/// Three digits that mean something.
+/// A number with three significant digits.
 fn shown(cost: f64) -> String {
     match cost {
         cost if cost >= 100.0 => format!("{cost:.0}"),

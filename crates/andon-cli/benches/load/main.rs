@@ -1,7 +1,7 @@
 //! The program under load for a while. `cargo xtask bench load` draws it.
 //!
 //! Clients start runs one after the other: most are short, some are long and are stopped in the middle. The provider is a
-//! process of its own. Each second the server's memory, threads and descriptors are read.
+//! separate process. Each second the server's memory, threads and descriptors are read.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
@@ -42,9 +42,9 @@ use client::Connection;
 use plot::{Plot, Sample};
 use program::{Program, run};
 
-/// How many clients ask at one time.
+/// How many clients there are at the same time.
 const CLIENTS: usize = 32;
-/// One in so many runs of a client is stopped in the middle.
+/// One in this many runs of a client is stopped in the middle.
 const STOPPED: usize = 10;
 
 fn main() {
@@ -56,7 +56,7 @@ fn main() {
     }
     let behind = |word: &str| words.iter().position(|own| *own == word).and_then(|place| words.get(place + 1));
     let minutes: f64 = behind("--minutes").map_or(1.0, |minutes| minutes.parse().expect("a number of minutes"));
-    // Benchmarks run in the folder of their package; a path is meant from that of the project.
+    // Benchmarks run in the folder of their package, but a path is relative to the project's.
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("load.svg");
     let file = behind("--to").map_or(own, |to| project.join(to));
@@ -66,7 +66,7 @@ fn main() {
     println!("The plot is in {}", file.display());
 }
 
-/// Puts the program under load for so long.
+/// Puts the program under load for this long.
 fn load(length: Duration) -> Plot {
     let program = Rc::new(Program::start());
     process::on_one_thread(async {
@@ -110,7 +110,7 @@ async fn stopped(connection: &mut Connection) {
     sleep(Duration::from_millis(100)).await;
     let run = program::id(&run).expect("a run's id");
     let cancel = client::with_body(&format!("POST /v1/runs/{run}/cancel"), "application/json", r#"{"wait":true}"#);
-    // Where the machine has more to do than this, a request may not be on record within the second that its answer waits.
+    // On a busy machine, a request may not be on record within the second that its answer waits.
     let mut status = 503;
     for _ in 0..60 {
         if status == 503 {

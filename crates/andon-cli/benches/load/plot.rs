@@ -61,7 +61,7 @@ impl Plot {
             seconds / 60.0,
             self.clients
         );
-        // Behind the first tenth, when the server is warm.
+        // After the first tenth, when the server is warm.
         let warm = self.samples.get(self.samples.len() / 10).unwrap_or(first);
         for (name, _, value) in CURVES {
             let _ = write!(words, "; {name}: {:.0} when warm, {:.0} at the end", value(warm), value(last));
@@ -110,7 +110,7 @@ impl Plot {
     }
 }
 
-/// A round number that is no smaller: 1, 2 or 5 with zeros behind it.
+/// The next round number: 1, 2 or 5 with zeros after it.
 fn rounded(most: f64) -> f64 {
     let unit = 10_f64.powf(most.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * unit).find(|round| *round >= most).unwrap_or(most)

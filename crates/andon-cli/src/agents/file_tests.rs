@@ -1,9 +1,9 @@
-//! What a file may say, and what is said about what it may not.
+//! Which files are accepted, and the errors for the others.
 
 use std::time::Duration;
 
 use super::super::tool_entry::ToolKind;
-use super::super::yaml::{locate, parse};
+use super::super::yaml::{bad_node, parse};
 use super::*;
 
 const HEAD: &str = "name: shop\nmodel: practice\ninstruction: Sell things.\n";
@@ -15,8 +15,8 @@ fn read(text: &str) -> AgentFile {
 /// The line of what is wrong, and the words.
 fn refused(text: &str) -> (usize, String) {
     let fault = AgentFile::read(&parse(text).unwrap(), "shop").unwrap_err();
-    let (line, _) = locate(text, fault.at).unwrap();
-    (line, fault.why)
+    let bad = bad_node(text, fault.at, fault.why);
+    (bad.line.unwrap(), bad.why)
 }
 
 #[track_caller]

@@ -28,10 +28,7 @@ pub(super) async fn read_and_build(
         Content::Unreadable(why) => return Err(refuse(why.clone())),
         Content::Bytes(bytes) => text_of(app, bytes)?,
     };
-    let root = yaml::parse(text).map_err(|bad| {
-        let at = [bad.line, bad.column].into_iter().flatten().map(|number| format!(":{number}")).collect::<String>();
-        FileError { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
-    })?;
+    let root = yaml::parse(text).map_err(|bad| FileError { why: format!("{app}/{FILE}{bad}"), may_pass: false })?;
     let worded =
         |fault: FieldError| FileError { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
     let file = AgentFile::read(&root, app).map_err(worded)?;
@@ -57,8 +54,5 @@ pub(super) fn placed(app: &str, content: &Content, at: yaml::NodeIndex, why: &st
         Content::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
         Content::Unreadable(_) => "",
     };
-    match yaml::locate(text, at) {
-        Some((line, column)) => format!("{app}/{FILE}:{line}:{column}: {why}"),
-        None => format!("{app}/{FILE}: {why}"),
-    }
+    format!("{app}/{FILE}{}", yaml::bad_node(text, at, why.to_owned()))
 }

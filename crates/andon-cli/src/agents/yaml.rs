@@ -59,6 +59,30 @@ pub(crate) struct BadYaml {
     pub(crate) why: String,
 }
 
+/// To be written after the name of the file.
+impl fmt::Display for BadYaml {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for number in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+/// What is wrong with a node.
+pub(crate) type NodeError = (NodeIndex, String);
+
+/// Parses a text and reads its tree. Every error has its line.
+pub(crate) fn read<T>(text: &str, read: impl FnOnce(&Node) -> Result<T, NodeError>) -> Result<T, BadYaml> {
+    read(&parse(text)?).map_err(|(at, why)| bad_node(text, at, why))
+}
+
+/// What is wrong with a node, with its line.
+pub(crate) fn bad_node(text: &str, at: NodeIndex, why: String) -> BadYaml {
+    let (line, column) = locate(text, at).unzip();
+    BadYaml { line, column, why }
+}
+
 /// Parses a text.
 pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
@@ -70,7 +94,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
 }
 
 /// The line and column of a node in the text that it was read from, counted from 1.
-pub(crate) fn locate(text: &str, place: NodeIndex) -> Option<(usize, usize)> {
+fn locate(text: &str, place: NodeIndex) -> Option<(usize, usize)> {
     let reading = Reading { wanted: Some(place), ..Reading::default() };
     let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
     found.location().map(|location| (location.line(), location.column()))

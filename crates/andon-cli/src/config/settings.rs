@@ -1,7 +1,6 @@
 //! Turns a file's values into defaults of flags.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
 use clap::error::ErrorKind;
@@ -9,7 +8,7 @@ use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
 use super::line::exclude_each_other;
-use crate::agents::yaml::{self, Key, Node, NodeIndex, Value};
+use crate::agents::yaml::{self, BadYaml, Key, Node, NodeError, Value};
 
 /// The flags that say what a command is aimed at.
 const AIMS: [(&str, &[&str]); 4] = [
@@ -23,34 +22,15 @@ const AIMS: [(&str, &[&str]); 4] = [
 const DECISIONS: [(&str, &[&str]); 3] =
     [("approve", &["deny", "yes"]), ("delete", &["yes"]), ("line hold", &["cancel", "now"])];
 
-/// What is wrong with a file, and where.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SettingsError {
-    at: Option<(usize, usize)>,
-    why: String,
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.at {
-            Some((line, column)) => write!(f, ":{line}:{column}: {}", self.why),
-            None => write!(f, ": {}", self.why),
-        }
-    }
-}
-
-/// What is wrong, and where; the line is not known yet.
-type NodeError = (NodeIndex, String);
-
 /// The command with the text's values as defaults, and the keys in the text. `file` is where the text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), SettingsError> {
-    let root = yaml::parse(text).map_err(|bad| SettingsError { at: bad.line.zip(bad.column), why: bad.why })?;
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), BadYaml> {
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
-    let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
-    let command = applied.map_err(|(at, why)| SettingsError { at: yaml::locate(text, at), why })?;
-    let mut said = BTreeSet::new();
-    keys(&root, &mut said);
-    Ok((command, said))
+    yaml::read(text, |root| {
+        let command = all(command, root, folder.as_deref().unwrap_or(Path::new(".")))?;
+        let mut said = BTreeSet::new();
+        keys(root, &mut said);
+        Ok((command, said))
+    })
 }
 
 /// Collects the keys of a map and of the maps below it.

@@ -24,7 +24,6 @@ use crate::args::ListForm;
 use crate::client::Target;
 use crate::db::Db;
 use crate::show::{session_shown, write};
-use crate::terminal;
 
 /// Says that a list is empty; prints nothing for `--json`.
 fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
@@ -45,11 +44,6 @@ fn nothing_recorded(target: &Target) -> String {
 fn where_it_is(target: &Target) -> String {
     let word = if matches!(target, Target::Server(_)) { "on" } else { "in" };
     format!("{word} {}", target.shown())
-}
-
-/// The terminal's width; `None` if standard output is not a terminal.
-fn width() -> Option<usize> {
-    terminal::columns()
 }
 
 /// All runs of a session.

@@ -3,11 +3,12 @@
 use andon_runtime::{Ending, RunFilter, RunInfo, State};
 use serde_json::json;
 
-use super::{nothing_recorded, width, write, write_empty};
+use super::{nothing_recorded, write, write_empty};
 use crate::Exit;
 use crate::args::{RunsArgs, SessionName};
 use crate::client::Target;
 use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
+use crate::terminal::columns;
 
 /// How much of an id a table shows at least: of our own ids, the time to the millisecond.
 const SHORT_ID: usize = 13;
@@ -90,7 +91,7 @@ fn empty(args: &RunsArgs, db: &Target) -> String {
 }
 
 fn table(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool) -> String {
-    let width = width();
+    let width = columns();
     let is_roomy = width.is_none_or(|width| width >= ROOMY);
     let mut heads = vec!["RUN", "STATE", if width.is_some() { "STARTED" } else { "STARTED (UTC)" }];
     heads.extend(is_roomy.then_some("TOOK"));

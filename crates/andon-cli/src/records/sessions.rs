@@ -3,11 +3,12 @@
 use andon_runtime::{SessionFilter, SessionInfo};
 use serde_json::json;
 
-use super::{nothing_recorded, width, write, write_empty};
+use super::{nothing_recorded, write, write_empty};
 use crate::Exit;
 use crate::args::SessionsArgs;
 use crate::client::Target;
 use crate::show::{Table, session_shown, when, write_line};
+use crate::terminal::columns;
 
 /// Lists sessions.
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
@@ -52,7 +53,7 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
 
 /// Sessions as a table.
 pub(crate) fn table(sessions: &[SessionInfo]) -> String {
-    let width = width();
+    let width = columns();
     let time = |wall| if width.is_some() { when::ago(wall) } else { when::utc(wall) };
     let mut table =
         Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "FIRST PROMPT"]);

@@ -4,11 +4,12 @@ use andon_models::meter::{Book, Page, Quality, Standing};
 use andon_runtime::{CALIBRATION, Journal};
 use serde_json::Value;
 
-use super::{nothing_recorded, where_it_is, width, write};
+use super::{nothing_recorded, where_it_is, write};
 use crate::Exit;
 use crate::args::UsageArgs;
 use crate::client::Target;
 use crate::show::{Cell, Style, Table, plain_line, write_line};
+use crate::terminal::columns;
 
 /// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
@@ -79,7 +80,7 @@ fn table(standing: &[Standing]) -> String {
             of_output(|quality| quality.coverage).into(),
         ]);
     }
-    table.fit(width())
+    table.fit(columns())
 }
 
 fn percent(share: f64) -> String {

@@ -9,7 +9,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::plain::{seen, spelt_out};
+use super::plain::{escaped, seen};
 
 /// The escape sequences that styles use.
 const LOOKS: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
@@ -44,7 +44,7 @@ pub(crate) fn write_line(json: &str) -> io::Result<()> {
 
 /// Writes lines of JSON to standard output, at once.
 pub(crate) fn write_lines(json: &str) -> io::Result<()> {
-    write_now(&mut io::stdout().lock(), &spelt_out(json))
+    write_now(&mut io::stdout().lock(), &escaped(json))
 }
 
 /// Writes this program's own text for other programs to read.
@@ -63,7 +63,7 @@ pub(crate) fn write_over(text: &str) {
 pub(crate) fn write_log(line: &[u8]) -> io::Result<()> {
     let line = String::from_utf8_lossy(line);
     let line = line.strip_suffix('\n').unwrap_or(&line);
-    let line = if line.starts_with('{') { spelt_out(line) } else { super::plain_line(line) };
+    let line = if line.starts_with('{') { escaped(line) } else { super::plain_line(line) };
     io::stderr().lock().write_all(format!("{line}\n").as_bytes())
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn plain_line(text: &str) -> String {
 }
 
 /// The same JSON with invisible characters escaped. They can only be inside its strings.
-pub(super) fn spelt_out(json: &str) -> String {
+pub(super) fn escaped(json: &str) -> String {
     if !json.chars().any(is_hidden) {
         return json.to_owned();
     }
@@ -75,7 +75,7 @@ mod tests {
     fn escaped_json_means_the_same() {
         let text = "a\u{9b}31m\u{202e}\u{7f}\u{e0041}\n海";
         let json = serde_json::to_string(text).unwrap();
-        let out = spelt_out(&json);
+        let out = escaped(&json);
         assert_eq!(out, r#""a\u009b31m\u202e\u007f\udb40\udc41\n海""#);
         assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
     }

@@ -47,12 +47,9 @@ pub(crate) struct Screen {
 
 impl Screen {
     pub(crate) fn new(streams: Streams) -> Self {
-        // The last column is left free: a space there would start the next line.
-        let width = crate::terminal::columns().map(|columns| columns.saturating_sub(1));
-        let flow = Flow::new(width);
         Self {
             streams,
-            flow,
+            flow: Flow::new(crate::terminal::text_columns()),
             speaker: Speaker::Answer,
             calls: Vec::new(),
             running: Vec::new(),
@@ -89,8 +86,8 @@ impl Screen {
         if std::mem::take(&mut self.is_after_result) {
             self.write_beside("\n")?;
         }
-        // A terminal may change its size. The last column is left free: a space there would start the next line.
-        self.flow.set_width(crate::terminal::columns().map(|columns| columns.saturating_sub(1)));
+        // A terminal may change its size.
+        self.flow.set_width(crate::terminal::text_columns());
         let text = self.flow.broken(text);
         match speaker {
             Speaker::Answer => out::write_answer(&text),

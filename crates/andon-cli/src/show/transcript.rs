@@ -87,8 +87,7 @@ pub(crate) fn with_command(sentence: &str, command: &str) -> String {
 }
 
 fn flow() -> Flow {
-    // The last column is left free: a space there would start the next line.
-    Flow::new(crate::terminal::columns().map(|columns| columns.saturating_sub(1)))
+    Flow::new(crate::terminal::text_columns())
 }
 
 fn name_of(call: &CallId, all: &[Arc<Message>]) -> String {

@@ -1,4 +1,4 @@
-//! ADK's dialect of the real program: killed, told to end, and stopped by another process.
+//! ADK's dialect in the real program: killed, shut down, and stopped by another process.
 
 use reqwest::Response;
 use rustix::process::Signal;
@@ -14,7 +14,7 @@ pub(crate) fn ask(text: &str) -> Value {
     json!({"appName": "practice", "userId": "ada", "sessionId": "s", "newMessage": message, "streaming": true})
 }
 
-/// A stream of `/run_sse` and what it has told.
+/// A stream of `/run_sse` and what it has sent.
 struct Stream {
     response: Response,
     rest: String,
@@ -22,7 +22,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Begins the session, and a run in it.
+    /// Creates the session, and starts a run in it.
     fn begin(served: &Served, text: &str) -> Self {
         let (status, told) = served.post(SESSION, &json!({}));
         assert_eq!(status, 200, "{told}");
@@ -31,12 +31,12 @@ impl Stream {
         Self { response, rest: String::new(), events: Vec::new() }
     }
 
-    /// Reads more; says whether anything came.
+    /// Reads more. Returns whether anything came.
     fn more(&mut self, served: &Served) -> bool {
         let Some(more) = served.more(&mut self.response) else { return false };
         self.rest.push_str(&more);
         while let Some((event, rest)) = self.rest.split_once("\n\n") {
-            // Signs of life are no events.
+            // Heartbeats are not events.
             if let Some(data) = event.strip_prefix("data: ") {
                 self.events.push(serde_json::from_str(data).unwrap());
             }
@@ -45,14 +45,14 @@ impl Stream {
         true
     }
 
-    /// Reads until something that was told is the one.
+    /// Reads until the wanted event has come.
     fn until(&mut self, served: &Served, is_it: impl Fn(&Self) -> bool) {
         while !is_it(self) {
             assert!(self.more(served), "it ended too early: {:?}", self.events);
         }
     }
 
-    /// Reads all that there is, however it ends.
+    /// Reads everything, however it ends.
     fn rest(mut self, served: &Served) -> Vec<Value> {
         while self.more(served) {}
         self.events
@@ -78,7 +78,7 @@ fn text(event: &Value) -> String {
     parts.iter().filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// What the session has on record; no two turns of the user's stand next to each other in it, and each call has its response.
+/// The session's record. Checks that no two turns of the user are adjacent, and that each call has its response.
 fn stored(served: &Served) -> Vec<Value> {
     let (status, session) = served.get(SESSION);
     assert_eq!(status, 200, "{session}");
@@ -95,7 +95,7 @@ fn ends(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["errorCode"].as_str()).collect()
 }
 
-/// The next turn is taken, and answered.
+/// Checks that the next turn is accepted and answered.
 fn goes_on(served: &Served) {
     let (status, told) = served.post("/run", &ask("what time is it"));
     assert_eq!(status, 200, "{told}");
@@ -123,7 +123,7 @@ fn what_was_sent_before_a_kill_is_in_the_session_but_for_the_last_50_ms_and_the_
     // The journal may have been a word ahead of the client.
     let (long, short) = if shown.len() > kept.len() { (&shown, &kept) } else { (&kept, &shown) };
     let lost = long.strip_prefix(short.as_str()).expect("it is the same text").split_whitespace().count();
-    // A word takes more than 25 ms. Some more may have been on their way through a slow disk.
+    // A word takes more than 25 ms. A slow disk may have held up a few more.
     assert!(lost <= 4, "{lost} words were lost of\n{shown}");
     goes_on(&served);
     assert_eq!(ends(&stored(&served)), ["INVOCATION_INTERRUPTED"], "it is closed once");
@@ -131,7 +131,7 @@ fn what_was_sent_before_a_kill_is_in_the_session_but_for_the_last_50_ms_and_the_
 
 /// C10, C12.
 #[test]
-fn a_tool_that_ran_at_a_kill_is_closed_in_the_session_and_not_run_again() {
+fn a_tool_that_was_running_when_the_server_was_killed_is_closed_and_not_run_again() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     let mut stream = Stream::begin(&served, "count slowly to 60");
@@ -140,7 +140,7 @@ fn a_tool_that_ran_at_a_kill_is_closed_in_the_session_and_not_run_again() {
     served.wait_for(&run, "tool_started");
     served.program.kill();
 
-    // Also the second start changes nothing.
+    // The second start changes nothing, either.
     for _ in 0..2 {
         let served = Served::start(&db, &[]);
         let events = stored(&served);
@@ -162,7 +162,7 @@ fn a_tool_that_ran_at_a_kill_is_closed_in_the_session_and_not_run_again() {
 
 /// C15.
 #[test]
-fn a_server_that_is_told_to_end_in_mid_run_seals_it_in_time() {
+fn a_server_that_shuts_down_during_a_run_settles_it_in_time() {
     let db = Database::new();
     let served = Served::start(&db, &["--drain", "50ms"]);
     let mut stream = Stream::begin(&served, "tell me a long story");
@@ -183,7 +183,7 @@ fn a_server_that_is_told_to_end_in_mid_run_seals_it_in_time() {
 
 /// C16.
 #[test]
-fn a_cancel_of_another_process_reaches_a_run_of_adks() {
+fn a_cancel_from_another_process_reaches_an_adk_run() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     let mut stream = Stream::begin(&served, "tell me a long story");

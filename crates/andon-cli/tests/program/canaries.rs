@@ -1,4 +1,4 @@
-//! No secret anywhere: canaries in keys, headers, queries and the environment, and a search over all that the program leaves.
+//! No secret anywhere: puts canaries into keys, headers, queries and the environment, and searches everything that the program leaves.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -64,7 +64,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// The database, and all that lies beside it.
+/// The database and the files beside it.
 fn all_files(folder: &Path) -> Vec<u8> {
     let files = std::fs::read_dir(folder).unwrap();
     files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default()).collect()
@@ -85,7 +85,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
         ("ANTHROPIC_API_KEY", ANTHROPIC),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector_url.as_str()),
         ("OTEL_EXPORTER_OTLP_HEADERS", headers.as_str()),
-        // Nobody listens there: what is on this machine is not asked through it.
+        // Nobody listens there: addresses on this machine bypass it.
         ("HTTP_PROXY", "http://127.0.0.1:9"),
     ];
     let flags = ["serve", "--bind", "127.0.0.1:0", "--model", "openai/small", "--log", "debug", "--log-format", "json"];
@@ -96,7 +96,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let (_, refused) = served.get_with(&secret, &secrets);
     let run = served.run("Go.");
     served.wait_for(&run, "run_settled");
-    // What a provider says of a key that is wrong may have the key in it.
+    // A provider's error about a wrong key may contain the key.
     let said =
         json!({"error": {"message": format!("Incorrect API key provided: {OPENAI}"), "code": "invalid_api_key"}});
     provider.answer(Script::json(401, &said));
@@ -126,11 +126,11 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
             assert!(!holds(bytes, secret), "{secret} is in {place}:\n{}", String::from_utf8_lossy(bytes));
         }
     }
-    // The search finds what is there: the run everywhere, and the collector's key where it was to be sent.
+    // The search works: it finds the run everywhere, and the collector's key where it was sent.
     for (place, bytes) in &places[..1] {
         assert!(holds(bytes, &run) && holds(bytes, "request_id"), "{place} does not know {run}");
     }
-    // A request leads to the run that it started: at once, and by its own line.
+    // The log connects a request to the run that it started.
     let led: Vec<&str> =
         ended.stderr.lines().filter(|line| line.contains(&run) && line.contains("request_id")).collect();
     for told in ["run asked for", "/v1/runs"] {
@@ -144,13 +144,13 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
 }
 
 #[test]
-fn no_key_that_the_server_gave_out_is_in_what_it_leaves() {
+fn no_key_that_the_server_created_is_in_what_it_leaves() {
     let db = Database::new();
     let flags = ["--auth", "--log", "debug", "--log-format", "json"];
     let served = Served::start(&db, &flags);
     let made = db.run(&["keys", "create", "ada", "--scope", "run:read", "--scope", "metrics"]);
     let key = made.stdout.trim().to_owned();
-    // The secret itself may have such a mark in it.
+    // The secret itself may contain such a character.
     let secret = key.splitn(3, '_').nth(2).unwrap().to_owned();
     assert!(key.starts_with("andon_") && secret.len() > 20, "{key}");
     let shown = [("authorization", format!("Bearer {key}")), ("x-request-id", "canary-1".to_owned())];

@@ -23,7 +23,7 @@ fn a_run_is_stopped_and_asking_again_changes_nothing() {
 }
 
 #[test]
-fn with_wait_the_receipt_is_told_when_it_has_settled() {
+fn with_wait_the_receipt_is_shown_when_the_run_has_settled() {
     let served = Served::new();
     let id = served.detach(&[], "count stubbornly to 30");
     served.wait_for(&id, "tool_started");
@@ -36,12 +36,12 @@ fn with_wait_the_receipt_is_told_when_it_has_settled() {
 }
 
 #[test]
-fn one_call_is_stopped_alone_and_the_run_goes_on() {
+fn one_call_is_stopped_and_the_run_goes_on() {
     let served = Served::new();
     let id = served.detach(&[], "count slowly to 500");
     let mut watch = served.start(&["watch", &id, "--json"]);
     watch.wait_for("\"type\":\"tool_started\"");
-    // The line before is whole: it is the answer that asks for the call.
+    // The line before is complete: it is the answer that asks for the call.
     let asks = watch.seen.lines().find(|line| line.contains("\"type\":\"message\"")).unwrap();
     let asks: Value = serde_json::from_str(asks).unwrap();
     let call = asks["message"]["parts"].as_array().unwrap().iter().find_map(|part| part["id"].as_str()).unwrap();
@@ -55,7 +55,7 @@ fn one_call_is_stopped_alone_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_session_a_user_or_all_are_stopped_queued_runs_included() {
+fn a_session_a_user_or_everything_is_stopped_including_queued_runs() {
     let served = Served::new();
     let start = |flags: &[&str]| served.detach(flags, "tell me a long story");
     let otter = [start(&["--session", "otter"]), start(&["--session", "otter", "--when-busy", "queue"])];
@@ -77,7 +77,7 @@ fn a_session_a_user_or_all_are_stopped_queued_runs_included() {
 
 /// Checks P7 and P9.
 #[test]
-fn a_stop_that_misses_says_what_it_looked_for_and_what_goes_on() {
+fn a_stop_that_reached_nothing_says_what_it_looked_for_and_what_goes_on() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
     let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
@@ -99,7 +99,7 @@ fn a_stop_that_misses_says_what_it_looked_for_and_what_goes_on() {
 }
 
 #[test]
-fn one_that_is_not_there_is_an_error_and_is_stopped_when_it_comes() {
+fn cancelling_an_unknown_run_is_an_error_and_stops_it_when_it_comes() {
     let served = Served::new();
     let why = served.db.refused(&["cancel", "early", "--note", "too soon"]);
     assert!(why.contains("there is no run early") && why.contains("is stopped at once"), "{why}");
@@ -109,7 +109,7 @@ fn one_that_is_not_there_is_an_error_and_is_stopped_when_it_comes() {
 }
 
 #[test]
-fn one_call_of_a_run_that_is_not_there_is_an_error_and_stops_nothing_later() {
+fn cancelling_a_call_of_an_unknown_run_is_an_error_and_stops_nothing_later() {
     let served = Served::with(&["--instant"]);
     let why = served.db.refused(&["cancel", "early", "--call", "c1"]);
     assert!(why.contains("there is no run early") && !why.contains("is stopped at once"), "{why}");
@@ -118,7 +118,7 @@ fn one_call_of_a_run_that_is_not_there_is_an_error_and_stops_nothing_later() {
 }
 
 #[test]
-fn a_command_line_that_names_nothing_or_two_things_is_refused() {
+fn a_cancel_must_name_exactly_one_thing() {
     let db = Database::new();
     for wrong in [&["cancel"][..], &["cancel", "x", "--all"], &["cancel", "--all", "--user", "ada"]] {
         assert_eq!(db.start(wrong).end().code, Some(2), "{wrong:?}");
@@ -129,7 +129,7 @@ fn a_command_line_that_names_nothing_or_two_things_is_refused() {
 }
 
 #[test]
-fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stopped() {
+fn without_a_server_runs_left_open_are_settled_and_waiting_ones_are_stopped() {
     let db = Database::new();
     let mut chat = db.start(&["chat", "--session", "otter"]);
     chat.type_line("tell me a long story");
@@ -151,7 +151,7 @@ fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stoppe
 }
 
 #[test]
-fn without_a_server_an_app_that_is_not_on_record_is_an_error_and_a_user_is_looked_for() {
+fn without_a_server_an_unknown_app_is_an_error_and_an_unknown_user_is_not() {
     let db = Database::new();
     let place = format!("{}, which no server holds", db.file("andon.db"));
     for aim in [&["--app", "practice"][..], &["--user", "ada"], &["--all"], &["--all", "--json"]] {

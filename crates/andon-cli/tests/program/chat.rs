@@ -24,7 +24,7 @@ fn a_prompt_after_a_stop_in_mid_answer_works_at_once() {
 }
 
 #[test]
-fn commands_tell_the_receipt_and_the_history_with_the_cut() {
+fn commands_show_the_receipt_and_the_history_with_the_cut() {
     let mut program = Program::start(&["chat"]);
     program.type_line("tell me a long story");
     program.wait_for("## 1. ");
@@ -41,7 +41,7 @@ fn commands_tell_the_receipt_and_the_history_with_the_cut() {
 }
 
 #[test]
-fn a_question_is_answered_by_the_next_line_and_asked_again_if_that_is_no_answer() {
+fn the_next_line_answers_a_question_which_is_repeated_if_the_line_is_not_an_answer() {
     let mut program = Program::start(&["chat", "--instant"]);
     program.type_line("write a note: buy milk");
     program.wait_for("May write_note run? [y/n]");
@@ -57,7 +57,7 @@ fn a_question_is_answered_by_the_next_line_and_asked_again_if_that_is_no_answer(
 }
 
 #[test]
-fn a_stop_while_a_person_is_asked_leaves_the_next_line_for_the_next_prompt() {
+fn after_a_stop_during_a_question_the_next_line_is_a_prompt() {
     let mut program = Program::start(&["chat", "--instant"]);
     program.type_line("write a note: buy milk");
     program.wait_for("May write_note run? [y/n]");
@@ -70,7 +70,7 @@ fn a_stop_while_a_person_is_asked_leaves_the_next_line_for_the_next_prompt() {
 }
 
 #[test]
-fn ctrl_c_at_an_empty_prompt_hints_and_then_leaves() {
+fn ctrl_c_at_an_empty_prompt_gives_a_hint_and_then_quits() {
     let mut program = Program::start(&["chat"]);
     program.wait_for("Ctrl-C stops it");
     program.interrupt();

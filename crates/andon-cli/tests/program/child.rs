@@ -1,4 +1,4 @@
-//! The program as a child process whose output can be waited for.
+//! The program as a child process, with methods to wait for its output.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// The program, as it says it can be called.
+/// The program's command, as it prints it in hints.
 pub(crate) const ANDON: &str = env!("CARGO_BIN_EXE_andon");
 
-/// Nothing that is waited for here takes so long, unless it is broken.
+/// A wait that takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Program {
@@ -23,7 +23,7 @@ pub(crate) struct Program {
     pub(crate) seen: String,
 }
 
-/// How the program ended, and all that it wrote.
+/// How the program ended, and everything that it wrote.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -36,12 +36,12 @@ impl Program {
         Self::start_on("memory", args)
     }
 
-    /// Starts it with a database. No test touches the one of whoever runs it.
+    /// Starts it with a database. No test touches the developer's own.
     pub(crate) fn start_on(db: impl AsRef<OsStr>, args: &[&str]) -> Self {
         Self::start_in(db, &[], args)
     }
 
-    /// Starts it with a database and these variables. No test uses the keys of whoever runs it.
+    /// Starts it with a database and these variables. No test uses the developer's keys.
     pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
         let mut child = command(db, args)
             .envs(variables.iter().copied())
@@ -55,7 +55,7 @@ impl Program {
         Self { child, stdin, output, seen: String::new() }
     }
 
-    /// Starts it in a terminal that takes no output: nobody reads, and there is no more room.
+    /// Starts it in a terminal that accepts no output: nobody reads, and its buffer is full.
     pub(crate) fn start_paused(db: impl AsRef<OsStr>, args: &[&str]) -> Paused {
         let (reader, mut writer) = std::io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
@@ -67,7 +67,7 @@ impl Program {
         Paused { child, _reader: reader }
     }
 
-    /// Runs to the end, with nothing on standard input.
+    /// Runs to the end, with empty standard input.
     pub(crate) fn run(args: &[&str]) -> Ended {
         Self::start(args).end()
     }
@@ -77,7 +77,7 @@ impl Program {
         self.child.id()
     }
 
-    /// Kills it as `kill -9` does, and gives all that it had written.
+    /// Kills it like `kill -9`, and returns everything that it had written.
     pub(crate) fn kill(self) -> Ended {
         self.signal(Signal::KILL);
         self.end_without_closing()
@@ -112,7 +112,7 @@ impl Program {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // A program that has gone already is what the test will see; until it is waited for, its id is its own.
+        // If the program has ended, the test will see that; its id is not reused before it is reaped.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
@@ -120,21 +120,21 @@ impl Program {
         self.signal(Signal::INT);
     }
 
-    /// Nobody reads standard output from now on, and its other end is closed.
+    /// Stops reading standard output, and closes its other end.
     pub(crate) fn close_output(&mut self) {
         let (_, closed) = channel();
         self.output = closed;
     }
 
-    /// Sends Ctrl-C until the program has gone, without reading any of its output. Signals that come together count as
-    /// one, so nobody can know how many it takes.
+    /// Sends Ctrl-C until the program has ended, without reading its output. Signals that come together count as one, so it is
+    /// not known how many it takes.
     pub(crate) fn interrupt_until_gone(mut self) -> Option<i32> {
         let pid = Pid::from_child(&self.child);
         let (gone, ended) = channel();
         drop(self.stdin.take());
         let waiter = std::thread::spawn(move || gone.send(self.child.wait().unwrap().code()));
         let code = (0..5000).find_map(|_| {
-            // It may have gone between the wait and the signal.
+            // It may have ended between the wait and the signal.
             let _ = kill_process(pid, Signal::INT);
             match ended.recv_timeout(Duration::from_millis(20)) {
                 Ok(code) => Some(code),
@@ -176,12 +176,12 @@ impl Drop for Program {
 }
 
 impl Ended {
-    /// Standard output as JSON: every line must be some.
+    /// Standard output as JSON: every line must be valid.
     pub(crate) fn json(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
-    /// The receipt, which must be the last line, behind the only `run_settled`.
+    /// The receipt, which must be the last line, after the only `run_settled`.
     pub(crate) fn receipt(&self) -> Value {
         let lines = self.json();
         let settled = lines.iter().filter(|line| line["type"] == "run_settled").count();
@@ -199,7 +199,7 @@ impl Ended {
 }
 
 fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    // No room in the channel: a test that does not read makes the program wait, as a stopped terminal does.
+    // The channel has no buffer: a test that does not read makes the program wait, like a stopped terminal.
     let (send, receive) = std::sync::mpsc::sync_channel(0);
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -212,14 +212,14 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receive
 }
 
-/// The program, with the database of a test and without the keys of whoever runs it.
+/// The program, with a test's database and without the developer's keys.
 pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(ANDON);
     without_settings(&mut command).args(args).env("USER", "ada").env("ANDON_DB", db);
     command
 }
 
-/// Takes from a command, which may be a shell, what whoever runs the tests has set for the program: the tests mean its defaults.
+/// Removes the developer's own settings for the program from a command, which may be a shell: the tests need its defaults.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for name in [
         "ANDON_DB",
@@ -239,7 +239,7 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     }
     command
         .env("XDG_CONFIG_HOME", "/nonexistent")
-        // Where a mistake writes to: never the folder of whoever runs it.
+        // A mistake must never write to the developer's folders.
         .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"))
 }
 
@@ -256,7 +256,7 @@ fn wait_for_thread(child: &mut Child, name: &str) {
     }
 }
 
-/// The program in a terminal that takes no output.
+/// The program in a terminal that accepts no output.
 pub(crate) struct Paused {
     child: Child,
     _reader: std::io::PipeReader,
@@ -284,7 +284,7 @@ impl Paused {
     }
 }
 
-/// A database of one test, which is gone with it.
+/// A test's database, which is removed after it.
 pub(crate) struct Database {
     folder: tempfile::TempDir,
 }
@@ -303,26 +303,26 @@ impl Database {
         Program::start_on(self.file("andon.db"), args)
     }
 
-    /// Starts it in a terminal that takes no output.
+    /// Starts it in a terminal that accepts no output.
     pub(crate) fn start_paused(&self, args: &[&str]) -> Paused {
         Program::start_paused(self.file("andon.db"), args)
     }
 
-    /// Runs to the end, which must be a good one.
+    /// Runs to the end, which must be a success.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         let ended = self.start(args).end();
         assert_eq!(ended.code, Some(0), "{args:?}: {}{}", ended.stdout, ended.stderr);
         ended
     }
 
-    /// Runs to the end, which must be an error; says which.
+    /// Runs to the end, which must be an error, and returns it.
     pub(crate) fn refused(&self, args: &[&str]) -> String {
         let ended = self.start(args).end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}: {}", ended.stderr);
         ended.stderr
     }
 
-    /// Waits until a session's record has this text in it: another program writes it.
+    /// Waits until a session's record, which another program writes, contains this text.
     pub(crate) fn wait_for_record(&self, session: &str, text: &str) {
         let has_it = |_| self.start(&["export", session]).end().stdout.contains(text);
         assert!((0..5000).any(has_it), "{text:?} did not come into the record of {session}");

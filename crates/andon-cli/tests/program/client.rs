@@ -13,7 +13,7 @@ fn events(ended: &Ended) -> Vec<String> {
 }
 
 #[test]
-fn a_run_at_the_server_that_holds_the_database_looks_as_one_here() {
+fn a_run_on_the_server_that_holds_the_database_looks_like_a_local_one() {
     let served = Served::with(&["--instant"]);
     let there = served.run(&["run", "--json", "roll 3 dice"]);
     let here = Program::run(&["run", "--json", "--instant", "roll 3 dice"]);
@@ -27,7 +27,7 @@ fn a_run_at_the_server_that_holds_the_database_looks_as_one_here() {
 }
 
 #[test]
-fn ctrl_c_stops_the_run_at_the_server_and_the_receipt_is_told() {
+fn ctrl_c_stops_the_run_on_the_server_and_shows_the_receipt() {
     let served = Served::new();
     let mut run = served.start(&["run", "--json", "tell me a long story"]);
     run.wait_for_times("\"type\":\"delta\"", 3);
@@ -54,7 +54,7 @@ fn a_second_ctrl_c_stops_it_now() {
 }
 
 #[test]
-fn a_third_ctrl_c_leaves_though_the_server_does_not_answer() {
+fn a_third_ctrl_c_exits_even_if_the_server_does_not_answer() {
     let served = Served::new();
     let mut run = served.start(&["run", "--json", "tell me a long story"]);
     run.wait_for("\"type\":\"delta\"");
@@ -64,7 +64,7 @@ fn a_third_ctrl_c_leaves_though_the_server_does_not_answer() {
 }
 
 #[test]
-fn what_is_for_agents_of_this_program_is_refused_at_a_server_and_works_on_another_file() {
+fn flags_for_local_agents_are_refused_on_a_server_and_work_with_another_database() {
     let served = Served::new();
     for flags in [vec!["--instant"], vec!["--model", "ollama/x"], vec!["--tool", "shell", "--seed", "1"]] {
         let args = [vec!["run"], flags.clone(), vec!["hello"]].concat();
@@ -78,7 +78,7 @@ fn what_is_for_agents_of_this_program_is_refused_at_a_server_and_works_on_anothe
 }
 
 #[test]
-fn a_named_run_is_asked_for_twice_and_runs_once() {
+fn a_run_that_is_requested_twice_by_id_runs_once() {
     let served = Served::with(&["--instant"]);
     let ask = |prompt: &str| served.start(&["run", "--detach", "--json", "--run-id", "once", prompt]).end();
     let (first, second) = (ask("hello"), ask("hello"));
@@ -89,7 +89,7 @@ fn a_named_run_is_asked_for_twice_and_runs_once() {
 }
 
 #[test]
-fn a_session_is_named_as_it_was_printed() {
+fn a_session_can_be_named_as_it_is_printed() {
     let served = Served::with(&["--instant"]);
     served.run(&["run", "--user", "ada", "--session", "otter", "hello"]);
     served.run(&["run", "--session", "practice/ada/otter", "what time is it"]);
@@ -103,7 +103,7 @@ fn a_session_is_named_as_it_was_printed() {
 }
 
 #[test]
-fn a_server_takes_in_no_session_and_says_what_to_do() {
+fn import_is_refused_while_a_server_runs_and_says_what_to_do() {
     let served = Served::with(&["--instant"]);
     served.run(&["run", "--session", "otter", "hello"]);
     let file = served.db.file("otter.jsonl");
@@ -113,7 +113,7 @@ fn a_server_takes_in_no_session_and_says_what_to_do() {
 }
 
 #[test]
-fn what_needs_a_server_says_so_where_there_is_none() {
+fn a_flag_that_needs_a_server_says_so_without_one() {
     for flags in [&["--detach"][..], &["--app", "shop"], &["--when-busy", "queue"], &["--on-disconnect", "5s"]] {
         let ended = Program::run(&[&["run", "--instant"], flags, &["hello"]].concat());
         assert_eq!(ended.code, Some(1));
@@ -122,7 +122,7 @@ fn what_needs_a_server_says_so_where_there_is_none() {
 }
 
 #[test]
-fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
+fn a_server_that_is_down_or_does_not_answer_is_named_with_what_to_do() {
     let nobody = Program::run(&["run", "--server", "127.0.0.1:1", "hello"]);
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
     assert!(
@@ -140,7 +140,7 @@ fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_told_as_that() {
+fn a_server_without_tls_is_reported_as_such() {
     let served = Served::new();
     let address = served.address.replace("http://", "https://");
     let why = served.db.refused(&["runs", "--server", &address]);
@@ -148,7 +148,7 @@ fn a_server_that_does_not_speak_tls_is_told_as_that() {
 }
 
 #[test]
-fn a_server_is_named_by_a_variable_and_one_that_was_killed_is_not_asked() {
+fn a_variable_names_the_server_and_a_killed_server_is_not_used() {
     let mut served = Served::with(&["--instant"]);
     let variables = [("ANDON_SERVER", served.address.as_str())];
     let ended = Program::start_in("memory", &variables, &["run", "--run-id", "by-variable", "hello"]).end();
@@ -161,14 +161,14 @@ fn a_server_is_named_by_a_variable_and_one_that_was_killed_is_not_asked() {
 }
 
 #[test]
-fn an_unknown_app_is_told_with_those_that_are_there() {
+fn an_unknown_app_is_refused_with_the_known_ones() {
     let served = Served::new();
     let why = served.db.refused(&["run", "--app", "shop", "hello"]);
     assert!(why.contains("has no app shop; it has: practice"), "{why}");
 }
 
 #[test]
-fn a_busy_session_rejects_queues_or_supersedes_as_it_is_told() {
+fn a_busy_session_rejects_queues_or_supersedes_as_requested() {
     let served = Served::new();
     let first = served.detach(&["--session", "otter"], "tell me a long story");
     let why = served.db.refused(&["run", "--session", "otter", "roll a die"]);
@@ -191,7 +191,7 @@ fn the_same_run_id_is_the_same_run() {
 }
 
 #[test]
-fn a_run_that_wants_its_reader_is_stopped_when_that_is_killed() {
+fn a_run_with_on_disconnect_cancel_is_stopped_when_its_reader_is_killed() {
     let served = Served::new();
     let args = ["run", "--json", "--run-id", "lonely", "--on-disconnect", "cancel", "tell me a long story"];
     let mut run = served.start(&args);
@@ -202,7 +202,7 @@ fn a_run_that_wants_its_reader_is_stopped_when_that_is_killed() {
 }
 
 #[test]
-fn a_call_that_needs_a_yes_gets_it_or_is_denied() {
+fn a_call_that_needs_approval_is_approved_or_denied() {
     let served = Served::with(&["--instant"]);
     let verdict = |flags: &[&str]| {
         let ended = served.run(&[&["run", "--json"], flags, &["write a note: milk"]].concat());
@@ -212,7 +212,7 @@ fn a_call_that_needs_a_yes_gets_it_or_is_denied() {
 }
 
 #[test]
-fn approve_shows_the_call_and_decides_about_exactly_that() {
+fn approve_shows_the_call_and_decides_about_exactly_that_call() {
     let served = Served::with(&["--instant"]);
     let run = served.detach(&[], "write a note: buy milk");
     served.wait_for(&run, "approval_requested");
@@ -231,7 +231,7 @@ fn approve_shows_the_call_and_decides_about_exactly_that() {
 }
 
 #[test]
-fn a_conversation_through_a_server_is_the_same_and_can_be_gone_on_with() {
+fn a_conversation_through_a_server_is_the_same_and_can_be_continued() {
     let served = Served::new();
     let mut chat = served.start(&["chat", "--session", "otter"]);
     chat.wait_for(&served.address);
@@ -272,7 +272,7 @@ fn a_chat_follows_the_run_in_progress_and_a_held_line_does_not_end_it() {
 }
 
 #[test]
-fn the_records_are_the_same_by_the_file_and_by_the_server() {
+fn the_records_are_the_same_from_the_file_and_from_the_server() {
     let served = Served::with(&["--instant"]);
     served.run(&["run", "--session", "otter", "roll 3 dice"]);
     served.run(&["run", "--session", "finch", "hello"]);
@@ -299,7 +299,7 @@ fn the_records_are_the_same_by_the_file_and_by_the_server() {
 }
 
 #[test]
-fn delete_goes_through_the_server_and_stops_what_runs() {
+fn delete_goes_through_the_server_and_stops_runs() {
     let served = Served::new();
     let run = served.detach(&["--session", "otter"], "tell me a long story");
     assert!(served.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter is deleted"));
@@ -309,7 +309,7 @@ fn delete_goes_through_the_server_and_stops_what_runs() {
 }
 
 #[test]
-fn a_program_that_is_no_server_is_named_and_its_file_can_be_read() {
+fn a_program_that_is_not_a_server_is_named_and_its_file_can_be_read() {
     let db = crate::child::Database::new();
     let mut chat = db.start(&["chat", "--instant"]);
     chat.type_line("hello");

@@ -1,11 +1,11 @@
-//! The commands that look at the record.
+//! The commands that show what is on record.
 
 use serde_json::json;
 
 use crate::child::{ANDON, Database, Program};
 
 #[test]
-fn a_missing_database_is_an_empty_list_and_no_error() {
+fn a_missing_database_is_an_empty_list_not_an_error() {
     let db = Database::new();
     for list in ["sessions", "runs"] {
         let shown = db.run(&[list]).stdout;
@@ -69,7 +69,7 @@ fn a_receipt_is_found_by_the_beginning_of_its_run() {
 }
 
 #[test]
-fn a_prompt_comes_from_standard_input_where_there_are_no_words() {
+fn a_prompt_comes_from_standard_input_if_there_are_no_words() {
     let db = Database::new();
     for args in [vec!["run", "--instant"], vec!["run", "--instant", "-"]] {
         let mut program = db.start(&args);
@@ -86,7 +86,7 @@ fn a_prompt_comes_from_standard_input_where_there_are_no_words() {
 }
 
 #[test]
-fn every_command_has_a_help_with_an_example() {
+fn every_commands_help_has_an_example() {
     for command in ["serve", "chat", "run", "sessions", "runs", "receipt", "history", "export", "import", "delete"] {
         let ended = Program::run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{command}");

@@ -32,12 +32,12 @@ fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
 }
 
 #[test]
-fn the_environment_wins_over_the_file_and_a_path_is_beside_it() {
+fn the_environment_wins_over_the_file_and_a_path_is_relative_to_it() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     std::fs::write(&file, "db: other.db\nrun:\n  instant: true\n").unwrap();
     let is_there = |name: &str| std::path::Path::new(&db.file(name)).exists();
-    // An empty variable is as good as none.
+    // An empty variable counts as unset.
     let empty = [("ANDON_SERVER", ""), ("ANDON_MODEL", ""), ("ANDON_CONFIG", "")];
     let ended = Program::start_in("", &empty, &["run", "--config", &file, "hello"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -47,18 +47,18 @@ fn the_environment_wins_over_the_file_and_a_path_is_beside_it() {
 }
 
 #[test]
-fn what_a_file_says_of_the_agent_or_the_place_is_no_error_where_a_command_says_more() {
+fn settings_in_a_file_give_way_to_a_server_or_database_on_the_command_line() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     std::fs::write(&file, "tool: [shell]\ninstant: true\ndb: andon.db\nbind: 127.0.0.1:0\n").unwrap();
     let served = Served::of(Program::start_in("", &[], &["--config", &file]));
     let ask = |args: &[&str]| Program::start_in("", &[], &[args, &["--config", &file]].concat()).end();
-    // It finds the server by the file's database, and the server has the tool already.
+    // It finds the server through the file's database, and the server already has the tool.
     let ended = ask(&["run", "shell: echo $((6 * 7))", "--yes"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let refused = ask(&["run", "hello", "--tool", "shell"]);
     assert!(refused.code != Some(0) && refused.stderr.contains("--tool"), "{}", refused.stderr);
-    // A server that is named wins over the file's database, and a database that is named over the file's server.
+    // A server on the command line wins over the file's database, and a database there wins over the file's server.
     assert_eq!(ask(&["runs", "--server", &served.url]).code, Some(0));
     std::fs::write(&file, "server: http://127.0.0.1:1\n").unwrap();
     assert_eq!(ask(&["runs", "--db", &db.file("andon.db")]).code, Some(0));
@@ -66,7 +66,7 @@ fn what_a_file_says_of_the_agent_or_the_place_is_no_error_where_a_command_says_m
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_line_and_help_still_helps() {
+fn an_error_in_a_file_has_its_line_and_help_still_works() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     let refused = |words: &[&str]| {
@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line_and_help_still_helps() {
 }
 
 #[test]
-fn a_mistake_in_the_usual_file_does_not_take_the_stop_away() {
+fn a_mistake_in_the_default_file_does_not_disable_stopping() {
     let served = crate::served::Served::new();
     let run = served.detach(&[], "tell me a long story");
     std::fs::create_dir(served.db.file("andon")).unwrap();
@@ -103,10 +103,10 @@ fn a_mistake_in_the_usual_file_does_not_take_the_stop_away() {
         assert!(ended.stderr.contains(&format!("warning: {file}:1:1: there is no flag --bindd")), "{}", ended.stderr);
     }
     assert!(usual(&["approve", &run, "--yes"]).stderr.contains("is over"));
-    // A file that is named is meant, and what else there is says no.
+    // With a named file, and for every other command, it is an error.
     assert_eq!(start("ANDON_CONFIG", &file, &["cancel", "--all"]).code, Some(2));
     assert_eq!(usual(&["runs"]).code, Some(2));
-    // What tells how the file is written needs none.
+    // The commands that explain the file do not read it.
     for words in [&["config"][..], &["completions", "bash"]] {
         let ended = usual(words);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words:?}");
@@ -114,7 +114,7 @@ fn a_mistake_in_the_usual_file_does_not_take_the_stop_away() {
 }
 
 #[test]
-fn a_file_never_says_yes_where_the_line_says_no() {
+fn a_file_never_decides_or_aims() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     for text in ["approve:\n  yes: true\n", "line:\n  hold:\n    cancel: true\n", "delete:\n  yes: true\n"] {
@@ -126,7 +126,7 @@ fn a_file_never_says_yes_where_the_line_says_no() {
 }
 
 #[test]
-fn an_example_is_printed_and_is_a_file_that_says_nothing() {
+fn the_printed_example_is_a_valid_file_that_sets_nothing() {
     let db = Database::new();
     let example = Program::run(&["config"]);
     assert_eq!(example.code, Some(0));
@@ -138,7 +138,7 @@ fn an_example_is_printed_and_is_a_file_that_says_nothing() {
 }
 
 #[test]
-fn shells_take_their_completions() {
+fn shells_accept_their_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ended = Program::run(&["completions", shell]);
         assert_eq!(ended.code, Some(0));

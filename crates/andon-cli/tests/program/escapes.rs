@@ -1,4 +1,4 @@
-//! What others wrote does nothing to the terminal of whoever looks, whichever command shows it.
+//! A terminal does not obey text that others wrote, whichever command shows it.
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
 use rustix::process::Signal;
@@ -9,11 +9,11 @@ use crate::hostile::{CANARY, Hostile};
 use crate::server::Served;
 use crate::terminal::Terminal;
 
-/// What the program itself may write: its looks, and the line that it writes over.
+/// The sequences that the program itself may write: its styles, and those of the progress line.
 const OWN: [&str; 9] =
     ["\r\x1b[K", "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\r\n"];
 
-/// Fails if a terminal would have done anything but show the text.
+/// Fails if a terminal would do anything but show the text.
 fn assert_harmless(what: &str, seen: &str) {
     let rest = OWN.iter().fold(seen.to_owned(), |rest, own| rest.replace(own, "\n"));
     let hidden = "\u{202e}\u{200b}\u{e0041}";
@@ -21,13 +21,13 @@ fn assert_harmless(what: &str, seen: &str) {
     assert_eq!(bad, None, "{what} lets it through:\n{seen:?}");
 }
 
-/// As that, for a command that shows no text with lines of its own, such as an answer.
+/// Like that, for a command that shows no text of several lines, such as an answer.
 fn assert_in_line(what: &str, seen: &str) {
     assert_harmless(what, seen);
     assert!(!seen.contains("\nMay it?"), "{what} shows a line that nobody wrote:\n{seen}");
 }
 
-/// Runs a command in a terminal to its end; gives what was on the screen.
+/// Runs a command in a terminal to its end, and returns what was on the screen.
 fn on_screen(db: &Database, args: &[&str], typed: &str) -> String {
     let mut terminal = Terminal::coloured(&db.file("none.db"), args);
     terminal.press(typed);
@@ -35,7 +35,7 @@ fn on_screen(db: &Database, args: &[&str], typed: &str) -> String {
     std::mem::take(&mut terminal.seen)
 }
 
-/// A server with runs that ended in every way, and one that waits for a yes.
+/// A server with runs that ended in every way, and one that needs approval.
 fn played(db: &Database) -> Served {
     let served = Served::start(db, &["--instant"]);
     let run = |id: &str, session: &str, input: &str| {
@@ -59,7 +59,7 @@ fn played(db: &Database) -> Served {
 }
 
 #[test]
-fn no_command_lets_a_text_of_somebody_act_on_the_terminal() {
+fn no_command_lets_foreign_text_act_on_the_terminal() {
     let db = Database::new();
     let served = played(&db);
     let hostile = Hostile::before(&served.url);
@@ -110,7 +110,7 @@ fn no_line_of_a_chat_acts_on_the_terminal() {
     let hostile = Hostile::before(&served.url);
     let args = ["chat", "--session", "otter", "--user", "ada", "--server", &hostile.address];
     let chat = crate::child::command(db.file("none.db"), &args);
-    // What a person types is drawn by the line editor, with sequences of its own.
+    // The line editor draws what a person types, with its own sequences.
     let mut chat = Terminal::of_piped(chat, "roll a die\n/receipt\n/history\n/sessions\n/session\n/quit\n");
     chat.read_until(None);
     assert!(chat.seen.matches("canary").count() > 6, "{}", chat.seen);
@@ -118,7 +118,7 @@ fn no_line_of_a_chat_acts_on_the_terminal() {
 }
 
 #[test]
-fn what_a_model_makes_up_and_a_provider_says_does_nothing_to_any_terminal() {
+fn no_terminal_obeys_a_models_or_a_providers_text() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let call = Reply::text([CANARY]).call("c1", &format!("made_up{CANARY}"), [format!("{{\"a\":{}}}", json!(CANARY))]);
     provider.answer(Script::reply(Dialect::OpenAiChat, &call.model("small").usage(Tokens::new(3, 4))));

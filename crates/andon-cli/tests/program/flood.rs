@@ -13,10 +13,10 @@ use crate::child::{ANDON, Database};
 use crate::server::Served;
 use crate::terminal::Terminal;
 
-/// How long one request may be without an answer. Before room was made it took a quarter of a minute, and longer.
+/// How long one request may be without an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Those who connect, begin to say something, and come again as soon as they are let go.
+/// Clients that connect, send the beginning of a request, and connect again as soon as they are disconnected.
 struct Flood {
     is_over: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -52,7 +52,7 @@ impl Flood {
     }
 }
 
-/// Asks once, on its own connection; `None` if that is closed without an answer.
+/// Sends one request on its own connection; `None` if that is closed without an answer.
 fn ask(address: SocketAddr, line: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -69,15 +69,15 @@ fn ask(address: SocketAddr, line: &str, body: &str) -> Option<(u16, Value)> {
     Some((status, serde_json::from_str(body).unwrap_or_default()))
 }
 
-/// Checks P1: the command line stops a run, too, of a server that has no room for anything else.
+/// Checks P1: the command line stops a run even on a server that accepts nothing else.
 #[test]
-fn the_command_line_stops_a_run_of_a_server_that_is_full() {
+fn the_command_line_stops_a_run_on_a_full_server() {
     let db = Database::new();
     let server = Served::start(&db, &["--max-connections", "2"]);
     let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
     let body = r#"{"app": "practice", "run_id": "long", "input": "tell me a long story"}"#;
     assert!(matches!(ask(address, "POST /v1/runs", body), Some((201, _))));
-    // Until there is no room any more, as those that were let go may still be leaving.
+    // Until the server is full: earlier connections may still be closing.
     let mut idle = Vec::new();
     while matches!(ask(address, "GET /v1/runs", ""), Some((200, _))) {
         idle.push(TcpStream::connect(address).unwrap());
@@ -86,9 +86,9 @@ fn the_command_line_stops_a_run_of_a_server_that_is_full() {
     assert!(told.stdout.contains("Run long is"), "{}{}", told.stdout, told.stderr);
 }
 
-/// Checks P1: whoever fills a server with connections keeps nobody from the cord.
+/// Checks P1: a flood of connections does not keep anyone from stopping a run.
 #[test]
-fn with_few_files_a_flood_of_connections_keeps_no_cancel_out() {
+fn with_few_files_a_flood_of_connections_does_not_block_a_cancel() {
     let db = Database::new();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 64; exec \"$0\" serve --bind 127.0.0.1:0", ANDON]);
@@ -105,13 +105,13 @@ fn with_few_files_a_flood_of_connections_keeps_no_cancel_out() {
     for (number, says) in [b"".as_slice(), headless, bodiless].into_iter().enumerate() {
         let run = format!("run-{number}");
         let body = format!(r#"{{"app": "practice", "run_id": "{run}", "input": "tell me a long story"}}"#);
-        // Those of the flood before may still be leaving.
+        // Connections of the previous flood may still be closing.
         while !matches!(ask(address, "POST /v1/runs", &body), Some((201, _))) {}
         let flood = Flood::begin(address, 2, 60, says);
-        // Wait until there is no room any more: then who asks for anything else is refused, or closed at once.
+        // Wait until the server is full: then every other request is refused or closed at once.
         while matches!(ask(address, "GET /v1/runs", ""), Some((200, _))) {}
         let cancel = || ask(address, &format!("POST /v1/runs/{run}/cancel"), "{}");
-        // A client that connects together with many others may be closed with them, and retries.
+        // A client that connects at the same time as many others may be closed with them, and retries.
         let (status, reply) = (0..50).find_map(|_| cancel()).expect("the cancel does not get through");
         assert!(matches!(status, 200 | 202), "{reply}");
         flood.end();

@@ -1,11 +1,11 @@
-//! The pages that show the server with curl: every command in them is run, in order, as a reader would.
+//! The pages that show the server with curl: runs every command in them, in order, like a reader.
 
 use std::process::{Command, Output};
 
 use crate::child::Database;
 use crate::server::Served;
 
-/// The commands of a page: what stands behind `$` in its console blocks.
+/// The commands of a page: the lines after `$` in its console blocks.
 fn commands(page: &str) -> String {
     let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
@@ -26,10 +26,10 @@ fn commands(page: &str) -> String {
     commands
 }
 
-/// Runs a page's commands against a server of its own; whatever they print. Where the page has the reader wait for a while, it is
-/// waited until a command succeeds: a while may be too short on a machine that has others to serve.
+/// Runs a page's commands against a server, and returns what they print. Where the page tells the reader to wait a while, this
+/// repeats a command until it succeeds: a while may be too short on a busy machine.
 fn follow(page: &str, until: &str) -> String {
-    // An answer that is no good ends the page there.
+    // A failed request ends the page.
     let script = format!(
         "set -eu\ncurl() {{ command curl --fail-with-body --show-error \"$@\"; }}\n\
          sleep() {{ until {until}; do command sleep 0.1; done; }}\n{}",
@@ -38,7 +38,7 @@ fn follow(page: &str, until: &str) -> String {
     for _ in 0..5 {
         let run = run(&script);
         let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-        // A disk that others keep busy for a second may be too slow for a page that asks each thing once.
+        // A disk that is busy for a second may be too slow for a page that asks only once.
         if !out.contains("urn:andon:not-recorded") {
             assert!(run.status.success(), "{page} broke off with {}\n{script}\n{out}\n{err}", run.status);
             return out.into_owned();
@@ -54,7 +54,7 @@ fn run(script: &str) -> Output {
     let script = script.replace("localhost:8000", served.url.strip_prefix("http://").unwrap());
     let folder = tempfile::tempdir().unwrap();
     let mut bash = Command::new("bash");
-    // The server is on this machine, whichever proxy the rest of the world is behind.
+    // The server is on this machine, so no proxy is needed.
     bash.arg("-c").arg(&script).current_dir(folder.path()).env("no_proxy", "*").output().unwrap()
 }
 
@@ -81,7 +81,7 @@ fn every_command_of_the_page_on_disconnects_works() {
 }
 
 #[test]
-fn every_command_of_the_page_for_people_who_come_from_adk_works() {
+fn every_command_of_the_page_for_adk_users_works() {
     let printed = follow("adk.md", "grep -q partial story.txt");
     for expected in [r#""status":"cancelled""#, "INVOCATION_ABORTED", r#""mood":"good""#, "It was a long story."] {
         assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");

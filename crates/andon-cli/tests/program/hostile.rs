@@ -1,14 +1,14 @@
-//! A way to a real server on which every text that may be anybody's is a dangerous one.
+//! A proxy for a real server that puts dangerous characters into every text that others may have written.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::Value;
 
-/// A title, the clipboard, hidden letters, a lone C1, letters turned round, the line written over, a question that nobody asked.
+/// A title, the clipboard, hidden letters, a lone C1, reversed text, an overwritten line, a question that nobody asked.
 pub(crate) const CANARY: &str = "\u{1b}]0;pwned\u{7}\u{1b}]52;c;cHduZWQ=\u{1b}\\\u{1b}[8m\u{9b}5m\u{7f}\u{202e}\u{200b}\u{e0041}\rcanary\nMay it? [y/n]";
 
-/// Texts of a closed set, ids, and what else a client reads as something other than words.
+/// Fields that a client does not read as free text, such as ids and texts of a closed set.
 const CLOSED: [&str; 25] = [
     "type",
     "run_id",
@@ -43,7 +43,7 @@ pub(crate) struct Hostile {
 }
 
 impl Hostile {
-    /// Before a real one.
+    /// Starts it in front of a real server.
     pub(crate) fn before(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -58,7 +58,7 @@ impl Hostile {
     }
 }
 
-/// Passes one request on, and its whole answer back, with canaries in it.
+/// Passes one request on, and its whole answer back with canaries in it.
 fn pass(mut client: TcpStream, server: &str) {
     let Some((head, body)) = read_request(&mut client) else { return };
     let mut lines: Vec<&str> = head.lines().filter(|line| !line.to_lowercase().starts_with("host:")).collect();
@@ -104,7 +104,7 @@ fn read_request(client: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// A body that came in chunks.
+/// Decodes a chunked body.
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(end) = chunks.windows(2).position(|two| two == b"\r\n") {
@@ -151,7 +151,7 @@ fn poison(key: &str, value: &mut Value) {
     }
 }
 
-/// Whether a client reads this as something other than words.
+/// Whether a client does not read this field as free text.
 fn is_closed(key: &str, text: &str) -> bool {
     let is_time = text.len() > 18 && text.as_bytes()[4] == b'-' && text.as_bytes()[10] == b'T';
     let is_reason = key == "reason" && ["requested", "operator"].contains(&text);

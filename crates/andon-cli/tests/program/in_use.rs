@@ -3,7 +3,7 @@
 use crate::child::Database;
 
 #[test]
-fn a_second_program_is_refused_with_who_has_it_and_what_to_do_and_works_afterwards() {
+fn a_second_program_is_refused_with_the_owner_and_what_to_do_and_works_afterwards() {
     let db = Database::new();
     let mut first = db.start(&["chat"]);
     first.wait_for("Ctrl-C stops it");
@@ -19,7 +19,7 @@ fn a_second_program_is_refused_with_who_has_it_and_what_to_do_and_works_afterwar
 }
 
 #[test]
-fn whoever_only_looks_is_not_in_the_way_of_a_program_that_writes() {
+fn a_command_that_only_reads_does_not_disturb_a_program_that_writes() {
     let db = Database::new();
     let mut chat = db.start(&["chat", "--session", "otter"]);
     chat.type_line("roll 3 dice");

@@ -7,16 +7,16 @@ use serde_json::json;
 use crate::child::{Database, Program};
 use crate::served::Served;
 
-/// Runs a command at a server with a key in the variable.
+/// Runs a command on a server with a key in the variable.
 fn with_key(served: &Served, key: &str, args: &[&str]) -> crate::child::Ended {
     let args = [args, &["--server", &served.address]].concat();
     Program::start_in("memory", &[("ANDON_KEY", key)], &args).end()
 }
 
 #[test]
-fn a_server_that_asks_for_keys_serves_the_command_line_beside_its_database_and_others_with_a_key() {
+fn a_server_that_asks_for_keys_serves_whoever_can_read_its_database_and_others_with_a_key() {
     let served = Served::with(&["--auth", "--instant"]);
-    // Who has the database needs no key.
+    // Whoever can read the database needs no key.
     served.run(&["run", "--json", "hello"]);
     assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
     let scopes = ["--scope", "run:create", "--scope", "run:read"];
@@ -51,7 +51,7 @@ fn a_server_that_asks_for_keys_serves_the_command_line_beside_its_database_and_o
 
 /// Checks P7 and P9.
 #[test]
-fn on_the_machine_of_the_server_a_key_that_was_given_is_used_and_named_and_else_the_owners() {
+fn beside_the_database_the_users_key_is_used_and_named_or_else_the_owners() {
     let served = Served::with(&["--auth"]);
     let run = served.detach(&["--user", "bob"], "tell me a long story");
     let scopes = ["--scope", "run:create", "--scope", "run:read", "--scope", "run:cancel"];
@@ -81,7 +81,7 @@ fn on_the_machine_of_the_server_a_key_that_was_given_is_used_and_named_and_else_
 
 /// Checks P7.
 #[test]
-fn with_the_key_that_the_greeting_offers_everything_that_it_prints_can_be_done_and_everything_be_stopped() {
+fn the_key_in_the_greeting_can_do_everything_that_the_greeting_shows() {
     let db = Database::new();
     let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
     program.wait_for("Ctrl-C shuts the server down");
@@ -99,7 +99,7 @@ fn with_the_key_that_the_greeting_offers_everything_that_it_prints_can_be_done_a
 }
 
 #[test]
-fn nobody_but_the_owner_of_the_database_reads_the_key_beside_it() {
+fn only_the_owner_of_the_database_can_read_the_key_beside_it() {
     let served = Served::with(&["--auth"]);
     let beside = format!("{}.owner", served.db.file("andon.db"));
     let mode = std::fs::metadata(&beside).unwrap().permissions().mode();
@@ -110,7 +110,7 @@ fn nobody_but_the_owner_of_the_database_reads_the_key_beside_it() {
 }
 
 #[test]
-fn a_key_is_made_on_a_database_that_nobody_serves_and_good_when_somebody_does() {
+fn a_key_that_is_created_without_a_server_works_when_one_is_started() {
     let db = Database::new();
     assert!(db.run(&["keys", "list"]).stdout.contains("There are no keys"));
     let made = db.run(&["keys", "create", "ops", "--scope", "admin", "--json"]).json().remove(0);
@@ -126,7 +126,7 @@ fn a_key_is_made_on_a_database_that_nobody_serves_and_good_when_somebody_does() 
 }
 
 #[test]
-fn a_key_that_would_be_wrong_is_refused_with_what_to_do() {
+fn a_bad_key_is_refused_with_what_to_do() {
     let db = Database::new();
     for (args, why) in [
         (&["keys", "create", "ada"][..], "--scope"),

@@ -1,11 +1,11 @@
-//! `kill -9`, and what is there afterwards.
+//! `kill -9`, and what is left afterwards.
 
 use serde_json::json;
 
 use crate::child::{ANDON, Database};
 
 #[test]
-fn a_chat_killed_in_mid_answer_goes_on_with_all_that_was_shown_but_the_last_50_ms() {
+fn a_chat_killed_during_an_answer_keeps_all_that_was_shown_but_the_last_50_ms() {
     let db = Database::new();
     let mut program = db.start(&["chat"]);
     program.type_line("tell me a long story");
@@ -31,7 +31,7 @@ fn a_chat_killed_in_mid_answer_goes_on_with_all_that_was_shown_but_the_last_50_m
     // The journal may have been a word ahead of the terminal.
     let (long, short) = if shown.len() > kept.len() { (shown, kept) } else { (kept, shown) };
     let lost = long.strip_prefix(short).expect("it is the same text").split_whitespace().count();
-    // A word takes more than 25 ms. Some more may have been on their way through a slow disk.
+    // A word takes more than 25 ms. A slow disk may have held up a few more.
     assert!(lost <= 4, "{lost} words were lost of\n{shown}");
     assert!(ended.stdout.contains("I know that my last answer was stopped"), "{}", ended.stdout);
 }
@@ -70,7 +70,7 @@ fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
     let waits = db.run(&["runs", "--open"]).stdout;
     assert!(waits.contains("waiting") && waits.contains("needs your approval"), "{waits}");
 
-    // Killed again while it is asked again: nothing is lost by that either.
+    // Killed again while the question is open: nothing is lost by that, either.
     let mut again = db.start(&["chat", "--instant", "--continue"]);
     again.wait_for("1 run continues. It needs your approval.");
     again.wait_for("May write_note run? [y/n]");
@@ -87,7 +87,7 @@ fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
 }
 
 #[test]
-fn a_question_of_another_session_is_left_open_and_said_where() {
+fn a_question_in_another_session_stays_open_and_its_session_is_named() {
     let db = Database::new();
     let mut program = db.start(&["chat", "--instant", "--session", "otter"]);
     program.type_line("write a note: buy milk");

@@ -1,4 +1,4 @@
-//! `kill -9` of a server, and what becomes of the runs that waited there: their readers went with it.
+//! `kill -9` of a server, and what happens to its waiting runs, whose readers are gone.
 
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -9,17 +9,17 @@ use crate::server::Served;
 
 const RESTARTED: &str = "the server restarted, and the reader of its feed was gone";
 
-/// A run of the practice agent, in a session of its own.
+/// The request for a run of the practice agent, in its own session.
 fn order(run: &str, input: &str, on_disconnect: Value) -> Value {
     json!({"app": "practice", "session": run, "run_id": run, "input": input, "on_disconnect": on_disconnect})
 }
 
-/// One that comes to wait for a person.
-fn waits_for_a_yes(run: &str, on_disconnect: Value) -> Value {
+/// The request for a run that needs approval.
+fn needs_approval(run: &str, on_disconnect: Value) -> Value {
     order(run, "write a note: buy milk", on_disconnect)
 }
 
-/// One that waits behind another one in the session `s`, for a long time.
+/// The request for a run that is queued behind a long one in the session `s`.
 fn queued(served: &Served, run: &str, on_disconnect: Value) -> Value {
     let (status, first) = served.post(
         "/v1/runs",
@@ -32,7 +32,7 @@ fn queued(served: &Served, run: &str, on_disconnect: Value) -> Value {
     order
 }
 
-/// Reads a feed until it has this text in it.
+/// Reads a feed until it contains this text.
 fn until(served: &Served, feed: &mut Response, text: &str) {
     let mut seen = String::new();
     while !seen.contains(text) {
@@ -40,7 +40,7 @@ fn until(served: &Served, feed: &mut Response, text: &str) {
     }
 }
 
-/// All of a run's feed, to its end. Who reads it so is not there, as far as the run knows.
+/// A run's whole feed. This does not count as a reader.
 fn told(served: &Served, run: &str) -> String {
     served.text(&format!("/v1/runs/{run}/events?aside=true"))
 }
@@ -55,7 +55,7 @@ fn state(served: &Served, run: &str) -> Value {
     served.get(&format!("/v1/runs/{run}")).1["state"].clone()
 }
 
-/// The run was stopped when the server was back, and did nothing more.
+/// Checks that the run was stopped after the restart, and did nothing more.
 fn was_left_alone(served: &Served, run: &str, note: &str) {
     let receipt = receipt(served, run);
     assert_eq!(receipt["outcome"], json!({"kind": "cancelled", "reason": "client_disconnected"}), "{receipt}");
@@ -75,7 +75,7 @@ fn outcome(served: &Served, run: &str) -> Value {
 }
 
 #[test]
-fn a_queued_run_of_adks_whose_client_died_with_the_server_does_not_begin_when_it_is_back() {
+fn a_queued_adk_run_whose_client_died_with_the_server_does_not_start_after_the_restart() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     served.post(adk::SESSION, &json!({}));
@@ -96,7 +96,7 @@ fn a_queued_run_of_adks_whose_client_died_with_the_server_does_not_begin_when_it
     was_left_alone(&served, second, RESTARTED);
     let told = told(&served, second);
     assert!(!told.contains("run_started") && !told.contains("model_started"), "{told}");
-    // Nothing of it is in the conversation, and the session goes on.
+    // The conversation does not contain it, and the session goes on.
     let (status, next) = served.post("/run", &adk::ask("roll 3 dice"));
     assert_eq!(status, 200, "{next}");
     let session = served.get(adk::SESSION).1.to_string();
@@ -104,13 +104,13 @@ fn a_queued_run_of_adks_whose_client_died_with_the_server_does_not_begin_when_it
 }
 
 #[test]
-fn a_run_that_waited_for_a_person_is_stopped_if_it_was_to_be_stopped_without_its_reader() {
+fn a_waiting_run_with_on_disconnect_cancel_is_stopped_after_the_restart() {
     let db = Database::new();
     let served = Served::start(&db, &["--instant"]);
     // One reader came with the run, the other one later.
-    let mut started = served.run_to_read(&waits_for_a_yes("a", json!("cancel")));
+    let mut started = served.run_to_read(&needs_approval("a", json!("cancel")));
     until(&served, &mut started, "approval_requested");
-    served.post("/v1/runs", &waits_for_a_yes("b", json!("cancel")));
+    served.post("/v1/runs", &needs_approval("b", json!("cancel")));
     let mut later = served.read("/v1/runs/b/events");
     until(&served, &mut later, "approval_requested");
     db.wait_for_record("b", "\"line\":\"kept\"");
@@ -121,7 +121,7 @@ fn a_run_that_waited_for_a_person_is_stopped_if_it_was_to_be_stopped_without_its
         was_left_alone(&served, run, RESTARTED);
         let receipt = receipt(&served, run);
         assert_eq!(receipt["calls"][0]["verdict"], "never_started", "{receipt}");
-        // Its session takes the next prompt.
+        // Its session accepts the next prompt.
         let mut next = order("next", "roll 3 dice", json!("continue"));
         (next["session"], next["run_id"]) = (json!(run), json!(format!("{run}-next")));
         assert_eq!(served.post("/v1/runs", &next).0, 201);
@@ -130,11 +130,11 @@ fn a_run_that_waited_for_a_person_is_stopped_if_it_was_to_be_stopped_without_its
 }
 
 #[test]
-fn who_comes_back_in_time_keeps_a_run_and_the_time_counts_from_the_restart() {
+fn a_reader_that_comes_back_in_time_keeps_its_run_and_the_time_counts_from_the_restart() {
     let db = Database::new();
     let served = Served::start(&db, &["--instant"]);
     let feeds = ["kept", "left"].map(|run| {
-        let mut feed = served.run_to_read(&waits_for_a_yes(run, json!({"cancel_after_ms": 5000})));
+        let mut feed = served.run_to_read(&needs_approval(run, json!({"cancel_after_ms": 5000})));
         until(&served, &mut feed, "approval_requested");
         feed
     });
@@ -152,10 +152,10 @@ fn who_comes_back_in_time_keeps_a_run_and_the_time_counts_from_the_restart() {
 }
 
 #[test]
-fn a_run_that_nobody_ever_read_goes_on_when_the_server_is_back() {
+fn a_run_that_never_had_a_reader_goes_on_after_the_restart() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
-    served.post("/v1/runs", &waits_for_a_yes("waiting", json!("cancel")));
+    served.post("/v1/runs", &needs_approval("waiting", json!("cancel")));
     // Somebody who only watches does not count as a reader.
     let mut aside = served.read("/v1/runs/waiting/events?aside=true");
     until(&served, &mut aside, "approval_requested");
@@ -171,7 +171,7 @@ fn a_run_that_nobody_ever_read_goes_on_when_the_server_is_back() {
 }
 
 #[test]
-fn a_run_that_does_not_mind_goes_on_when_the_server_is_back() {
+fn a_run_with_on_disconnect_continue_goes_on_after_the_restart() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     let order = queued(&served, "queued", json!("continue"));

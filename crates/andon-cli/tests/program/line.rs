@@ -6,7 +6,7 @@ use crate::child::{ANDON, Database, Program, without_settings};
 use crate::served::Served;
 
 #[test]
-fn a_held_line_turns_runs_away_says_why_and_survives_a_restart() {
+fn a_held_line_refuses_runs_with_its_reason_and_survives_a_restart() {
     let mut served = Served::new();
     assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
     let held = served.run(&["line", "hold", "--reason", "upgrade at noon"]).stdout;
@@ -21,7 +21,7 @@ fn a_held_line_turns_runs_away_says_why_and_survives_a_restart() {
 }
 
 #[test]
-fn a_hold_is_on_an_app_or_a_user_alone() {
+fn a_hold_can_be_on_a_single_app_or_user() {
     let served = Served::with(&["--instant"]);
     let told = served.run(&["line", "hold", "--user", "ada"]).stdout;
     assert!(told.contains("held for the user ada") && told.contains("The line is open for everything else"), "{told}");
@@ -38,7 +38,7 @@ fn a_hold_is_on_an_app_or_a_user_alone() {
 }
 
 #[test]
-fn holding_with_cancel_and_wait_proves_that_all_have_settled() {
+fn holding_with_cancel_and_wait_proves_that_all_runs_have_settled() {
     let served = Served::new();
     let runs: Vec<String> = (0..3).map(|_| served.detach(&[], "tell me a long story")).collect();
     let told = served.run(&["line", "hold", "--cancel", "--now", "--wait", "--reason", "stop it all"]).stdout;
@@ -56,7 +56,7 @@ fn holding_with_cancel_and_wait_proves_that_all_have_settled() {
 
 /// Checks P7 and P9.
 #[test]
-fn a_hold_that_misses_is_refused_or_says_so_and_proves_nothing() {
+fn a_hold_on_something_unknown_is_refused_or_says_so_and_proves_nothing() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
     for command in [&["line", "hold"][..], &["line", "open"], &["line", "hold", "--cancel", "--wait"]] {
@@ -95,7 +95,7 @@ fn without_a_server_there_is_no_line() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_an_error_and_no_panic() {
+fn output_that_cannot_be_written_is_an_error_not_a_panic() {
     let served = Served::new();
     let run = served.detach(&[], "tell me a long story");
     let full = |words: &str| {

@@ -1,4 +1,4 @@
-//! The real program with real signals. Tests wait for what it writes, never for a while.
+//! The real program with real signals. Tests wait for its output, never for a fixed time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod adk;

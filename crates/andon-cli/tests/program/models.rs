@@ -1,4 +1,4 @@
-//! Real models, as far as they can be had without a key: a provider on this machine that speaks their format.
+//! Real models without a key: a provider on this machine that uses their format.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn story() -> Reply {
     Reply::text(["Once ", "upon ", "a ", "time."]).model("small-2026-11-01").usage(Tokens::new(31, 7))
 }
 
-/// Whether any file in a folder has the key in it.
+/// Whether any file in a folder contains the key.
 fn holds_the_key(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
     files.into_iter().any(|bytes| bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()))
@@ -101,7 +101,7 @@ fn estimates_are_learned_and_shown() {
 }
 
 #[test]
-fn what_is_wrong_with_a_model_is_said_before_anything_is_recorded() {
+fn a_bad_model_is_refused_before_anything_is_recorded() {
     let wrong = [
         ("openai/small", "OPENAI_API_KEY"),
         ("anthropic/small", "ANTHROPIC_API_KEY"),
@@ -121,7 +121,7 @@ fn what_is_wrong_with_a_model_is_said_before_anything_is_recorded() {
 }
 
 #[test]
-fn a_wrong_key_is_told_by_its_variable_and_never_shown() {
+fn a_wrong_key_is_named_by_its_variable_and_never_shown() {
     let world = World::new();
     world.provider.answer(Script::refuse(Dialect::OpenAiChat, Refusal::WrongKey));
     let ended = world.run(&["run", "--model", "openai/small", "Hello"]);
@@ -136,7 +136,7 @@ fn a_wrong_key_is_told_by_its_variable_and_never_shown() {
 }
 
 #[test]
-fn a_signal_while_a_figure_is_awaited_leaves_with_the_account_as_it_is() {
+fn a_signal_while_a_figure_is_awaited_exits_with_the_receipt_as_it_is() {
     for signal in [Signal::INT, Signal::TERM] {
         let world = World::new();
         let frames = Dialect::OpenAiChat.frames(&story());

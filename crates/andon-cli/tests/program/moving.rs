@@ -12,7 +12,7 @@ fn with_a_stopped_story(db: &Database) {
 }
 
 #[test]
-fn a_session_is_moved_to_another_database_and_goes_on_there() {
+fn a_session_is_moved_to_another_database_and_continues_there() {
     let (here, there) = (Database::new(), Database::new());
     with_a_stopped_story(&here);
     let file = here.file("otter.jsonl");
@@ -55,7 +55,7 @@ fn a_run_that_was_in_progress_is_settled_where_it_is_imported() {
 }
 
 #[test]
-fn a_question_that_is_open_is_moved_too_and_asked_there() {
+fn an_open_question_is_moved_too_and_asked_there() {
     let (here, there) = (Database::new(), Database::new());
     let mut chat = here.start(&["chat", "--instant", "--session", "otter"]);
     chat.type_line("write a note: buy milk");

@@ -1,4 +1,4 @@
-//! What runs cost, where somebody says what models cost.
+//! What runs cost, with a file of prices.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::child::{Database, Program};
 use crate::server::Served;
 
 #[test]
-fn a_receipt_tells_what_the_run_cost_and_the_configuration_file_can_name_the_prices() {
+fn a_receipt_shows_what_the_run_cost_and_the_configuration_file_can_name_the_prices() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     std::fs::write(db.file("prices.yaml"), "currency: USD\nmodels:\n  practice*: {input: 1000000, output: 1000000}\n")
@@ -22,7 +22,7 @@ fn a_receipt_tells_what_the_run_cost_and_the_configuration_file_can_name_the_pri
     ask(&["watch", &run]);
     let receipt = ask(&["receipt", &run, "--json"]).json().remove(0);
     let billed = &receipt["usage"]["billed"];
-    // At a unit a token, it costs as much as there were tokens.
+    // At a price of one per token, the cost is the number of tokens.
     let tokens = ["input", "cache_read", "cache_write", "output"].map(|kind| billed[kind]["value"].as_f64().unwrap());
     let cost = tokens.iter().sum::<f64>();
     assert!(cost > 0.0);
@@ -33,7 +33,7 @@ fn a_receipt_tells_what_the_run_cost_and_the_configuration_file_can_name_the_pri
 }
 
 #[test]
-fn who_stops_a_run_and_waits_is_told_what_it_cost() {
+fn cancel_with_wait_shows_what_the_run_cost() {
     let prices = Database::new();
     let file = prices.file("prices.yaml");
     std::fs::write(&file, "currency: USD\nmodels:\n  practice*: {input: 3, output: 15}\n").unwrap();
@@ -52,7 +52,7 @@ fn who_stops_a_run_and_waits_is_told_what_it_cost() {
 }
 
 #[test]
-fn the_receipts_of_a_chat_tell_what_a_run_cost() {
+fn the_receipts_of_a_chat_show_what_a_run_cost() {
     let prices = Database::new();
     let file = prices.file("prices.yaml");
     std::fs::write(&file, "currency: USD\nmodels:\n  practice*: {input: 3, output: 15}\n").unwrap();
@@ -66,7 +66,7 @@ fn the_receipts_of_a_chat_tell_what_a_run_cost() {
 }
 
 #[test]
-fn without_prices_no_cost_is_told() {
+fn without_prices_no_cost_is_shown() {
     let served = crate::served::Served::with(&["--instant"]);
     let run = served.detach(&[], "hello");
     served.run(&["watch", &run]);

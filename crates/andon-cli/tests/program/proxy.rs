@@ -20,7 +20,7 @@ use crate::server::Served;
 /// The name on the certificate.
 const NAME: &str = "andon.example";
 
-/// A server, and nginx before it.
+/// A server, and nginx in front of it.
 struct Behind {
     served: Served,
     nginx: Child,
@@ -35,7 +35,7 @@ impl Behind {
         let served = Served::start(&db, &["--host", NAME]);
         let folder = tempfile::tempdir().unwrap();
         certificate(folder.path());
-        // Somebody else may take a port before nginx does: then there is another one.
+        // Another program may take the port before nginx does: then try another one.
         let begun = (0..5).find_map(|_| begin_nginx(folder.path(), &served.url));
         let log = || std::fs::read_to_string(folder.path().join("error.log")).unwrap_or_default();
         let (nginx, port) = begun.unwrap_or_else(|| panic!("nginx does not begin: {}", log()));
@@ -46,7 +46,7 @@ impl Behind {
         self.folder.path().join("andon.pem")
     }
 
-    /// A request by curl, to the name that is on the certificate.
+    /// A request with curl, to the name on the certificate.
     fn curl(&self, words: &[&str], path: &str, body: &Value) -> Command {
         let Self { port, .. } = self;
         let mut curl = Command::new("curl");
@@ -74,7 +74,7 @@ impl Behind {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A feed that has begun: curl, and what it prints.
+    /// An open feed: curl, and what it prints.
     fn follow(&self, words: &[&str], path: &str, body: &Value) -> Following {
         let mut curl = self.curl(words, path, body).spawn().unwrap();
         let lines = BufReader::new(curl.stdout.take().unwrap());
@@ -104,7 +104,7 @@ fn begin_nginx(folder: &Path, url: &str) -> Option<(Child, u16)> {
 
 impl Drop for Behind {
     fn drop(&mut self) {
-        // Asked to end, it ends its workers, too.
+        // When asked to end, it also ends its workers.
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.nginx.id()).unwrap()).unwrap();
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.nginx.wait();
@@ -126,7 +126,7 @@ impl Following {
         }
     }
 
-    /// All that is left.
+    /// The rest of the feed.
     fn rest(mut self) -> String {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
@@ -134,14 +134,14 @@ impl Following {
         rest
     }
 
-    /// Closes the connection, as a closed tab does.
+    /// Closes the connection, like a closed tab.
     fn close(mut self) {
         self.curl.kill().unwrap();
         self.curl.wait().unwrap();
     }
 }
 
-/// A certificate that nobody signed but itself.
+/// A self-signed certificate.
 fn certificate(folder: &Path) {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);
@@ -152,7 +152,7 @@ fn certificate(folder: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What the page on proxies says, with the places of this test in it.
+/// The configuration on the page about proxies, with this test's paths and ports.
 fn configuration(folder: &Path, port: u16, url: &str) -> String {
     let page = std::fs::read_to_string(format!("{}/../../docs/proxy.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let own = page.split("```nginx\n").nth(1).unwrap().split("```").next().unwrap();
@@ -168,7 +168,7 @@ fn configuration(folder: &Path, port: u16, url: &str) -> String {
     });
     let temporary =
         ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|kind| format!("{kind}_temp_path {kind};"));
-    // Whoever runs the tests may be root, and the folder is theirs.
+    // If the tests run as root, nginx must be able to use root's folder.
     let user = if rustix::process::getuid().is_root() { "user root;" } else { "" };
     format!(
         "{user} daemon off; worker_processes 1; pid nginx.pid; events {{}}\nhttp {{ access_log off; {}\n{own}}}\n",
@@ -176,7 +176,7 @@ fn configuration(folder: &Path, port: u16, url: &str) -> String {
     )
 }
 
-/// Waits until a run has settled; its outcome. It asks again and again: opening a feed would be somebody who watches.
+/// Waits until a run has settled, and returns its outcome. It polls, because opening a feed would count as a reader.
 fn outcome(served: &Served, run: &str) -> Value {
     loop {
         let (status, told) = served.get(&format!("/v1/runs/{run}"));
@@ -194,7 +194,7 @@ fn a_feed_streams_through_and_a_cancel_stops_it() {
     for (version, run) in [("--http1.1", "story-1"), ("--http2", "story-2")] {
         let story = json!({"app": "practice", "run_id": run, "input": "tell me a long story"});
         let mut feed = behind.follow(&[version, "-H", "accept: text/event-stream"], "/v1/runs", &story);
-        // It is here while the run goes on.
+        // It arrived while the run goes on.
         feed.wait_for(r#""type":"delta""#);
         let (_, told) = behind.served.get(&format!("/v1/runs/{run}"));
         assert_eq!(told["state"], "running", "{told}");
@@ -207,11 +207,11 @@ fn a_feed_streams_through_and_a_cancel_stops_it() {
 
 #[test]
 #[ignore = "needs nginx: cargo xtask proxy"]
-fn the_little_that_was_said_before_a_silence_is_not_kept_back() {
+fn a_little_text_before_a_silence_is_not_held_back() {
     let behind = Behind::start();
     let note = json!({"app": "practice", "run_id": "note", "input": "write a note: buy milk"});
     let mut feed = behind.follow(&["-H", "accept: text/event-stream"], "/v1/runs", &note);
-    // Nothing comes behind it until a person decides: what gathers would wait for more.
+    // Nothing follows until a person decides: a proxy that buffers would wait for more.
     feed.wait_for("approval_requested");
     behind.ask("/v1/runs/note/cancel", &json!({}));
     assert!(feed.rest().contains("run_settled"));

@@ -1,4 +1,4 @@
-//! A run that was waiting for its turn when its program ended.
+//! A run that was queued when its program ended.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn a_queued_run_goes_on_and_is_followed_in_its_session() {
 }
 
 #[test]
-fn a_queued_run_of_another_session_is_stopped_and_kept_when_the_program_is_left() {
+fn a_queued_run_of_another_session_is_stopped_and_kept_when_the_program_ends() {
     let db = with_a_queued_run();
     let mut chat = db.start(&["chat", "--session", "finch"]);
     chat.wait_for("1 queued run in session otter continues.");

@@ -51,7 +51,7 @@ fn ctrl_c_in_mid_answer_gives_code_3_a_receipt_and_keeps_the_text() {
 }
 
 #[test]
-fn the_receipt_in_the_file_says_when_the_run_settled_as_it_was_told() {
+fn the_stored_receipt_has_the_same_settled_time_as_the_printed_one() {
     let db = Database::new();
     let mut program = db.start(&["run", "--json", "be silent"]);
     program.wait_for("\"type\":\"model_started\"");
@@ -79,8 +79,8 @@ fn ctrl_c_while_the_model_is_silent_stops_at_once() {
     assert!(settled < 5_000_000, "{settled} µs of 30 s of silence");
 }
 
-/// Pulls at a tool that runs. A call is on record before its tool starts, and a pull between the two leaves nothing to
-/// stop: then it is done again.
+/// Pulls the cord while a tool runs. A call is on record before its tool starts, and a pull between the two leaves nothing to
+/// stop: then it tries again.
 fn with_a_tool_that_runs(stop: impl Fn(&mut Program)) -> Ended {
     let attempt = |_| {
         let mut program = Program::start(&["run", "--json", "count stubbornly to 60"]);
@@ -159,7 +159,7 @@ fn limits_stop_a_run_with_code_3_and_say_which_it_was() {
 }
 
 #[test]
-fn a_call_that_needs_a_yes_is_made_with_yes_and_denied_where_nobody_can_be_asked() {
+fn a_call_that_needs_approval_is_approved_with_yes_and_denied_if_nobody_can_be_asked() {
     let with_yes = Program::run(&["run", "--instant", "--json", "--yes", "write a note: buy milk"]);
     assert_eq!(with_yes.receipt()["calls"][0]["verdict"], "finished");
     let with_nobody = Program::run(&["run", "--instant", "--json", "write a note: buy milk"]);

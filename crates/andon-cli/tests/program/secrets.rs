@@ -8,12 +8,12 @@ use crate::child::command;
 
 const CANARY: &str = "sk-canary-environ-4b1d";
 
-/// Looks into every process that can be looked into: environments, memory, and what is open.
+/// Searches every process that it may: environments, memory, and open files.
 const SEARCH: &str = "for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ | sed \"s|^|$p |\"; done 2>/dev/null; \
                       p=$$; while [ $p -gt 1 ]; do cat /proc/$p/stat; head -c 1 /proc/$p/mem 2>&1; \
                       p=$(cut -d' ' -f4 /proc/$p/stat); done; echo searched";
 
-/// Somebody who is not root: whoever runs the tests, or nobody.
+/// A user who is not root: the one who runs the tests, or `nobody`.
 fn as_somebody(command: &mut Command) -> &mut Command {
     match rustix::process::getuid().is_root() {
         true => command.uid(65_534).gid(65_534),
@@ -33,13 +33,13 @@ fn a_tool_of_the_same_user_cannot_read_the_keys_of_its_host() {
     let output = host.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    // The search was made, and looked into something: its own shell, and the supervisor that it has for a parent.
+    // The search worked: it looked into its own shell and its parent, the supervisor.
     assert!(said.contains("searched") && said.contains("PATH=") && said.contains("(andon-shim)"), "{said}");
     assert!(!said.contains(CANARY), "the key is there:\n{said}");
 }
 
 #[test]
-fn what_is_hidden_stops_no_tool_and_leaves_nothing_alive() {
+fn hidden_memory_does_not_disturb_tools_or_their_stop() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let (db, place) = (folder.path().join("andon.db"), folder.path().to_str().unwrap());

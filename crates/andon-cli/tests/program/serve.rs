@@ -29,7 +29,7 @@ fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
     let [start, stop, others @ ..] = lines.as_slice() else { panic!("{lines:?}") };
     let paste = |line: &str| {
         let mut shell = Command::new("sh");
-        // What curl asks is on this machine, whichever proxy there is.
+        // The server is on this machine, so no proxy is needed.
         without_settings(&mut shell).args(["-c", line]).env("no_proxy", "*").env("XDG_DATA_HOME", "/nonexistent");
         shell.current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
         shell
@@ -64,7 +64,7 @@ fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
 }
 
 #[test]
-fn nothing_has_to_be_recorded() {
+fn a_server_can_keep_everything_in_memory() {
     let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--instant"]));
     assert!(told(&served).iter().any(|line| line.ends_with(&format!("chat --server {}", served.url))));
     let run = served.run("roll 3 dice");
@@ -76,7 +76,7 @@ fn nothing_has_to_be_recorded() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_another_one() {
+fn a_port_in_use_is_an_error_that_suggests_another_one() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     let address = served.url.strip_prefix("http://").unwrap();
@@ -99,7 +99,7 @@ fn an_address_that_others_can_reach_is_refused() {
 }
 
 #[test]
-fn the_address_stands_beside_the_database_while_it_serves() {
+fn the_address_is_beside_the_database_while_the_server_runs() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     let owner = SqliteJournal::owner(db.file("andon.db")).unwrap();
@@ -116,7 +116,7 @@ fn the_address_stands_beside_the_database_while_it_serves() {
 }
 
 #[test]
-fn a_run_that_ends_within_the_drain_completes_and_nothing_new_begins() {
+fn a_run_that_ends_within_the_drain_completes_and_no_new_run_starts() {
     let db = Database::new();
     let mut served = Served::start(&db, &["--drain", "1h"]);
     let run = served.run("count slowly to 1000");
@@ -126,7 +126,7 @@ fn a_run_that_ends_within_the_drain_completes_and_nothing_new_begins() {
     served.program.wait_for("Shutting down: 1 run is in progress and has 1h to finish.");
     let (status, problem) = served.post("/v1/runs", &json!({ "app": "practice", "input": "hello" }));
     assert_eq!((status, &problem["status"]), (503, &json!(503)), "{problem}");
-    // Without its slow call the run comes to its own end: not before this, however slow the machine is.
+    // The run ends only after its slow call is cancelled here, however slow the machine is.
     let (status, told) = served.post(&format!("/v1/runs/{run}/calls/{call}/cancel"), &json!({}));
     assert!((200..300).contains(&status), "{status} {told}");
     let ended = served.program.end_without_closing();
@@ -135,7 +135,7 @@ fn a_run_that_ends_within_the_drain_completes_and_nothing_new_begins() {
 }
 
 #[test]
-fn a_run_that_goes_on_when_the_drain_is_over_is_cancelled_with_reason_shutdown() {
+fn a_run_that_outlasts_the_drain_is_cancelled_with_reason_shutdown() {
     let db = Database::new();
     let served = Served::start(&db, &["--drain", "50ms"]);
     let run = served.run("tell me a long story");
@@ -149,7 +149,7 @@ fn a_run_that_goes_on_when_the_drain_is_over_is_cancelled_with_reason_shutdown()
 }
 
 #[test]
-fn a_second_signal_stops_what_would_have_gone_on() {
+fn a_second_signal_stops_runs_now() {
     let db = Database::new();
     let mut served = Served::start(&db, &["--drain", "1h"]);
     let run = served.run("count stubbornly to 1000");
@@ -165,7 +165,7 @@ fn a_second_signal_stops_what_would_have_gone_on() {
     assert_eq!((&receipt["outcome"]["reason"], &receipt["force"]), (&json!("shutdown"), &json!("now")));
 }
 
-/// Where the program that holds a database serves, once it does.
+/// The address of the server that holds a database, once it serves.
 fn address(db: &Database) -> String {
     loop {
         if let Some(address) = SqliteJournal::owner(db.file("andon.db")).and_then(|owner| owner.address) {
@@ -176,7 +176,7 @@ fn address(db: &Database) -> String {
 }
 
 #[test]
-fn a_signal_ends_it_and_a_second_one_hardens_while_its_terminal_takes_no_output() {
+fn signals_work_while_the_terminal_accepts_no_output() {
     let db = Database::new();
     let paused = db.start_paused(&["serve", "--bind", "127.0.0.1:0"]);
     address(&db);
@@ -190,7 +190,7 @@ fn a_signal_ends_it_and_a_second_one_hardens_while_its_terminal_takes_no_output(
     let mut watch = db.start(&["watch", &run, "--json"]);
     watch.wait_for("\"type\":\"tool_started\"");
     paused.signal(Signal::TERM);
-    // It has heard the first when nothing is let in any more: two that come together count as one.
+    // It has got the first signal when it accepts nothing more: two that come together count as one.
     while db.start(&["run", "--detach", "--server", &url, "hello"]).end().code == Some(0) {}
     paused.signal(Signal::TERM);
     assert_eq!(paused.end(), Some(0));
@@ -199,9 +199,9 @@ fn a_signal_ends_it_and_a_second_one_hardens_while_its_terminal_takes_no_output(
 }
 
 #[test]
-fn a_third_signal_leaves_at_once() {
+fn a_third_signal_exits_at_once() {
     let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--drain", "1h"]));
-    // A request that never ends is waited for a little: there is something to leave.
+    // The shutdown waits a little for a request that never ends.
     let mut stream = TcpStream::connect(served.url.strip_prefix("http://").unwrap()).unwrap();
     let head =
         "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
@@ -212,12 +212,12 @@ fn a_third_signal_leaves_at_once() {
 }
 
 #[test]
-fn what_did_not_settle_in_time_is_named() {
+fn runs_that_did_not_settle_in_time_are_named() {
     let db = Database::new();
     let served = Served::start(&db, &["--drain", "0s", "--settle", "100ms"]);
     let run = served.run("tell me a long story");
     served.wait_for(&run, "\"text\"");
-    // A disk that takes nothing any more.
+    // A disk that accepts nothing more.
     let disk = rusqlite::Connection::open(db.file("andon.db")).unwrap();
     disk.execute_batch("BEGIN IMMEDIATE").unwrap();
     served.program.signal(Signal::TERM);
@@ -255,7 +255,7 @@ fn a_killed_server_comes_back_with_the_line_held_and_its_run_settled() {
     assert_eq!(served.post("/v1/runs", &hello).0, 201);
 }
 
-/// Writes an agent of a folder.
+/// Writes an agent's file.
 fn write_agent(db: &Database, app: &str, text: &str) {
     let folder = db.file(&format!("agents/{app}"));
     std::fs::create_dir_all(&folder).unwrap();
@@ -263,7 +263,7 @@ fn write_agent(db: &Database, app: &str, text: &str) {
 }
 
 #[test]
-fn it_serves_while_the_server_of_an_agent_says_nothing_and_changes_are_picked_up() {
+fn it_serves_while_an_agents_mcp_server_does_not_answer_and_picks_up_changes() {
     let db = Database::new();
     let mute = "name: mute\nmodel: practice\ninstruction: Wait.\ntools:\n- name: McpToolset\n  args:\n    \
                 stdio_connection_params:\n      server_params: {command: sleep, args: ['1000']}\n      timeout: 120\n";
@@ -281,7 +281,7 @@ fn it_serves_while_the_server_of_an_agent_says_nothing_and_changes_are_picked_up
 }
 
 #[test]
-fn the_practice_agent_is_served_though_a_folder_of_its_name_is_broken_or_removed() {
+fn the_practice_agent_is_served_if_a_folder_of_its_name_is_broken_or_removed() {
     let db = Database::new();
     write_agent(&db, "practice", "name: other\nmodle: practice\n");
     let mut served = Served::start(&db, &["--agents", &db.file("agents"), "--instant"]);
@@ -292,13 +292,13 @@ fn the_practice_agent_is_served_though_a_folder_of_its_name_is_broken_or_removed
     served.program.wait_for("serving practice");
     assert!(served.get("/v1/apps").1.to_string().contains("Another one."));
     std::fs::remove_dir_all(db.file("agents/practice")).unwrap();
-    served.program.wait_for("no longer serving practice of the folder");
+    served.program.wait_for("no longer serving practice from the folder");
     assert!(served.get("/v1/apps").1.to_string().contains("The built-in agent."));
     served.wait_for(&served.run("roll a die"), "run_settled");
 }
 
 #[test]
-fn agents_of_a_folder_are_served_beside_the_practice_agent_and_may_take_its_place() {
+fn agents_in_a_folder_are_served_beside_the_practice_agent_and_may_replace_it() {
     let db = Database::new();
     let write = |app: &str, text: &str| write_agent(&db, app, text);
     write("shop", "name: shop\nmodel: practice\ninstruction: Sell things.\ndescription: Sells.\n");

@@ -1,4 +1,4 @@
-//! A server of one test, with a database of its own, and a connection to it that breaks.
+//! A test's server with its own database, and a connection to it that breaks.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::child::{Database, Ended, Program};
 
-/// A server of one test.
+/// A test's server.
 pub(crate) struct Served {
     pub(crate) db: Database,
     server: Option<Program>,
-    /// Where it is, such as `http://127.0.0.1:40000`.
+    /// Its address, such as `http://127.0.0.1:40000`.
     pub(crate) address: String,
 }
 
@@ -30,12 +30,12 @@ impl Served {
         Self { db, server: Some(server), address }
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills it like `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.server.take().unwrap().kill();
     }
 
-    /// Starts it again where it was.
+    /// Starts it again at the same address.
     pub(crate) fn start_again(&mut self) {
         let bind = self.address.strip_prefix("http://").unwrap().to_owned();
         let (server, address) = serve(&self.db, &bind, &[]);
@@ -47,17 +47,17 @@ impl Served {
         self.server.as_ref().unwrap().signal(signal);
     }
 
-    /// Starts a command that finds the server by the database.
+    /// Starts a command that finds the server through the database.
     pub(crate) fn start(&self, args: &[&str]) -> Program {
         self.db.start(args)
     }
 
-    /// Runs one to its end, which must be a good one.
+    /// Runs one to its end, which must be a success.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.db.run(args)
     }
 
-    /// Starts a run and leaves it to the server; gives its id.
+    /// Starts a run, leaves it to the server, and returns its id.
     pub(crate) fn detach(&self, flags: &[&str], prompt: &str) -> String {
         let args = [&["run", "--detach"], flags, &[prompt]].concat();
         self.run(&args).stdout.trim().to_owned()
@@ -72,7 +72,7 @@ impl Served {
         assert!(matches!(code, Some(130 | 0 | 3)), "{code:?}");
     }
 
-    /// A run's receipt, as its server tells it.
+    /// A run's receipt from its server.
     pub(crate) fn receipt(&self, run: &str) -> Value {
         self.run(&["receipt", run, "--json", "--server", &self.address]).json().remove(0)
     }
@@ -95,14 +95,14 @@ fn serve(db: &Database, bind: &str, flags: &[&str]) -> (Program, String) {
     (server, address)
 }
 
-/// A way to a server on which feeds break.
+/// A proxy for a server on which feeds break.
 pub(crate) struct Bridge {
     pub(crate) address: String,
     broken: Arc<AtomicUsize>,
 }
 
 impl Bridge {
-    /// Cuts each of the first `breaks` feeds after so many bytes.
+    /// Cuts each of the first `breaks` feeds after this many bytes.
     pub(crate) fn new(to: &str, breaks: usize, after: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -124,7 +124,7 @@ impl Bridge {
     }
 }
 
-/// Passes one connection on. It becomes one that breaks when a feed is asked for on it.
+/// Passes one connection on, which breaks if a feed is requested on it.
 fn pass(client: TcpStream, server: TcpStream, breaks: usize, after: usize, broken: &AtomicUsize) {
     let is_feed = Arc::new(AtomicBool::new(false));
     let (mut from, mut to, asked) = (client.try_clone().unwrap(), server.try_clone().unwrap(), Arc::clone(&is_feed));

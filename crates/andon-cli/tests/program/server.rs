@@ -8,24 +8,24 @@ use tokio::runtime::Runtime;
 
 use crate::child::{Database, Program};
 
-/// Nothing that is waited for here takes so long, unless it is broken.
+/// A wait that takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Served {
     pub(crate) program: Program,
-    /// Where it is.
+    /// Its address.
     pub(crate) url: String,
     runtime: Runtime,
     http: reqwest::Client,
 }
 
 impl Served {
-    /// Starts a server at a port that is free.
+    /// Starts a server on a free port.
     pub(crate) fn start(db: &Database, args: &[&str]) -> Self {
         Self::of(db.start(&[&["serve", "--bind", "127.0.0.1:0"], args].concat()))
     }
 
-    /// A program that says where it serves.
+    /// Waits until a program has printed its address.
     pub(crate) fn of(mut program: Program) -> Self {
         program.wait_for("Ctrl-C shuts the server down");
         let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
@@ -58,17 +58,17 @@ impl Served {
         self.runtime.block_on(async { request.send().await }).unwrap()
     }
 
-    /// As [`get`](Self::get), with these headers.
+    /// Like [`get`](Self::get), with these headers.
     pub(crate) fn get_with(&self, path: &str, headers: &[(&str, String)]) -> (u16, Value) {
         self.answer(self.send_with(path, headers))
     }
 
-    /// As [`text`](Self::text), with these headers.
+    /// Like [`text`](Self::text), with these headers.
     pub(crate) fn text_with(&self, path: &str, headers: &[(&str, String)]) -> String {
         self.runtime.block_on(self.send_with(path, headers).text()).unwrap()
     }
 
-    /// What is there, as text.
+    /// The response's body as text.
     pub(crate) fn text(&self, path: &str) -> String {
         let response = self.send(Method::GET, path, None);
         self.runtime.block_on(response.text()).unwrap()
@@ -82,37 +82,37 @@ impl Served {
         self.answer(self.send(Method::PUT, path, Some(body)))
     }
 
-    /// Asks for something that is told bit by bit.
+    /// Sends a request with a streamed response.
     pub(crate) fn open(&self, path: &str, body: &Value) -> Response {
         self.send(Method::POST, path, Some(body))
     }
 
-    /// Reads something that is told bit by bit.
+    /// Gets a streamed response.
     pub(crate) fn read(&self, path: &str) -> Response {
         self.send(Method::GET, path, None)
     }
 
-    /// Starts a run, whose feed is the answer.
+    /// Starts a run, whose feed is the response.
     pub(crate) fn run_to_read(&self, order: &Value) -> Response {
         let request = self.http.post(format!("{}/v1/runs", self.url)).timeout(PATIENCE);
         let request = request.header("accept", "text/event-stream").json(order);
         self.runtime.block_on(async { request.send().await }).unwrap()
     }
 
-    /// More of what is told; nothing at its end, however it came.
+    /// The next piece of a streamed response; `None` at its end, however it ended.
     pub(crate) fn more(&self, response: &mut Response) -> Option<String> {
         let chunk = self.runtime.block_on(response.chunk()).ok().flatten()?;
         Some(String::from_utf8(chunk.to_vec()).unwrap())
     }
 
-    /// Starts a run of the practice agent; gives its id.
+    /// Starts a run of the practice agent, and returns its id.
     pub(crate) fn run(&self, input: &str) -> String {
         let (status, run) = self.post("/v1/runs", &json!({ "app": "practice", "input": input }));
         assert_eq!(status, 201, "{run}");
         run["run_id"].as_str().unwrap().to_owned()
     }
 
-    /// Reads a run's feed until it has this text in it; gives what there was.
+    /// Reads a run's feed until it contains this text, and returns what came.
     pub(crate) fn wait_for(&self, run: &str, text: &str) -> String {
         let mut feed = self.send(Method::GET, &format!("/v1/runs/{run}/events"), None);
         let mut seen = String::new();

@@ -25,7 +25,7 @@ fn a_chat_in_which_nothing_was_said_leaves_no_session() {
 }
 
 #[test]
-fn the_last_session_is_continued_where_it_was_left() {
+fn the_last_session_is_continued_where_it_ended() {
     let db = Database::new();
     db.run(&["run", "--instant", "--session", "otter", "roll 3 dice"]);
     db.run(&["run", "--instant", "--session", "finch", "what time is it"]);
@@ -51,7 +51,7 @@ fn there_is_nothing_to_continue_at_first() {
 }
 
 #[test]
-fn the_option_is_stronger_than_the_variable_and_is_in_every_hint() {
+fn the_flag_wins_over_the_variable_and_is_in_every_hint() {
     let db = Database::new();
     let other = db.file("other one.db");
     let shown = db.run(&["chat", "--instant", "--session", "otter", "--db", &other]).stdout;
@@ -60,7 +60,7 @@ fn the_option_is_stronger_than_the_variable_and_is_in_every_hint() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_is_left_alone() {
     let db = Database::new();
     let notes = db.file("notes.txt");
     std::fs::write(&notes, "mine").unwrap();

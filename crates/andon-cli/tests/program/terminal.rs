@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::child::command;
 use crate::served::Served;
 
-/// A terminal of so many columns: our side of it, and the program's.
+/// A terminal with this many columns: our end of it, and the program's.
 fn open_terminal(columns: u16) -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -38,12 +38,12 @@ impl Terminal {
         Self::of(command, columns)
     }
 
-    /// One that takes colours, and is wide.
+    /// A wide one with colours.
     pub(crate) fn coloured(db: &str, args: &[&str]) -> Self {
         Self::of(command(db, args), 400)
     }
 
-    /// One that shows what a program writes which is typed to through a pipe.
+    /// One for a program that reads its input from a pipe.
     pub(crate) fn of_piped(mut command: Command, typed: &str) -> Self {
         let (keys, theirs) = open_terminal(400);
         command.env("TERM", "xterm").stdin(Stdio::piped());
@@ -63,7 +63,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads until this is on the screen, or all until the program is gone.
+    /// Reads until this is on the screen, or until the program has ended.
     pub(crate) fn read_until(&mut self, text: Option<&str>) {
         let mut buffer = [0; 4096];
         while text.is_none_or(|text| !self.seen.contains(text)) {
@@ -82,7 +82,7 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn ctrl_d_in_mid_answer_leaves_and_the_run_goes_on_at_its_server() {
+fn ctrl_d_during_an_answer_quits_and_the_run_goes_on_on_its_server() {
     let served = Served::new();
     let mut chat = Terminal::start(&served.db.file("andon.db"), 40, &["chat", "--session", "otter"]);
     chat.read_until(Some("> "));

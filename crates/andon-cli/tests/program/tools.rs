@@ -1,4 +1,4 @@
-//! Tools that can do something, and what is left of them: nothing.
+//! Tools with effects, which leave no process behind.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::child::{Database, Program};
 
-/// Tells each test's processes from all others: they work in a folder of their own.
+/// Distinguishes a test's processes from all others: they work in their own folder.
 struct Mark {
     folder: tempfile::TempDir,
 }
@@ -20,8 +20,8 @@ impl Mark {
         self.folder.path().to_str().unwrap()
     }
 
-    /// Starts a command whose children leave its group, clear their environment and ignore TERM, and waits until they run. All
-    /// work in the folder.
+    /// Starts a command whose children leave its group, clear their environment and ignore TERM, and waits until they run. All of
+    /// them work in the folder.
     fn start(&self, db: &Database) -> Program {
         let command = "shell: (setsid sleep 1000 &); (env -i setsid sh -c 'sleep 1000 & sleep 1000' &); trap '' TERM; \
                        echo under way; while :; do sleep 1; done";
@@ -47,13 +47,13 @@ impl Mark {
     }
 
     fn until_none_lives(&self) {
-        // A look takes about a millisecond, and so this about twenty seconds at least.
+        // A look takes about a millisecond, so this takes at least about twenty seconds.
         assert!((0..20_000).any(|_| self.alive().is_empty()), "still alive: {:?}", self.alive());
     }
 }
 
 #[test]
-fn ctrl_c_leaves_nothing_of_a_shell_command_alive_and_keeps_what_it_printed() {
+fn ctrl_c_ends_every_process_of_a_shell_command_and_keeps_what_it_printed() {
     let (db, mark) = (Database::new(), Mark::new());
     let program = mark.start(&db);
     program.interrupt();
@@ -74,7 +74,7 @@ fn kill_9_of_the_program_leaves_nothing_of_a_shell_command_alive() {
 }
 
 #[test]
-fn a_folder_or_a_server_that_is_not_there_is_said_before_anything_runs() {
+fn a_missing_folder_or_mcp_server_is_an_error_before_anything_runs() {
     let db = Database::new();
     let cases = [
         (["--folder", "/nowhere/at/all"], "/nowhere/at/all is not a folder: name one with --folder"),

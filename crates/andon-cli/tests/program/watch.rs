@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::served::{Bridge, Served};
 
 #[test]
-fn a_run_is_watched_from_its_beginning_and_from_a_place_in_the_middle() {
+fn a_run_is_watched_from_its_beginning_or_from_an_event_in_the_middle() {
     let served = Served::with(&["--instant"]);
     let ran = served.run(&["run", "--json", "roll 3 dice"]);
     let id = ran.receipt()["run"].as_str().unwrap().to_owned();
@@ -26,7 +26,7 @@ fn a_run_is_watched_from_its_beginning_and_from_a_place_in_the_middle() {
 }
 
 #[test]
-fn ctrl_c_leaves_and_the_run_goes_on() {
+fn ctrl_c_exits_and_the_run_goes_on() {
     let served = Served::new();
     let id = served.detach(&[], "tell me a long story");
     let mut watch = served.start(&["watch", &id]);
@@ -39,7 +39,7 @@ fn ctrl_c_leaves_and_the_run_goes_on() {
 }
 
 #[test]
-fn ctrl_c_leaves_while_the_terminal_takes_no_output() {
+fn ctrl_c_exits_while_the_terminal_accepts_no_output() {
     let served = Served::new();
     let id = served.detach(&[], "tell me a long story");
     let mut watch = served.db.start_paused(&["watch", &id]);
@@ -50,7 +50,7 @@ fn ctrl_c_leaves_while_the_terminal_takes_no_output() {
 }
 
 #[test]
-fn it_tells_how_a_run_ended_that_another_program_stopped() {
+fn it_shows_how_a_run_ended_that_another_program_stopped() {
     let served = Served::new();
     let id = served.detach(&[], "tell me a long story");
     let mut watch = served.start(&["watch", &id, "--json"]);
@@ -61,7 +61,7 @@ fn it_tells_how_a_run_ended_that_another_program_stopped() {
 }
 
 #[test]
-fn a_broken_connection_goes_on_exactly_where_it_was() {
+fn a_broken_connection_resumes_exactly_where_it_was() {
     let served = Served::with(&["--instant"]);
     let ran = served.run(&["run", "--json", "think, then use both, and count to 1"]);
     let id = ran.receipt()["run"].as_str().unwrap().to_owned();
@@ -76,7 +76,7 @@ fn a_broken_connection_goes_on_exactly_where_it_was() {
 }
 
 #[test]
-fn a_live_answer_that_breaks_in_the_middle_is_whole_on_the_screen() {
+fn an_answer_whose_connection_breaks_is_complete_on_the_screen() {
     let served = Served::new();
     let bridge = Bridge::new(&served.address, 2, 2_000);
     let args = ["run", "--json", "--server", &bridge.address, "roll 3 dice"];
@@ -94,7 +94,7 @@ fn text_of(line: &serde_json::Value) -> String {
 }
 
 #[test]
-fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
+fn a_server_that_was_killed_and_restarted_reports_what_happened_to_the_run() {
     let mut served = Served::new();
     let id = served.detach(&[], "tell me a long story");
     let mut watch = served.start(&["watch", &id, "--json"]);
@@ -107,10 +107,10 @@ fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
 }
 
 #[test]
-fn a_second_ctrl_c_is_offered_to_nobody_but_who_pressed_the_first() {
+fn only_whoever_pressed_the_first_ctrl_c_is_offered_a_second() {
     let served = Served::new();
     let run = served.start(&["run", "--run-id", "other", "count stubbornly to 20"]);
-    // It may not have arrived: then there is nothing to watch yet.
+    // It may not have arrived yet: then there is nothing to watch.
     while served.start(&["receipt", "other"]).end().code != Some(0) {}
     served.wait_for("other", "tool_started");
     served.run(&["cancel", "other"]);
@@ -129,7 +129,7 @@ fn a_second_ctrl_c_is_offered_to_nobody_but_who_pressed_the_first() {
 }
 
 #[test]
-fn a_place_that_the_run_has_not_come_to_is_told_as_that() {
+fn an_event_that_does_not_exist_yet_is_reported_as_such() {
     let served = Served::with(&["--instant"]);
     served.run(&["run", "--run-id", "short", "roll a die"]);
     for flags in [&[][..], &["--server", &served.address], &["--db", &served.db.file("andon.db"), "--json"]] {
@@ -142,7 +142,7 @@ fn a_place_that_the_run_has_not_come_to_is_told_as_that() {
 }
 
 #[test]
-fn an_unknown_run_and_one_of_many_are_told() {
+fn an_unknown_run_and_an_ambiguous_id_are_errors() {
     let served = Served::with(&["--instant"]);
     assert!(served.db.refused(&["watch", "nope"]).contains("there is no run nope on the server"));
     for id in ["run-1", "run-2"] {

@@ -31,7 +31,7 @@ impl Stop for Never {
     }
 }
 
-/// Start and end of `/bin/true`: plain and under the shim by turns, so that both have the same noise.
+/// Start and end of `/bin/true`, alternately plain and under the shim, so that both have the same noise.
 fn spawn() -> Vec<Line> {
     let runtime = Runtime::new().expect("a runtime");
     let (mut plain, mut shim) = (Vec::new(), Vec::new());

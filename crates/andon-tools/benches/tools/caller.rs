@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use andon_runtime::core::message::Role;
 use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
 
-/// Asks for a number of calls of `tool` in each of its first turns, and then comes to its end.
+/// Asks for a number of calls of `tool` in each of its first turns, and then ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) turns: usize,

@@ -39,14 +39,14 @@ fn quick_on_a_thread() -> FnTool {
     FnTool::blocking("tool", "Returns at once.", any_object(), |_| Ok("done".into())).effect(Effect::ReadOnly)
 }
 
-/// A durable runtime on the disk that the project is built on, which goes when the folder does.
+/// A durable runtime on the disk that the project is built on, removed with its folder.
 fn durable() -> (Runtime, TempDir) {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let journal = SqliteJournal::open(folder.path().join("andon.db")).expect("a database");
     (Runtime::builder().journal(Arc::new(journal)).build(), folder)
 }
 
-/// Microseconds a call, wall time, with 64 calls in flight.
+/// Microseconds per call, wall time, with 64 calls in flight.
 fn cost(tool: fn() -> FnTool, runs: usize, calls: usize) -> f64 {
     let turns = 12_800 / (runs * calls);
     median(5, || {
@@ -79,7 +79,7 @@ fn blocking_calls() -> Vec<Line> {
     vec![Line { what, reached: cost(quick_on_a_thread, 8, 8), unit: "µs", goal: Goal::None }]
 }
 
-/// How long after the pull each of 1,000 cooperative tools has heard it.
+/// How long after the pull each of 1,000 cooperative tools notices it.
 fn told() -> Vec<Line> {
     const RUNS: usize = 125;
     const CALLS: usize = 8;

@@ -1,4 +1,4 @@
-//! Servers that hang, die, flood and talk nonsense cost a grace and no more, and the next call works.
+//! Servers that hang, die, flood or send nonsense cost no more than a grace, and the next call works.
 
 use andon_runtime::Cancel;
 use andon_runtime::core::message::ResultStatus;
@@ -41,7 +41,7 @@ async fn what_was_ended_with_its_program_is_not_called_leaked() {
         let toolset = python.stdio(McpProtocol::Newest).grace(millis(300)).connect().await.unwrap();
         let (first_agent, first) = start(tool(&toolset, "freeze"), json!({}));
         python.log.wait("freeze started").await;
-        // More than fits into the pipe, so that nothing more can be told.
+        // More than fits into the pipe, so that no cancel can be sent.
         let (second_agent, second) = start(tool(&toolset, "echo"), json!({"text": "x".repeat(300_000)}));
         until_started(&second).await;
         first.cancel(cancel.clone());
@@ -107,7 +107,7 @@ async fn an_http_server_that_was_started_again_is_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_without_end_is_cut_off_and_the_next_call_works() {
+async fn endless_progress_is_cut_off_and_the_next_call_works() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).grace(millis(1_000)).connect().await.unwrap();
@@ -159,7 +159,7 @@ async fn nonsense_on_the_wire_is_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_without_end_is_an_error_that_quotes_it_and_the_next_call_works() {
+async fn endless_nonsense_is_an_error_that_quotes_it_and_the_next_call_works() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
     let lost = call(&toolset, "garbage", json!({"lines": 1500, "answer": false})).await;
@@ -171,7 +171,7 @@ async fn nonsense_without_end_is_an_error_that_quotes_it_and_the_next_call_works
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_the_wait_for_a_server_that_does_not_come_back() {
     let python = Python::new();
-    // It dies at the first call, and what is started in its place says nothing.
+    // It dies at the first call, and its replacement never answers.
     let again = "touch {0}.again; exec sleep 3600".replace("{0}", &python.path());
     let script = format!("if [ -e {0}.once ]; then {again}; fi; touch {0}.once; exec \"$@\"", python.path());
     let toolset = python.stdio_through(&script).connect().await.unwrap();

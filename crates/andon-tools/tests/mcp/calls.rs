@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::common::*;
 
-/// What every server and way has to do.
+/// What must work with every server and transport.
 async fn check(toolset: &andon_tools::mcp::McpToolset) {
     let said = call(toolset, "echo", json!({"text": "hello"})).await;
     assert_eq!((said.status, words(&said).as_str()), (ResultStatus::Ok, "hello"));
@@ -48,7 +48,7 @@ async fn over_http_calls_answer_and_show_their_progress_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_protocol_that_the_server_knows_is_spoken() {
+async fn the_newest_protocol_that_the_server_supports_is_used() {
     let python = Python::new();
     let toolset = python.stdio(andon_tools::mcp::McpProtocol::Newest).connect().await.unwrap();
     check(&toolset).await;

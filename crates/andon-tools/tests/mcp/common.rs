@@ -31,7 +31,7 @@ fn python() -> String {
     )
 }
 
-/// The shim, brought up to date: the programs of other packages are not built for a test.
+/// Builds the shim: cargo does not build the programs of other packages for a test.
 fn use_shim() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -78,7 +78,7 @@ impl Log {
         self.entries().iter().filter(|entry| entry["what"] == what).count()
     }
 
-    /// All that the server was told about this request. It writes it down a moment after it heeds it.
+    /// Everything that the server was told about this request. It logs that a moment after it obeys.
     pub(crate) async fn told(&self, id: &Value) -> Vec<Value> {
         let cancels = |entry: &Value| entry["method"] == "notifications/cancelled" && &entry["cancels"] == id;
         self.wait_for("notifications/cancelled", cancels).await;
@@ -92,7 +92,7 @@ impl Log {
     }
 }
 
-/// Looks again and again until something is there.
+/// Polls until there is something.
 pub(crate) async fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
@@ -238,7 +238,7 @@ pub(crate) async fn shown(run: &Run) -> String {
     shown
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process lives and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::common::*;
 
-/// Lists its tools one a page. `wait` waits for its cancel, and counts it.
+/// Lists one tool per page. `wait` waits for its cancel, and counts it.
 #[derive(Clone, Default)]
 struct InMemory {
     started: Arc<AtomicUsize>,
@@ -26,7 +26,7 @@ struct InMemory {
     gone: Arc<AtomicUsize>,
 }
 
-/// Until the client goes away.
+/// Waits until the client closes the connection.
 async fn still(running: &rmcp::service::RunningService<RoleServer, InMemory>) {
     while !running.is_transport_closed() {
         tokio::time::sleep(millis(1)).await;
@@ -56,7 +56,7 @@ impl InMemory {
         })
     }
 
-    /// The server goes away.
+    /// Closes the connection.
     fn hang_up(&self) {
         self.hung_up.notify_one();
     }
@@ -141,7 +141,7 @@ async fn under_a_paused_clock_a_stop_tells_the_server_and_costs_no_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
+async fn after_a_stop_at_any_point_nothing_runs_and_the_session_goes_on() {
     let memory = InMemory::default();
     let toolset = memory.server().connect().await.unwrap();
     let mut named = 0;
@@ -155,7 +155,7 @@ async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
             run.cancel(cancel);
             let outcome = run.outcome().await;
             assert!(outcome.is_cancelled(), "after {steps} steps");
-            // Nobody can see the end of what is done at the other end of a stream: it is named, if it was asked for.
+            // Nobody can see the end of work at the other end of a stream: it is named if it was requested.
             let leaked = "wait (c): the MCP server `memory` was told to stop it (requested); not seen to end";
             assert!(outcome.receipt.leaked.iter().all(|words| words == leaked), "{:?}", outcome.receipt.leaked);
             named += outcome.receipt.leaked.len();
@@ -174,7 +174,7 @@ async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connected_to_again_at_any_point_it_is_stopped_all_the_same() {
+async fn a_stop_works_at_any_point_of_a_reconnect() {
     let mut again = 0;
     for steps in 0..60 {
         let memory = InMemory::default();
@@ -187,7 +187,7 @@ async fn connected_to_again_at_any_point_it_is_stopped_all_the_same() {
         }
         let pulled = Instant::now();
         run.cancel(Cancel::graceful());
-        // A call that was sent into the hang-up may have failed, and its run be over.
+        // A call that was sent while the connection closed may have failed, and its run may have ended.
         run.outcome().await;
         assert!(pulled.elapsed() <= millis(50), "after {steps} steps: {:?}", pulled.elapsed());
         again += memory.connections.load(Ordering::SeqCst) - 1;
@@ -199,7 +199,7 @@ async fn connected_to_again_at_any_point_it_is_stopped_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_a_paused_clock_closing_is_waited_for() {
+async fn under_a_paused_clock_close_waits_for_the_end() {
     let memory = InMemory::default();
     let toolset = memory.server().connect().await.unwrap();
     let (agent, run) = quiet(tool(&toolset, "ponder"));

@@ -1,4 +1,4 @@
-//! Told is not ended (P5, P7, P12): a server that ignores a cancel is ended if that is possible, and else its call is named.
+//! Told is not ended (P5, P7, P12): a server that ignores a cancel is ended if possible, otherwise its call is named.
 
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{Cancel, Verdict};
@@ -15,7 +15,7 @@ async fn answers(toolset: &McpToolset) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_does_not_heed_has_no_effect_after_the_receipt_and_costs_no_grace() {
+async fn a_tool_that_ignores_a_cancel_has_no_effect_after_the_receipt_and_costs_no_grace() {
     for protocol in BOTH {
         for cancel in [Cancel::graceful(), Cancel::now()] {
             let python = Python::new();
@@ -38,7 +38,7 @@ async fn a_tool_that_does_not_heed_has_no_effect_after_the_receipt_and_costs_no_
     }
 }
 
-/// Checks P7: "cancelled" is what a server says that has heard, and not that it has stopped.
+/// Checks P7: "cancelled" means that the server has read the cancel, not that it has stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_in_answer_to_a_cancel_proves_nothing() {
     let python = Python::new();
@@ -86,7 +86,7 @@ async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_oth
             std::fs::write(python.path(), "").unwrap();
             let (_, answer) = result(&other_agent, &other).await;
             assert_eq!((answer.status, words(&answer).as_str()), (ResultStatus::Ok, "finished"));
-            // Nobody uses the server any more, so it is ended for what was not seen to end.
+            // Nobody uses the server any more, so it is ended because of the call that was not seen to end.
             until_gone(python.log.pids()[0]).await;
             let effects = python.log.count("effect");
             answers(&toolset).await;
@@ -107,7 +107,7 @@ async fn an_answer_that_comes_after_the_run_keeps_the_server() {
     run.cancel(Cancel::graceful());
     assert_eq!(result(&agent, &run).await.0.receipt.leaked.len(), 1);
     python.log.wait("late answered").await;
-    // What is asked after the late answer is answered after it.
+    // Requests after the late answer are answered after it.
     answers(&toolset).await;
     std::fs::write(python.path(), "").unwrap();
     assert_eq!(words(&result(&other_agent, &other).await.1), "finished");
@@ -137,7 +137,7 @@ async fn two_calls_that_are_stopped_together_end_with_their_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_ended_and_cannot_be_started_again_is_said_in_the_next_call() {
+async fn a_server_that_cannot_be_started_again_fails_the_next_call() {
     let python = Python::new();
     let script = format!("if [ -e {0}.once ]; then exit 7; fi; touch {0}.once; exec \"$@\"", python.path());
     let toolset = python.stdio_through(&script).connect().await.unwrap();
@@ -167,7 +167,7 @@ async fn a_server_that_was_started_again_can_still_say_that_its_tools_have_chang
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_although_nobody_stopped_it() {
+async fn a_call_that_is_lost_with_its_remote_connection_is_named_although_nobody_stopped_it() {
     let python = Python::new();
     let mut http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2026).connect().await.unwrap();
@@ -179,8 +179,8 @@ async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_
     assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; not seen to end"]);
 }
 
-/// Checks P7: a request that was sent and that no server is using answered may be at work. One that reached nobody, or that was
-/// refused, is not.
+/// Checks P7: a server may be working on a request that was sent and not answered, but not on one that reached nobody or was
+/// refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not() {
     const LOST: &[&str] = &["slow (c): the MCP server `test` was lost; not seen to end"];
@@ -202,7 +202,7 @@ async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not
     }
 }
 
-/// Serves all but calls as it should. A call is answered with these bytes, and its connection is closed.
+/// Answers everything but calls correctly. A call is answered with these bytes, and its connection is closed.
 #[expect(clippy::disallowed_methods, reason = "a server is no part of the runtime")]
 async fn a_server_that_answers_calls_with(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

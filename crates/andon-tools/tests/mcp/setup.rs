@@ -1,4 +1,4 @@
-//! Connecting, choosing tools, and letting go.
+//! Connecting, choosing tools, and closing.
 
 use andon_runtime::{Effect, Tool as _};
 use andon_tools::mcp::{McpError, McpProtocol, McpServer};
@@ -63,7 +63,7 @@ async fn headers_go_with_every_request_and_into_no_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_said_and_quickly() {
+async fn a_missing_server_is_an_error_at_once() {
     let error = McpServer::stdio("/no/such/program", ["hush"]).connect().await.unwrap_err();
     assert!(matches!(error, McpError::Start { .. }), "{error}");
     assert!(!error.to_string().contains("hush"));
@@ -75,13 +75,13 @@ async fn what_is_not_there_is_said_and_quickly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_where_something_else_listens_is_said() {
+async fn an_address_where_something_else_listens_is_an_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    // It takes the connection and says nothing.
+    // It accepts the connection and never answers.
     let error = McpServer::http(&url).connect_timeout(millis(300)).connect().await.unwrap_err();
     assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
-    // It says something that is no MCP.
+    // It sends something that is not MCP.
     let page = async {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -101,7 +101,7 @@ async fn an_address_where_something_else_listens_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_says_nothing_or_nonsense_is_given_up_and_ended() {
+async fn a_server_that_sends_nothing_or_nonsense_is_ended() {
     let python = Python::new();
     let error = python.stdio_with(&["--mute"]).connect_timeout(millis(5_000)).connect().await.unwrap_err();
     assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
@@ -183,7 +183,7 @@ async fn a_dropped_connect_leaves_no_process() {
     until_gone(python.log.pids()[0]).await;
 }
 
-/// A server that says that these are its tools, and nothing else.
+/// A server that only lists these tools.
 fn listing(tools: serde_json::Value) -> McpServer {
     McpServer::stream("list", move || {
         let (here, there) = tokio::io::duplex(64 * 1024);
@@ -209,7 +209,7 @@ fn listing(tools: serde_json::Value) -> McpServer {
 }
 
 #[tokio::test]
-async fn a_tool_that_no_agent_could_have_is_left_out_with_the_reason_and_the_others_are_there() {
+async fn an_unusable_tool_is_left_out_with_the_reason_and_the_others_are_kept() {
     let good = json!({"type": "object"});
     let toolset = listing(json!([
         {"name": "good", "inputSchema": good},
@@ -235,7 +235,7 @@ async fn a_tool_that_no_agent_could_have_is_left_out_with_the_reason_and_the_oth
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_an_error_that_names_those_that_are() {
+async fn a_missing_tool_is_an_error_that_names_the_others() {
     let tools = json!([{"name": "read", "inputSchema": {"type": "object"}}, {"name": "write", "inputSchema": {}}]);
     let error = listing(tools).only(["raed"]).connect().await.unwrap_err();
     assert!(error.to_string().contains("`raed`") && error.to_string().contains("`read`, `write`"), "{error}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 
-/// Starts `slow`, stops it, and checks what became of it there. Gives the server's own id of the request, and the receipt.
+/// Starts `slow`, stops it, and checks that it stopped there. Returns the server's id of the request, and the receipt.
 async fn stop_slow(python: &Python, toolset: &McpToolset, cancel: Cancel) -> (Value, Receipt) {
     let (agent, run) = start(tool(toolset, "slow"), json!({}));
     let started = python.log.wait("slow started").await;
@@ -15,12 +15,12 @@ async fn stop_slow(python: &Python, toolset: &McpToolset, cancel: Cancel) -> (Va
     let (outcome, _) = result(&agent, &run).await;
     assert!(!spent_its_grace(&run));
     assert!(outcome.is_cancelled());
-    // It did stop over there, too.
+    // It stopped on the server, too.
     python.log.wait_for("slow stopped", |entry| entry["what"] == "slow stopped" && entry["id"] == started["id"]).await;
     (started["id"].clone(), outcome.receipt.clone())
 }
 
-/// What a receipt says of the only call: its verdict, and what is leaked.
+/// The verdict on the only call, and what leaked.
 fn told(receipt: &Receipt) -> (Verdict, &[String]) {
     (receipt.calls[0].verdict, &receipt.leaked)
 }
@@ -50,7 +50,7 @@ async fn over_lines_the_server_is_told_with_the_right_id_and_our_reason_ends_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn over_http_by_the_older_protocol_the_server_is_told_by_a_notification_and_the_session_goes_on() {
+async fn over_http_with_the_older_protocol_a_notification_tells_the_server_and_the_session_goes_on() {
     let python = Python::new();
     let http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2025).grace(PATIENCE).connect().await.unwrap();
@@ -66,7 +66,7 @@ async fn over_http_by_the_older_protocol_the_server_is_told_by_a_notification_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn over_http_by_the_newer_protocol_closing_the_stream_is_the_cancel_and_no_notification_is_sent() {
+async fn over_http_with_the_newer_protocol_closing_the_stream_is_the_cancel_and_no_notification_is_sent() {
     let python = Python::new();
     let http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2026).grace(PATIENCE).connect().await.unwrap();
@@ -100,7 +100,7 @@ async fn with_force_now_a_program_is_killed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_force_now_a_server_elsewhere_is_told_all_the_same_and_its_call_is_named() {
+async fn with_force_now_a_remote_server_is_told_too_and_its_call_is_named() {
     for protocol in BOTH {
         let python = Python::new();
         let http = python.http(&[]).await;
@@ -133,8 +133,8 @@ async fn a_stop_that_hardens_at_once_ends_the_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_stopped_in_the_instant_it_is_sent_never_runs_on() {
-    // Whether the cancel overtakes its request would show as a `slow` that nobody stops. Another call keeps the server.
+async fn a_call_that_is_stopped_as_it_is_sent_does_not_keep_running() {
+    // If the cancel overtook its request, `slow` would never stop. Another call keeps the server in use.
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).connect().await.unwrap();
@@ -168,7 +168,7 @@ async fn a_time_limit_tells_the_server_and_the_run_goes_on() {
         let told = python.log.told(&id).await;
         assert_eq!(told.len(), 1);
         assert!(told[0]["reason"].as_str().is_some_and(|reason| !reason.contains("abandoned")), "{told:?}");
-        // The server takes longer to start again than a call may take: some call finds it ready all the same.
+        // The server takes longer to restart than a call may take, but in the end a call finds it ready.
         let mut words = String::new();
         while words != "still there" {
             words = self::words(&call(&toolset, "echo", json!({"text": "still there"})).await);
@@ -178,11 +178,11 @@ async fn a_time_limit_tells_the_server_and_the_run_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_comes_late_is_taken_for_no_other_call() {
+async fn a_late_answer_is_never_mistaken_for_another_calls() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).connect().await.unwrap();
-        // Another call keeps the server.
+        // Another call keeps the server in use.
         let (_other_agent, _other) = start(tool(&toolset, "slow"), json!({}));
         python.log.wait("slow started").await;
         let (agent, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
@@ -191,7 +191,7 @@ async fn an_answer_that_comes_late_is_taken_for_no_other_call() {
         let (outcome, cut) = result(&agent, &run).await;
         assert_eq!((cut.status, outcome.receipt.leaked.len()), (ResultStatus::Unknown, 1));
         assert!(!words(&cut).contains("late"), "{cut:?}");
-        // While the late answer comes, others are asked.
+        // Other calls are made while the late answer comes.
         while python.log.find(|entry| entry["what"] == "late answered").is_none() {
             goes_on(&toolset).await;
         }

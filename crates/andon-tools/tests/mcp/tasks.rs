@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::common::*;
 
-/// Both ways to the same server.
+/// Both transports to the same server.
 async fn each(check: impl AsyncFn(&Python, &McpToolset)) {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Only2026).grace(millis(400)).connect().await.unwrap();
@@ -43,7 +43,7 @@ async fn a_task_is_cancelled_as_a_task_and_not_by_a_notification() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_force_now_a_task_is_cancelled_all_the_same() {
+async fn with_force_now_a_task_is_cancelled_too() {
     each(async |python, toolset| {
         let (agent, run) = start(tool(toolset, "errand"), json!({}));
         python.log.wait_for("tasks/get", |entry| entry["method"] == "tasks/get").await;

@@ -1,6 +1,6 @@
-//! The `shell` tool in an agent: what the model is told, and what the receipt says.
+//! The `shell` tool in an agent: the result for the model, and the receipt.
 //!
-//! What a user loses if one of these fails: the truth about a stop.
+//! If one of these fails, the report on a stop is wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::runner::tests;
 use crate::world::{Token, block_on};
 
 tests![
-    the_model_is_told_the_output_and_the_exit_code,
-    a_command_that_we_have_killed_is_not_said_to_have_used_too_much_memory,
+    the_model_gets_the_output_and_the_exit_code,
+    a_command_that_we_killed_is_not_reported_as_out_of_memory,
     a_command_that_is_not_found_is_an_error,
     a_command_that_begins_with_a_dash_is_a_command,
-    what_is_printed_is_shown_while_it_runs,
+    output_is_shown_while_the_command_runs,
     a_graceful_stop_keeps_what_was_printed,
     a_stop_with_force_now_keeps_what_was_printed_too,
     a_stop_with_force_now_leaves_nothing_either,
-    a_command_that_takes_too_long_is_stopped_alone,
+    a_command_that_takes_too_long_is_stopped_and_the_run_goes_on,
 ];
 
 fn asks(command: &str) -> ScriptedModel {
@@ -67,7 +67,7 @@ fn verdict(outcome: &Arc<Outcome>) -> Verdict {
     outcome.receipt.calls[0].verdict
 }
 
-fn the_model_is_told_the_output_and_the_exit_code() {
+fn the_model_gets_the_output_and_the_exit_code() {
     block_on(async {
         assert_eq!(answer("echo out; echo err >&2").await, ("out\nerr\n[exit code 0]".to_owned(), false));
         assert_eq!(answer("exit 3").await, ("[exit code 3]".to_owned(), false));
@@ -76,7 +76,7 @@ fn the_model_is_told_the_output_and_the_exit_code() {
     });
 }
 
-fn a_command_that_we_have_killed_is_not_said_to_have_used_too_much_memory() {
+fn a_command_that_we_killed_is_not_reported_as_out_of_memory() {
     block_on(async {
         // It tells its own supervisor to end, which ends it.
         let ended = "up\n[it was killed because its supervisor was told to end]";
@@ -108,7 +108,7 @@ fn a_command_that_begins_with_a_dash_is_a_command() {
     });
 }
 
-fn what_is_printed_is_shown_while_it_runs() {
+fn output_is_shown_while_the_command_runs() {
     block_on(async {
         let agent = agent(Shell::new(), "echo shown at once; sleep 1000000");
         let run = agent.start("go").unwrap();
@@ -162,7 +162,7 @@ fn a_graceful_stop_keeps_what_was_printed() {
 fn a_stop_with_force_now_leaves_nothing_either() {
     let token = Token::new();
     block_on(async {
-        // It has none of its grace: it would be waited for for ever.
+        // With any grace, this would wait for ever.
         let agent = agent(Shell::new().grace(Duration::from_secs(3600)), &with_token(DAEMON, token));
         let run = agent.start("go").unwrap();
         let known = token.at_least(4).await;
@@ -177,7 +177,7 @@ fn a_stop_with_force_now_leaves_nothing_either() {
     });
 }
 
-fn a_command_that_takes_too_long_is_stopped_alone() {
+fn a_command_that_takes_too_long_is_stopped_and_the_run_goes_on() {
     let token = Token::new();
     block_on(async {
         let shell = Shell::new().timeout(Duration::from_millis(300)).grace(Duration::from_millis(400));

@@ -1,6 +1,6 @@
 //! The host is killed, the shim is killed, there is no shim.
 //!
-//! What a user loses if one of these fails: processes that nobody owns any more, or the truth about them.
+//! If one of these fails, processes are left that nobody owns, or the report on them is wrong.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -24,9 +24,9 @@ tests![
     what_outlives_its_shim_is_adopted_by_a_program_that_asked_for_it,
     a_shim_that_was_stopped_is_woken,
     a_shim_that_never_answers_is_ended_with_its_tree,
-    who_cannot_be_killed_is_named,
-    without_a_shim_it_is_best_effort_and_said_to_be,
-    without_a_shim_a_daemon_escapes_and_the_note_warns_of_it,
+    a_process_that_cannot_be_killed_is_named,
+    without_a_shim_a_stop_is_best_effort_and_reported_as_such,
+    without_a_shim_a_daemon_escapes_and_the_note_warns_about_it,
 ];
 
 fn signal(pid: i32, signal: Signal) {
@@ -53,7 +53,7 @@ fn a_host_that_is_killed_right_after_the_start_takes_its_trees_with_it() {
         let token = Token::new();
         let mut host = roles::host("runs a group", token).spawn().unwrap();
         block_on(async {
-            // Not a wait for a state: each time it strikes at another place of the start.
+            // Not a wait for a state: each time the kill hits another point of the start.
             tokio::time::sleep(Duration::from_micros(delay * 300)).await;
             signal(host.id() as i32, Signal::KILL);
             host.wait().unwrap();
@@ -68,7 +68,7 @@ fn a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it() {
     block_on(async {
         let known = token.at_least(5).await;
         let shim = shims_of(host.id())[0].clone();
-        // As the tool itself could.
+        // The tool itself could do this.
         signal(shim.pid, Signal::STOP);
         until(|| proc::look(shim.pid).filter(|shim| shim.state == 'T')).await;
         signal(host.id() as i32, Signal::KILL);
@@ -123,7 +123,7 @@ fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
         let _running = sh(DAEMON, token).start(&tree).await.unwrap();
         let known = token.at_least(4).await;
         let is_grouped = until_grouped(&known).await;
-        // What the shim has said of it is on its way, and is read before its end is.
+        // The shim's message about it is on its way, and is read before the end.
         signal(shims()[0].pid, Signal::KILL);
         let remains = tree.end().await;
         assert!(remains.notes[0].contains("may still be running"), "{remains:?}");
@@ -136,7 +136,7 @@ fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
 }
 
 fn what_outlives_its_shim_is_adopted_by_a_program_that_asked_for_it() {
-    // As root, where a cgroup may help, and as somebody who has none.
+    // As root, where a cgroup may help, and as a user without one.
     for words in [Vec::new(), unprivileged()] {
         let token = Token::new();
         let folder = open_folder();
@@ -181,10 +181,10 @@ fn a_shim_that_never_answers_is_ended_with_its_tree() {
         let running = sh(DAEMON, token).start(&tree).await.unwrap();
         let known = token.at_least(4).await;
         let shim = shims()[0].clone();
-        // Somebody stops it again and again.
+        // It is stopped again and again.
         let keep_stopped = async {
             loop {
-                // It may be gone already.
+                // It may already be gone.
                 let _ = shim.signal(Signal::STOP);
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -203,7 +203,7 @@ fn a_shim_that_never_answers_is_ended_with_its_tree() {
     });
 }
 
-fn who_cannot_be_killed_is_named() {
+fn a_process_that_cannot_be_killed_is_named() {
     let words = unprivileged();
     if words.is_empty() {
         return println!("skipped: only root can make a program that somebody else may not kill");
@@ -228,7 +228,7 @@ fn who_cannot_be_killed_is_named() {
     assert!(said.contains("some processes of `sh` could not be killed within 5 s"), "{said}");
 }
 
-fn without_a_shim_it_is_best_effort_and_said_to_be() {
+fn without_a_shim_a_stop_is_best_effort_and_reported_as_such() {
     let token = Token::new();
     let host = roles::host("bare group", token).output().unwrap();
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
@@ -240,13 +240,13 @@ fn without_a_shim_it_is_best_effort_and_said_to_be() {
     token.assert_none_lives(&[]);
 }
 
-fn without_a_shim_a_daemon_escapes_and_the_note_warns_of_it() {
+fn without_a_shim_a_daemon_escapes_and_the_note_warns_about_it() {
     let token = Token::new();
     let host = roles::host("bare daemon", token).output().unwrap();
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     let escaped = token.processes();
     escaped.iter().for_each(|one| signal(one.pid, Signal::KILL));
     assert!(said.contains("a process that left it may still be running"), "{said}");
-    // It is here to be seen: if this ever fails, best effort has become better than it says.
+    // If this ever fails, best effort has become better than its note says.
     assert_eq!(escaped.len(), 2, "{escaped:?}");
 }

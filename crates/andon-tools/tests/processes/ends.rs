@@ -1,6 +1,6 @@
-//! Every shape of tree that a tool has been seen to leave behind, and none of them is left.
+//! Ends every shape of tree that tools have been seen to leave behind.
 //!
-//! What a user loses if one of these fails: a stopped agent goes on working, unseen.
+//! If one of these fails, a stopped agent keeps working, unseen.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::world::{Button, Token, block_on, run, sh, unprivileged, until_grouped
 tests![
     a_group_that_ignores_term_is_ended,
     a_double_fork_is_ended,
-    a_session_of_its_own_that_is_stopped_is_ended,
+    a_stopped_process_in_its_own_session_is_ended,
     a_daemon_with_a_cleared_environment_is_ended,
     a_daemon_whose_root_has_exited_ends_with_its_call,
     a_background_process_ends_with_its_call,
     a_chain_that_forks_and_exits_for_ever_is_caught,
     a_replicating_bomb_is_frozen_and_ended,
     two_hundred_processes_are_ended_soon,
-    what_is_ended_leaves_no_cgroup,
-    without_a_cgroup_every_shape_is_ended_all_the_same,
+    an_ended_tree_leaves_no_cgroup,
+    every_shape_is_ended_without_a_cgroup_too,
 ];
 
 pub(crate) const GROUP: &str =
@@ -33,7 +33,7 @@ const STOPPED: &str = r#"setsid sh -c 'sleep "$0" & kill -STOP $$; wait' "$0" &
 pub(crate) const DAEMON: &str = r#"(setsid env -i /bin/sh -c 'trap "" TERM HUP; sleep "$0" & wait' "$0" </dev/null >/dev/null 2>&1 &)
     sleep "$0" & wait"#;
 
-/// Brings a tree to so many processes, ends it by force, and has a close look.
+/// Starts a tree of this many processes, kills it, and checks that nothing is left.
 fn ended_by_force(command: Command, token: Token, count: usize) {
     block_on(async {
         let tree = Tree::new();
@@ -46,7 +46,7 @@ fn ended_by_force(command: Command, token: Token, count: usize) {
     });
 }
 
-/// The same by a stop with a grace that is over before they have ended by themselves.
+/// The same with a stop whose grace is over before they have ended by themselves.
 fn ended_after_grace(command: &Command, token: Token, count: usize) {
     block_on(async {
         let (tree, button) = (Tree::new(), Button::new(Duration::from_millis(100)));
@@ -57,7 +57,7 @@ fn ended_after_grace(command: &Command, token: Token, count: usize) {
         };
         let (finished, known): (_, Vec<Process>) = tokio::join!(command.run(&tree, &button, |_| {}), press);
         assert!(finished.unwrap().stopped);
-        // The proof was there before the call returned, and not only after its cleanup.
+        // The proof came before the call returned, and not only after its cleanup.
         token.assert_none_lives(&known);
         assert!(tree.end().await.is_none());
     });
@@ -78,7 +78,7 @@ fn a_double_fork_is_ended() {
     ended(DOUBLE_FORK, 6);
 }
 
-fn a_session_of_its_own_that_is_stopped_is_ended() {
+fn a_stopped_process_in_its_own_session_is_ended() {
     ended(STOPPED, 5);
 }
 
@@ -105,7 +105,7 @@ fn a_background_process_ends_with_its_call() {
     token.assert_none_lives(&[]);
 }
 
-/// A script in a file of its own, which it can execute again.
+/// A script in a file, which it can execute again.
 fn script(text: &str) -> (tempfile::TempDir, String) {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
@@ -127,8 +127,8 @@ fn a_chain_that_forks_and_exits_for_ever_is_caught() {
 }
 
 fn a_replicating_bomb_is_frozen_and_ended() {
-    // Five levels that replace what ends below them: about 125 processes, at most, all of them forking. It runs as a user
-    // without privileges under a limit on processes, so that it stays small also if this test is wrong.
+    // Five levels that replace what ends below them: at most about 125 processes, all of them forking. It runs as a user
+    // without privileges under a limit on processes, so that it stays small even if this test is wrong.
     let bomb = r#"[ "$2" -lt 5 ] || exec sleep 0.05
         for side in left right; do (while :; do sh "$0" "$1" $(($2 + 1)); done) & done; wait"#;
     let (_folder, path) = script(bomb);
@@ -153,12 +153,12 @@ fn two_hundred_processes_are_ended_soon() {
         let took = begun.elapsed();
         token.assert_none_lives(&known);
         assert!(remains.is_none());
-        // The benchmark has the figure; this is only to notice if it is lost altogether on a busy machine.
+        // The benchmark has the figure; this only notices if it gets much worse.
         assert!(took < crate::world::LONG, "it took {took:?}");
     });
 }
 
-fn what_is_ended_leaves_no_cgroup() {
+fn an_ended_tree_leaves_no_cgroup() {
     let token = Token::new();
     block_on(async {
         let tree = Tree::new();
@@ -172,13 +172,13 @@ fn what_is_ended_leaves_no_cgroup() {
     });
 }
 
-/// Root can make cgroups, and they would hide what the shim cannot do by itself. So all of these once more, without privileges.
-fn without_a_cgroup_every_shape_is_ended_all_the_same() {
+/// Root can create cgroups, which would hide what the shim cannot do by itself. So all of these run again without privileges.
+fn every_shape_is_ended_without_a_cgroup_too() {
     let words = unprivileged();
     if words.is_empty() {
         return println!("it has no privileges already");
     }
-    // Where everybody can read it.
+    // In a folder that everybody can read.
     let (folder, _) = script("");
     let copy = folder.path().join("processes");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();

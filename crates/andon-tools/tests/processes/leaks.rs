@@ -1,6 +1,6 @@
 //! A thousand starts and stops leave the host as it was.
 //!
-//! What a user loses if this fails: a server that has to be restarted every few days.
+//! If this fails, a server has to be restarted every few days.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn count(folder: &str) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
-/// Also the dead ones that nobody has reaped.
+/// Including dead ones that nobody has reaped.
 fn children() -> usize {
     let own = std::process::id() as i32;
     proc::all().iter().filter(|one| one.parent == own).count()
@@ -36,12 +36,12 @@ fn a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread() {
                 0 => drop(run.await.unwrap()),
                 // It is dropped at some moment of its start.
                 1 => drop(tokio::time::timeout(Duration::from_micros(number * seed % 3000), run).await),
-                // It is ended before it was ever polled to its start.
+                // It is ended before it has started.
                 _ => drop(run),
             }
             assert!(tree.end().await.is_none(), "cycle {number}");
         };
-        // The first few fill what is made once and kept.
+        // The first few create what is made once and kept.
         for number in 0..10 {
             cycle(number).await;
         }
@@ -51,7 +51,7 @@ fn a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread() {
         }
         token.assert_none_lives(&[]);
         assert_eq!(shims(), []);
-        // tokio reaps what was dropped at its own time.
+        // tokio reaps dropped processes when it gets to it.
         until(|| (children() == before.2).then_some(())).await;
         let after = (count("/proc/self/fd"), count("/proc/self/task"), children());
         assert_eq!(before, after, "descriptors, threads, children");

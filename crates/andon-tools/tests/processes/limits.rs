@@ -1,6 +1,6 @@
-//! Limits that strike, and only the tool.
+//! Limits take effect, and only on the tool.
 //!
-//! What a user loses if one of these fails: a machine that one tool has used up.
+//! If one of these fails, one tool can use up a machine.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::runner::tests;
 use crate::world::{Token, block_on, run, sh, unprivileged};
 
 tests![
-    cpu_time_ends_who_uses_too_much,
-    memory_is_refused_to_who_wants_too_much,
-    files_are_refused_to_who_opens_too_many,
+    a_process_that_uses_too_much_cpu_time_is_ended,
+    too_much_memory_is_refused,
+    too_many_open_files_are_refused,
     a_file_that_grows_too_large_ends_its_writer,
-    processes_are_refused_to_a_user_who_has_too_many,
-    more_than_the_host_may_use_is_not_an_error,
+    too_many_processes_are_refused,
+    a_limit_above_the_hosts_is_not_an_error,
 ];
 
 fn limited(script: &str, limits: Limits) -> Finished {
@@ -24,12 +24,12 @@ fn limited(script: &str, limits: Limits) -> Finished {
     finished
 }
 
-fn cpu_time_ends_who_uses_too_much() {
+fn a_process_that_uses_too_much_cpu_time_is_ended() {
     let limits = Limits { cpu: Some(Duration::from_secs(1)), ..Limits::default() };
     assert_eq!(limited("while :; do :; done", limits).status, Some(Status::Signal(24)));
 }
 
-fn memory_is_refused_to_who_wants_too_much() {
+fn too_much_memory_is_refused() {
     let limits = Limits { memory: Some(64 << 20), ..Limits::default() };
     let script = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo it had ${#x} bytes";
     let finished = limited(script, limits);
@@ -37,7 +37,7 @@ fn memory_is_refused_to_who_wants_too_much() {
     assert_eq!(finished.stdout.into_text(), "");
 }
 
-fn files_are_refused_to_who_opens_too_many() {
+fn too_many_open_files_are_refused() {
     let limits = Limits { open_files: Some(6), ..Limits::default() };
     let finished = limited("exec 3</dev/null 4</dev/null 5</dev/null 6</dev/null 7</dev/null; echo all", limits);
     assert_ne!(finished.status, Some(Status::Code(0)));
@@ -53,7 +53,7 @@ fn a_file_that_grows_too_large_ends_its_writer() {
     assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 10_000);
 }
 
-fn processes_are_refused_to_a_user_who_has_too_many() {
+fn too_many_processes_are_refused() {
     let limits = Limits { processes: Some(3), ..Limits::default() };
     let script = "for i in 1 2 3 4 5 6; do sleep 5 & done; echo all of them";
     let words = [unprivileged(), vec!["sh", "-c", script]].concat();
@@ -63,7 +63,7 @@ fn processes_are_refused_to_a_user_who_has_too_many() {
     assert!(finished.stderr.into_text().contains("fork"));
 }
 
-fn more_than_the_host_may_use_is_not_an_error() {
+fn a_limit_above_the_hosts_is_not_an_error() {
     let limits = Limits { open_files: Some(u64::MAX), memory: Some(u64::MAX), ..Limits::default() };
     assert_eq!(limited("exit 0", limits).status, Some(Status::Code(0)));
 }

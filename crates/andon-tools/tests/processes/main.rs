@@ -1,6 +1,6 @@
-//! Real processes, real signals: nothing that a tool started is left, whatever it does and whoever is killed.
+//! Real processes and real signals: nothing that a tool started is left, whatever it does and whichever process is killed.
 //!
-//! This program is its own shim, and by the words of its first argument also a host that others kill.
+//! This program is its own shim, and depending on its first argument also a host that tests kill.
 
 #![expect(
     clippy::unwrap_used,

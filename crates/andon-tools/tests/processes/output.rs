@@ -1,6 +1,6 @@
 //! What a process prints.
 //!
-//! What a user loses if one of these fails: output that was there, or the memory of the host.
+//! If one of these fails, a user loses output, or the host its memory.
 
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
@@ -17,13 +17,13 @@ tests![
     what_is_no_utf8_is_kept_in_a_form_that_can_be_read_back,
     text_for_it_to_read_arrives_and_then_ends,
     a_process_that_closes_its_outputs_can_still_read,
-    a_process_that_does_not_read_its_text_is_no_error,
+    a_process_that_does_not_read_its_text_is_not_an_error,
     it_reads_nothing_unless_it_is_given_something,
-    somebody_who_holds_the_pipe_does_not_keep_the_call,
+    a_process_that_keeps_the_pipe_open_does_not_hold_up_the_call,
 ];
 
 fn both_outputs_are_read_at_once() {
-    // More than a pipe holds goes to one output before the other is written to: read one by one they would wait for ever.
+    // One output gets more than a pipe holds before the other is written: reading one after the other would wait for ever.
     let script = "head -c 300000 /dev/zero | tr '\\0' e >&2; echo out; head -c 300000 /dev/zero | tr '\\0' f >&2";
     let (finished, _) = block_on(run(sh(script, Token::new()).max_output(1_000_000)));
     assert_eq!(finished.stdout.into_text(), "out\n");
@@ -74,7 +74,7 @@ fn text_for_it_to_read_arrives_and_then_ends() {
 }
 
 fn a_process_that_closes_its_outputs_can_still_read() {
-    // More than a pipe holds, and it is read only when nothing can be printed any more.
+    // More than a pipe holds, and the process reads it only after it has closed its outputs.
     let folder = tempfile::tempdir().unwrap();
     let script = "exec > file 2>&1; sleep 0.1; exec cat";
     let command = sh(script, Token::new()).cwd(folder.path()).stdin(Stdin::Text(vec![b'x'; 1_000_000]));
@@ -84,7 +84,7 @@ fn a_process_that_closes_its_outputs_can_still_read() {
     assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 1_000_000);
 }
 
-fn a_process_that_does_not_read_its_text_is_no_error() {
+fn a_process_that_does_not_read_its_text_is_not_an_error() {
     let command = sh("exec <&-; echo done", Token::new()).stdin(Stdin::Text(vec![b'x'; 1_000_000]));
     let (finished, _) = block_on(run(command));
     assert_eq!((finished.status, finished.stdout.into_text().as_str()), (Some(Status::Code(0)), "done\n"));
@@ -95,11 +95,11 @@ fn it_reads_nothing_unless_it_is_given_something() {
     assert_eq!((finished.status, finished.stdout.into_text().as_str()), (Some(Status::Code(0)), ""));
 }
 
-fn somebody_who_holds_the_pipe_does_not_keep_the_call() {
+fn a_process_that_keeps_the_pipe_open_does_not_hold_up_the_call() {
     let token = Token::new();
     block_on(async {
         let tree = Tree::new();
-        // Somebody outside the tree opens the tool's output, as a debugger or a daemon could, and never lets go.
+        // A process outside the tree opens the tool's output, as a debugger or a daemon could, and never closes it.
         let mut holder = None;
         let finished = sh(r#"echo up; sleep 0.3"#, token)
             .run(&tree, &never(), |_| {

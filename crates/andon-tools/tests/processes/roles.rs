@@ -1,4 +1,4 @@
-//! Hosts that this program plays for its own tests: to be killed, to have secrets, to have no shim.
+//! The hosts that this program plays for its own tests: one that is killed, one with secrets, one without a shim.
 
 use std::process::{Command as Process, Stdio, exit};
 use std::time::Duration;
@@ -135,7 +135,7 @@ fn try_a_helper_that_hangs(token: Token) {
 
 /// A tool that kills its shim, again and again, while other tools do their work.
 fn adopt_orphans(token: Token) {
-    // Was here before: the child of a program that this one has replaced.
+    // An older child: that of a program which this one has replaced.
     let mut earlier = Process::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     andon_shim::init();
     andon_tools::process::adopt_orphans();
@@ -161,7 +161,7 @@ fn adopt_orphans(token: Token) {
 }
 
 async fn kill_shims(token: Token) {
-    // At once, and when the daemon is up and has nothing left to be known by.
+    // At once, and when the daemon is up and has left no trace.
     for pause in ["", "sleep 0.02;", "sleep 0.1;"] {
         for _ in 0..4 {
             let command = format!(

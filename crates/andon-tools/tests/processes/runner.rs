@@ -1,4 +1,4 @@
-//! Runs the tests of this program, one after the other, and understands what `cargo test` says to it.
+//! Runs the tests of this program one after the other, and understands `cargo test`'s arguments.
 
 use std::panic::catch_unwind;
 use std::process::exit;

@@ -1,6 +1,6 @@
-//! What cannot be started is said, and why; and what is started sees what it is meant to see.
+//! A command that cannot be started is refused with the reason; one that is started sees only what it should.
 //!
-//! What a user loses if one of these fails: a secret, or the reason why nothing happens.
+//! If one of these fails, a secret leaks, or nobody learns why nothing happens.
 
 use andon_tools::process::{Command, Status, Stdin, Tree};
 
@@ -10,24 +10,24 @@ use crate::world::{Token, block_on, never, run, sh, shims};
 
 tests![
     a_command_that_does_not_exist_is_named,
-    a_file_that_is_no_program_is_named,
+    a_file_that_is_not_a_program_is_named,
     a_folder_that_does_not_exist_is_named,
     a_folder_that_is_a_file_is_named,
     a_nul_byte_is_refused,
     a_long_argument_arrives_whole,
-    an_argument_that_is_too_long_is_said_to_be,
+    an_argument_that_is_too_long_is_refused,
     arguments_that_are_no_utf8_arrive_as_they_are,
     a_process_starts_in_its_folder,
-    an_exit_by_signal_is_told_from_an_exit_code,
-    nothing_of_the_hosts_environment_passes_that_was_not_named,
-    a_command_that_is_logged_gives_away_no_value_and_no_text,
-    its_signals_and_descriptors_are_those_of_a_fresh_process,
-    what_its_host_ignores_it_hears_all_the_same,
-    it_leads_a_session_of_its_own,
-    words_of_a_shim_on_the_command_line_do_nothing,
+    an_exit_by_signal_differs_from_an_exit_code,
+    only_the_named_variables_of_the_host_are_passed_on,
+    a_logged_command_reveals_no_value_and_no_text,
+    a_tool_has_the_signals_and_descriptors_of_a_fresh_process,
+    a_tool_gets_signals_that_its_host_ignores,
+    a_tool_leads_its_own_session,
+    a_shims_arguments_on_the_command_line_do_nothing,
     a_helper_can_be_named_instead,
-    a_helper_that_is_none_is_said_to_be_none,
-    a_helper_that_hangs_is_given_up_and_ended,
+    a_helper_that_is_not_a_shim_is_refused,
+    a_helper_that_hangs_is_ended,
 ];
 
 fn error(command: &Command) -> String {
@@ -46,7 +46,7 @@ fn a_command_that_does_not_exist_is_named() {
     assert_eq!(error(&Command::new("no-such-command")), want);
 }
 
-fn a_file_that_is_no_program_is_named() {
+fn a_file_that_is_not_a_program_is_named() {
     let want = "`/etc/passwd` may not be executed: check that it is a program and its permissions";
     assert_eq!(error(&Command::new("/etc/passwd")), want);
 }
@@ -73,7 +73,7 @@ fn a_long_argument_arrives_whole() {
     assert_eq!(finished.stdout.into_text().len(), 500_000);
 }
 
-fn an_argument_that_is_too_long_is_said_to_be() {
+fn an_argument_that_is_too_long_is_refused() {
     let want = "the arguments of `true` are longer than the system allows: put them into a file";
     assert_eq!(error(&Command::new("true").arg("x".repeat(10_000_000))), want);
 }
@@ -92,7 +92,7 @@ fn a_process_starts_in_its_folder() {
     assert_eq!(finished.stdout.into_text().trim_end(), folder.to_str().unwrap());
 }
 
-fn an_exit_by_signal_is_told_from_an_exit_code() {
+fn an_exit_by_signal_differs_from_an_exit_code() {
     for (script, want) in [
         ("exit 0", Status::Code(0)),
         ("exit 42", Status::Code(42)),
@@ -104,7 +104,7 @@ fn an_exit_by_signal_is_told_from_an_exit_code() {
     }
 }
 
-fn nothing_of_the_hosts_environment_passes_that_was_not_named() {
+fn only_the_named_variables_of_the_host_are_passed_on() {
     let host = roles::host("environment", Token::new()).env("OPENAI_API_KEY", "canary").env("NAMED", "passes").output();
     let said = String::from_utf8(host.unwrap().stdout).unwrap();
     assert!(said.contains("NAMED=passes"), "{said}");
@@ -114,7 +114,7 @@ fn nothing_of_the_hosts_environment_passes_that_was_not_named() {
     assert!(!said.contains("canary"), "{said}");
 }
 
-fn a_command_that_is_logged_gives_away_no_value_and_no_text() {
+fn a_logged_command_reveals_no_value_and_no_text() {
     let command = Command::new("env").env("TOKEN", "canary").stdin(Stdin::Text(b"canary".to_vec()));
     let shell = andon_tools::Shell::new().env("TOKEN", "canary");
     let config = andon_shim::Config { env: vec![("TOKEN".into(), "canary".into())], ..Default::default() };
@@ -124,29 +124,29 @@ fn a_command_that_is_logged_gives_away_no_value_and_no_text() {
     }
 }
 
-fn its_signals_and_descriptors_are_those_of_a_fresh_process() {
+fn a_tool_has_the_signals_and_descriptors_of_a_fresh_process() {
     let (finished, _) = block_on(run(Command::new("cat").arg("/proc/self/status")));
     let text = finished.stdout.into_text();
     assert_eq!((signals(&text, "SigBlk"), signals(&text, "SigIgn")), (0, 0), "{text}");
-    // Also if the host, or whoever started it, has left one open for its children.
+    // Even if the host, or whoever started it, has left one open for its children.
     let secret = std::fs::File::open("/proc/self/environ").unwrap();
     let left_open = rustix::io::dup(&secret).unwrap();
     let (finished, _) = block_on(run(Command::new("ls").arg("/proc/self/fd")));
     drop(left_open);
-    // The last one is that of `ls` itself.
+    // The last one belongs to `ls` itself.
     assert_eq!(finished.stdout.into_text(), "0\n1\n2\n3\n");
 }
 
-/// The signals that have a name, of a kind that a process's status tells.
+/// The named signals in a line of a process's status.
 fn signals(status: &str, kind: &str) -> u64 {
     let line = status.lines().find(|line| line.starts_with(kind)).unwrap();
     u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap() & 0x7fff_ffff
 }
 
-fn what_its_host_ignores_it_hears_all_the_same() {
+fn a_tool_gets_signals_that_its_host_ignores() {
     let host = roles::host("signals", Token::new());
     let mut shell = std::process::Command::new("sh");
-    // As `nohup` and a shell's background do, and more.
+    // Like `nohup` and a shell's background, and more.
     shell
         .args(["-c", r#"trap "" HUP INT QUIT TERM USR1; exec "$@""#, "sh"])
         .arg(host.get_program())
@@ -155,7 +155,7 @@ fn what_its_host_ignores_it_hears_all_the_same() {
     assert_eq!((signals(&said, "SigBlk"), signals(&said, "SigIgn")), (0, 0), "{said}");
 }
 
-fn it_leads_a_session_of_its_own() {
+fn a_tool_leads_its_own_session() {
     let (finished, _) = block_on(run(sh("cat /proc/$$/stat", Token::new())));
     let text = finished.stdout.into_text();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -163,11 +163,11 @@ fn it_leads_a_session_of_its_own() {
     assert_eq!((fields[2], fields[3]), (pid, pid), "group and session are its own: {text}");
 }
 
-fn words_of_a_shim_on_the_command_line_do_nothing() {
+fn a_shims_arguments_on_the_command_line_do_nothing() {
     use std::os::unix::process::CommandExt;
     let itself = std::env::current_exe().unwrap();
     let own = std::process::id().to_string();
-    // What a person could type, or another program could hand over: the program runs as it would without them.
+    // A person could type them, or another program could pass them: the program runs as it would without them.
     let mut command = std::process::Command::new(itself);
     command.arg0(andon_shim::SHIM).args([andon_shim::SHIM, &own]).stdin(std::process::Stdio::null());
     let output = command.output().unwrap();
@@ -183,19 +183,19 @@ fn a_helper_can_be_named_instead() {
     token.assert_none_lives(&[]);
 }
 
-fn a_helper_that_is_none_is_said_to_be_none() {
+fn a_helper_that_is_not_a_shim_is_refused() {
     let host = roles::host("no helper", Token::new()).output().unwrap();
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     assert!(said.contains("the shim `/no/such/helper` cannot be executed (No such file"), "{said}");
     assert!(said.contains("the shim ended before it started the process"), "{said}");
 }
 
-fn a_helper_that_hangs_is_given_up_and_ended() {
+fn a_helper_that_hangs_is_ended() {
     use std::os::unix::fs::PermissionsExt;
     let token = Token::new();
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("helper");
-    // It neither reads nor writes, and it is deaf. The shell waits, so there are two of it.
+    // It neither reads nor writes, and ignores signals. The shell waits, so there are two processes.
     std::fs::write(&helper, format!("#!/bin/sh\ntrap '' TERM HUP\nsleep {token}\nexit\n")).unwrap();
     std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
     let host = roles::host("a helper that hangs", token).env("HELPER", &helper).output().unwrap();
@@ -205,7 +205,7 @@ fn a_helper_that_hangs_is_given_up_and_ended() {
         let line = said.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_else(|| panic!("{what}: {said}"));
         line.trim().parse().unwrap()
     };
-    // The grace is 300 ms, and a start is given up after ten seconds: neither a stop nor an end waits for that.
+    // The grace is 300 ms, and a start fails after ten seconds: neither a stop nor an end waits for that.
     assert!(took("a stop took") < 10_000, "{said}");
     assert!(took("the end of five together took") < 10_000, "{said}");
     assert!(took("a start was given up after") >= 10_000, "{said}");

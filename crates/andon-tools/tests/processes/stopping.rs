@@ -1,6 +1,6 @@
 //! A stop at every point of a command's life.
 //!
-//! What a user loses if one of these fails: a stop that keeps nothing, comes late, or is forgotten.
+//! If one of these fails, a stop keeps nothing, comes late, or is forgotten.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,10 +16,10 @@ tests![
     a_stop_before_the_start_leaves_nothing,
     a_stop_right_after_the_start_leaves_nothing,
     a_stop_while_it_prints_keeps_what_was_printed,
-    who_ends_in_its_grace_is_not_killed,
+    a_process_that_ends_in_its_grace_is_not_killed,
     a_child_has_the_same_grace_as_its_parent,
-    who_is_stopped_hears_that_it_is_to_end,
-    who_ignores_the_stop_is_killed_within_the_grace,
+    a_stopped_process_gets_the_signal_to_end,
+    a_process_that_ignores_the_stop_is_killed_within_the_grace,
     a_call_that_is_dropped_at_any_point_leaves_nothing,
     nothing_starts_in_a_tree_that_has_ended,
     a_tree_that_is_only_dropped_is_ended_too,
@@ -28,7 +28,7 @@ tests![
 fn a_stop_before_the_start_leaves_nothing() {
     let token = Token::new();
     block_on(async {
-        // It is told, and not left to its grace.
+        // It is told at once, and does not use up its grace.
         let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(3600)));
         button.press();
         let finished = sh(r#"sleep "$0" & wait"#, token).run(&tree, &button, |_| {}).await.unwrap();
@@ -76,7 +76,7 @@ fn a_stop_while_it_prints_keeps_what_was_printed() {
     });
 }
 
-fn who_ends_in_its_grace_is_not_killed() {
+fn a_process_that_ends_in_its_grace_is_not_killed() {
     let token = Token::new();
     block_on(async {
         let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(5)));
@@ -116,7 +116,7 @@ fn a_child_has_the_same_grace_as_its_parent() {
     });
 }
 
-fn who_is_stopped_hears_that_it_is_to_end() {
+fn a_stopped_process_gets_the_signal_to_end() {
     let token = Token::new();
     block_on(async {
         let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(5)));
@@ -132,7 +132,7 @@ fn who_is_stopped_hears_that_it_is_to_end() {
     });
 }
 
-fn who_ignores_the_stop_is_killed_within_the_grace() {
+fn a_process_that_ignores_the_stop_is_killed_within_the_grace() {
     let token = Token::new();
     block_on(async {
         let grace = Duration::from_secs(3);
@@ -155,7 +155,7 @@ fn who_ignores_the_stop_is_killed_within_the_grace() {
     });
 }
 
-/// Polls a future so many times, and then drops it; says whether it was over before.
+/// Polls a future this many times, and then drops it. Returns whether it was done before.
 async fn poll_and_drop<T>(future: impl Future<Output = T>, polls: usize) -> bool {
     let mut future = pin!(future);
     let mut left = polls;

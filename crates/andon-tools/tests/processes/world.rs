@@ -17,14 +17,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs a test's future on real threads, and not for ever.
+/// Runs a test's future on real threads, with a timeout.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async { timeout(Duration::from_secs(240), future).await.expect("the test takes for ever") })
 }
 
-/// A number that stands in the arguments of every process of one test: whatever else they clear, this stays, and a
-/// `sleep` of so many seconds is as good as for ever.
+/// A number in the arguments of every process of one test: whatever else they clear, this stays, and a `sleep` of this many
+/// seconds lasts for ever.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token(u64);
 
@@ -39,7 +39,7 @@ impl Token {
         Self(text.parse().unwrap())
     }
 
-    /// All living processes that have it in their arguments: found without any help of what is tested.
+    /// All living processes with it in their arguments, found without the code under test.
     pub(crate) fn processes(self) -> Vec<Process> {
         let token = self.to_string();
         let has_it = |process: &Process| {
@@ -50,12 +50,12 @@ impl Token {
         proc::all().into_iter().filter(|one| !one.is_dead() && one.pid != own && has_it(one)).collect()
     }
 
-    /// Waits until so many of them live.
+    /// Waits until this many of them live.
     pub(crate) async fn at_least(self, count: usize) -> Vec<Process> {
         until(|| Some(self.processes()).filter(|found| found.len() >= count)).await
     }
 
-    /// Nobody with it lives, nor any of these, by id and start time.
+    /// Checks that no process with it lives, and none of these, by id and start time.
     #[track_caller]
     pub(crate) fn assert_none_lives(self, known: &[Process]) {
         let found = self.processes();
@@ -71,7 +71,7 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// Waits for a state, and not for ever.
+/// Waits for a state, with a timeout.
 pub(crate) async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let begun = now();
     loop {
@@ -106,7 +106,7 @@ impl Button {
 
 impl Stop for Button {
     async fn told(&self) {
-        // The sender is this button itself, so it cannot be gone.
+        // The button is the sender, so it still exists.
         let _ = self.pressed.subscribe().wait_for(Option::is_some).await;
     }
 
@@ -127,12 +127,12 @@ pub(crate) async fn run(command: Command) -> (Finished, Remains) {
     (finished, tree.end().await)
 }
 
-/// The shims that this process has started and that live.
+/// The living shims that this process has started.
 pub(crate) fn shims() -> Vec<Process> {
     shims_of(std::process::id())
 }
 
-/// The shims that a host has started and that live, also when the host is dead.
+/// The living shims that a host has started, even if the host is dead.
 pub(crate) fn shims_of(host: u32) -> Vec<Process> {
     let line = format!("{0}\0{0}\0{host}\0", andon_shim::SHIM);
     let is_shim =
@@ -140,12 +140,12 @@ pub(crate) fn shims_of(host: u32) -> Vec<Process> {
     proc::all().into_iter().filter(is_shim).collect()
 }
 
-/// Whether a cgroup can be made here, so that also those die whom only a cgroup can find.
+/// Whether a cgroup can be created here, so that processes die that only a cgroup can find.
 pub(crate) fn has_cgroup() -> bool {
     andon_shim::cgroup::Cgroup::make("andon-can-it").is_some_and(|cgroup| cgroup.remove())
 }
 
-/// Waits until all of these are in a cgroup of their own, if one can be made here.
+/// Waits until all of these are in their own cgroup, if one can be created here.
 pub(crate) async fn until_grouped(processes: &[Process]) -> bool {
     let is_grouped = |one: &Process| {
         std::fs::read_to_string(format!("/proc/{}/cgroup", one.pid)).is_ok_and(|group| group.contains("/andon-"))
@@ -157,7 +157,7 @@ pub(crate) async fn until_grouped(processes: &[Process]) -> bool {
     until(|| processes.iter().all(is_grouped).then_some(true)).await
 }
 
-/// Words in front of a command that run it as a user without privileges; nothing if this user has none.
+/// The prefix that runs a command as a user without privileges; empty if this user has none.
 pub(crate) fn unprivileged() -> Vec<&'static str> {
     match rustix::process::geteuid().is_root() {
         true => vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"],
