@@ -12,7 +12,7 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
-/// Who seals these thoughts.
+/// The name in the seals of these thoughts.
 pub const NAME: &str = "anthropic";
 
 /// The beginning of a hidden thought's seal. A signature is base64 and has no colon.

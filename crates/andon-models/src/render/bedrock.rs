@@ -13,7 +13,7 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
-/// Who seals these thoughts.
+/// The name in the seals of these thoughts.
 pub const NAME: &str = "bedrock";
 
 /// The beginning of a hidden thought's seal.

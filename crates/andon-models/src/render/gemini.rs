@@ -14,7 +14,7 @@ use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
 use super::{Ask, Body};
 use crate::settings::Thinking;
 
-/// Who seals these thoughts.
+/// The name in the seals of these thoughts.
 pub const NAME: &str = "gemini";
 
 /// Takes the place of the seal on another model's call.

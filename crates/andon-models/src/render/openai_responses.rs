@@ -11,7 +11,7 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body, openai};
 
-/// Who seals these thoughts.
+/// The name in the seals of these thoughts.
 pub const NAME: &str = "openai-responses";
 
 const MAX_ID: usize = 64;

@@ -132,7 +132,7 @@ fn an_end_for_calls_of_which_none_can_be_used_is_an_error_that_says_so() {
         [vec![finish("tool_calls")], vec![call(0, "a", "", "{}"), finish("tool_calls")], vec![finish("function_call")]]
     {
         let error = play(OpenAiChat::default(), &sent).1.unwrap_err();
-        assert!(is_retryable(&error) && error.message.contains("no call that can be used"), "{error:?}");
+        assert!(is_retryable(&error) && error.message.contains("no usable call"), "{error:?}");
     }
 }
 

@@ -94,7 +94,7 @@ async fn a_proxys_page_is_called_one_whatever_its_status() {
     for status in [200, 403, 502] {
         provider.answer(Script::html_page(status));
         let (error, _) = refused(&model).await;
-        assert!(error.message.contains("proxy's or a login page"), "{error}");
+        assert!(error.message.contains("proxy's page or a login page"), "{error}");
         assert!(error.message.contains("127.0.0.1:"), "{error}");
         assert_eq!(is_retryable(&error), status == 502, "{error}");
     }
@@ -124,7 +124,7 @@ async fn json_instead_of_a_stream_is_an_error_object_or_a_server_that_does_not_s
     assert!(is_retryable(&error) && error.message.contains("Try again"), "{error:?}");
     provider.answer(Script::json(200, &json!({"choices": [{"message": {"content": "Hi"}}]})));
     let (error, usage) = refused(&model).await;
-    assert!(error.message.contains("may not stream"), "{error}");
+    assert!(error.message.contains("cannot stream"), "{error}");
     assert_eq!((error.kind, usage), (ModelErrorKind::Fatal, Usage::UNKNOWN));
 }
 
