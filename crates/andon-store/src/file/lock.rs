@@ -87,6 +87,7 @@ impl Drop for Reads {
 /// are any, it is only unlocked, and stays open for the life of the process.
 fn close(database: File, identity: (u64, u64)) {
     if READ.lock().contains(&identity) {
+        // If this fails, the lock is released when the process ends.
         let _ = database.unlock();
         std::mem::forget(database);
     }

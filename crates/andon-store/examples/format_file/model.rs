@@ -1,0 +1,59 @@
+//! A model that answers from a script. An answer that has no end in the script is silent when its pieces are used up.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+
+use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Signature, Usage};
+use parking_lot::Mutex;
+
+/// Gives its answers in turn.
+pub(crate) struct Script(Mutex<VecDeque<VecDeque<Piece>>>);
+
+impl Script {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Vec<Piece>>) -> Self {
+        Self(Mutex::new(answers.into_iter().map(VecDeque::from).collect()))
+    }
+}
+
+impl Model for Script {
+    fn name(&self) -> &str {
+        "script"
+    }
+
+    fn call(&self, _: Request) -> Box<dyn Answer> {
+        Box::new(Scripted(self.0.lock().pop_front().unwrap_or_default()))
+    }
+}
+
+struct Scripted(VecDeque<Piece>);
+
+impl Answer for Scripted {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        self.0.pop_front().map_or(Poll::Pending, |piece| Poll::Ready(Some(Ok(piece))))
+    }
+}
+
+/// An answer that comes to its end.
+pub(crate) fn whole(text: &str) -> Vec<Piece> {
+    let usage = Box::new(Usage::reported(7, 5));
+    vec![Piece::Text(text.to_owned()), Piece::Usage(usage), Piece::End(ModelStop::EndTurn)]
+}
+
+/// An answer that stays unfinished.
+pub(crate) fn unfinished(texts: [&str; 2]) -> Vec<Piece> {
+    texts.map(|text| Piece::Text(text.to_owned())).into()
+}
+
+/// An answer that thinks, says something and calls a tool.
+pub(crate) fn call(text: &str, id: &str, tool: &str) -> Vec<Piece> {
+    vec![
+        Piece::Thinking("Hm.".to_owned()),
+        Piece::ThinkingEnd { signature: Some(Signature::new("anthropic", "c2VhbA==")) },
+        Piece::Text(text.to_owned()),
+        Piece::Call { id: id.to_owned(), name: tool.to_owned() },
+        Piece::CallInput { index: 0, json: "{}".to_owned() },
+        Piece::CallEnd { index: 0 },
+        Piece::Usage(Box::new(Usage::reported(9, 4))),
+        Piece::End(ModelStop::ToolUse),
+    ]
+}

@@ -1,0 +1,124 @@
+//! What is in an old file is read as it was written.
+
+use andon_runtime::core::cancel::Reason;
+use andon_runtime::core::receipt::Verdict;
+use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::{RunFilter, SessionFilter, StateMap};
+use andon_testkit::{check, wire};
+use serde_json::json;
+
+use crate::{Life, all, key, said};
+
+/// Checks P3.
+#[tokio::test]
+async fn a_history_is_read_from_a_file_of_every_format() {
+    for old in all() {
+        let life = Life::open(&old.path(), []);
+        let expected = [
+            "User: What colour is it?",
+            "Assistant: Let me look.",
+            "Tool: Ok",
+            "Assistant: It is blue.",
+            "User: Thanks.",
+            "Assistant: You are welcome.",
+            "User: Tell me a story.",
+            "Assistant: Once upon a time there was [Cancelled(Requested)]",
+            "User: Break it.",
+            "Assistant: I will try.",
+            "Tool: Error",
+            "Assistant: It did not work.",
+        ];
+        assert_eq!(said(&life.history("ada", "monday").await), expected, "{}", old.name);
+    }
+}
+
+/// Checks P2.
+#[tokio::test]
+async fn a_history_in_a_file_of_every_format_can_be_sent_to_every_provider() {
+    for old in all() {
+        let life = Life::open(&old.path(), []);
+        let broken = wire::check_history(&life.history("ada", "monday").await);
+        assert!(broken.is_empty(), "{}: {broken:#?}", old.name);
+    }
+}
+
+#[tokio::test]
+async fn lists_find_what_is_in_a_file_of_every_format() {
+    for old in all() {
+        let life = Life::open(&old.path(), []);
+        let mut sessions = life.runtime.list_sessions(SessionFilter::default()).await.unwrap();
+        sessions.sort_by(|one, other| one.key.cmp(&other.key));
+        let sessions = sessions.into_iter().map(|info| (info.key, info.runs, info.title.unwrap())).collect::<Vec<_>>();
+        let session = |user, session, runs, title: &str| (key(user, session), runs, title.to_owned());
+        let expected = [
+            session("ada", "monday", 4, "What colour is it?"),
+            session("ada", "tuesday", 2, "Delete it."),
+            session("bob", "friday", 1, "Go on."),
+            session("bob", "monday", 1, "Count."),
+            session("bob", "tuesday", 1, "Work."),
+        ];
+        assert_eq!(sessions, expected, "{}", old.name);
+        let runs = life.runtime.list_runs(RunFilter::default()).await.unwrap();
+        let runs: Vec<String> = runs.iter().map(|info| format!("{} {:?}", info.run, info.state)).collect();
+        let expected = [
+            "asked-to-stop Running",
+            "calling Running",
+            "answering Running",
+            "queued Queued",
+            "waiting Waiting",
+            "failed-tool Settled",
+            "stopped Settled",
+            "answered Settled",
+            "called Settled",
+        ];
+        assert_eq!(runs, expected, "{}", old.name);
+    }
+}
+
+#[tokio::test]
+async fn receipts_are_made_from_a_file_of_every_format() {
+    for old in all() {
+        let life = Life::open(&old.path(), []);
+        for run in ["called", "answered", "stopped", "failed-tool"] {
+            let broken = check::check_stored(&life.stored(run).await);
+            assert!(broken.is_empty(), "{}: {run}: {broken:#?}", old.name);
+        }
+        let stopped = life.stored("stopped").await.receipt().unwrap();
+        let told = (stopped.reason, stopped.by.as_deref(), stopped.note.as_deref(), stopped.on_disk, stopped.revision);
+        let expected = (Some(Reason::Requested), Some("ada"), Some("stop button"), true, 1);
+        assert_eq!(told, expected, "{}", old.name);
+        assert_eq!(stopped.usage, Used::cut(Usage::reported(8, 6)), "{}", old.name);
+        let called = life.stored("called").await.receipt().unwrap();
+        let calls: Vec<_> = called.calls.iter().map(|call| (call.tool.as_str(), call.verdict)).collect();
+        assert_eq!(calls, [("look", Verdict::Finished)], "{}", old.name);
+    }
+}
+
+/// State from the first format on, what is kept with no session from the second, what is kept with one from the third.
+#[tokio::test]
+async fn state_and_what_is_kept_are_read_from_a_file_of_every_format() {
+    for old in all() {
+        let life = Life::open(&old.path(), []);
+        let shared = [("user:name", json!("Ada")), ("app:motd", json!({"text": "Hello"}))];
+        let mut own = vec![("colour", json!("blue"))];
+        if old.format >= 3 {
+            own.extend([("asked", json!(1)), ("looked", json!(true))]);
+        }
+        let state = |of: &[&[(&str, serde_json::Value)]]| -> StateMap {
+            of.concat().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        let [monday, tuesday] = [key("ada", "monday"), key("ada", "tuesday")];
+        assert_eq!(life.runtime.state(&monday).await.unwrap(), Some(state(&[&own, &shared])), "{}", old.name);
+        assert_eq!(life.runtime.state(&tuesday).await.unwrap(), Some(state(&[&shared])), "{}", old.name);
+        let of_bob = life.runtime.state(&key("bob", "monday")).await.unwrap();
+        assert_eq!(of_bob, Some(state(&[&shared[1..]])), "{}", old.name);
+
+        let shelf = life.journal.shelf().kept("calibration").await.unwrap();
+        let expected = (old.format >= 2).then(|| ("script".to_owned(), json!({"factor": 2})));
+        assert_eq!(shelf, expected.into_iter().collect::<Vec<_>>(), "{}", old.name);
+        let kept = life.runtime.kept(&monday, "note").await.unwrap();
+        let kept: Vec<_> = kept.into_iter().map(|kept| (kept.name, kept.value)).collect();
+        let expected = (old.format >= 3).then(|| ("first".to_owned(), json!({"line": 1})));
+        assert_eq!(kept, expected.into_iter().collect::<Vec<_>>(), "{}", old.name);
+    }
+}
