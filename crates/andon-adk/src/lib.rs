@@ -18,7 +18,7 @@
 //!
 //! 1. What a client is sent while a run goes on and what its session shows afterwards are made by one rendering of the run's
 //!    own events. So they are the same.
-//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes. [`words`] sees to that for all of them.
+//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes. `words.rs` sees to that for all of them.
 //! 3. Everything that it does to runs and sessions it does through [`Host`]: it knows nothing of the server's inside.
 
 mod about;
