@@ -223,7 +223,7 @@ fn approve_shows_the_call_and_decides_about_exactly_that_call() {
     let ended = served.run(&["watch", &run, "--json"]);
     assert_eq!(ended.receipt()["calls"][0]["verdict"], "finished");
     let again = served.db.refused(&["approve", &run, "--yes"]);
-    assert!(again.contains("is over"), "{again}");
+    assert!(again.contains("has ended"), "{again}");
     let run = served.detach(&[], "write a note: no");
     served.wait_for(&run, "approval_requested");
     served.run(&["approve", &run, "--deny", "--why", "not today"]);
@@ -244,7 +244,7 @@ fn a_conversation_through_a_server_is_the_same_and_can_be_continued() {
     chat.type_line("/receipt");
     chat.wait_for_times("■ Stopped", 2);
     chat.type_line("/sessions");
-    chat.wait_for("BEGAN WITH");
+    chat.wait_for("FIRST PROMPT");
     let ended = chat.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains(&format!("To continue later: {ANDON} chat --session otter")), "{}", ended.stdout);
@@ -289,7 +289,7 @@ fn the_records_are_the_same_from_the_file_and_from_the_server() {
     for command in commands {
         let file = served.run(command).stdout.replace(&format!("in {}", served.db.file("andon.db")), "at X");
         let there = served.run(&[command, &["--server", &served.address]].concat()).stdout;
-        assert_eq!(there.replace(&format!("at the server at {}", served.address), "at X"), file, "{command:?}");
+        assert_eq!(there.replace(&format!("on the server at {}", served.address), "at X"), file, "{command:?}");
     }
     let run = served.run(&["runs", "--json", "--settled"]).json().remove(0);
     let id = run["run_id"].as_str().unwrap();
@@ -302,7 +302,7 @@ fn the_records_are_the_same_from_the_file_and_from_the_server() {
 fn delete_goes_through_the_server_and_stops_runs() {
     let served = Served::new();
     let run = served.detach(&["--session", "otter"], "tell me a long story");
-    assert!(served.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter is deleted"));
+    assert!(served.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter was deleted"));
     assert!(served.db.refused(&["receipt", &run]).contains("there is no run"));
     let why = served.db.refused(&["delete", "otter", "--yes"]);
     assert!(why.contains("there is no session otter on the server"), "{why}");

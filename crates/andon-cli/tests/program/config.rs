@@ -22,7 +22,7 @@ fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
     ];
     for (variable, args) in ways {
         let served = Served::of(Program::start_in("memory", variable.as_slice(), &args));
-        assert!(served.program.seen.contains("then have 3s to finish"), "{args:?}: {}", served.program.seen);
+        assert!(served.program.seen.contains("get 3s to finish"), "{args:?}: {}", served.program.seen);
         assert!(!served.url.ends_with(":8000"));
         served.program.signal(Signal::TERM);
         assert_eq!(served.program.end_without_closing().code, Some(0));
@@ -102,7 +102,7 @@ fn a_mistake_in_the_default_file_does_not_disable_stopping() {
         assert!(matches!(ended.code, Some(0 | 3)), "{words:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(&format!("warning: {file}:1:1: there is no flag --bindd")), "{}", ended.stderr);
     }
-    assert!(usual(&["approve", &run, "--yes"]).stderr.contains("is over"));
+    assert!(usual(&["approve", &run, "--yes"]).stderr.contains("has ended"));
     // With a named file, and for every other command, it is an error.
     assert_eq!(start("ANDON_CONFIG", &file, &["cancel", "--all"]).code, Some(2));
     assert_eq!(usual(&["runs"]).code, Some(2));

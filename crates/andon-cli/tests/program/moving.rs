@@ -107,8 +107,8 @@ fn a_deleted_session_is_gone_and_only_that_one() {
     for session in ["otter", "finch"] {
         db.run(&["run", "--instant", "--session", session, "hello"]);
     }
-    assert!(db.refused(&["delete", "otter"]).contains("say --yes"));
-    assert!(db.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter is deleted"));
+    assert!(db.refused(&["delete", "otter"]).contains("use --yes"));
+    assert!(db.run(&["delete", "otter", "--yes"]).stdout.contains("Session otter was deleted"));
     let left = db.run(&["sessions", "--json"]).json();
     assert_eq!((left.len(), &left[0]["session"]), (1, &"finch".into()));
     for gone in [vec!["history", "otter"], vec!["export", "otter"], vec!["delete", "otter", "--yes"]] {

@@ -269,7 +269,7 @@ fn it_serves_while_an_agents_mcp_server_does_not_answer_and_picks_up_changes() {
                 stdio_connection_params:\n      server_params: {command: sleep, args: ['1000']}\n      timeout: 120\n";
     write_agent(&db, "mute", mute);
     let mut served = Served::start(&db, &["--agents", &db.file("agents")]);
-    assert!(served.program.seen.contains("mute/root_agent.yaml: it is being prepared"), "{}", served.program.seen);
+    assert!(served.program.seen.contains("mute/root_agent.yaml: the agent is not ready"), "{}", served.program.seen);
     let (status, refused) = served.post("/v1/runs", &json!({ "app": "mute", "input": "hello" }));
     let why = refused["detail"].as_str().unwrap();
     assert!(status == 503 && why.contains("its MCP server has not answered yet"), "{refused}");
@@ -304,7 +304,7 @@ fn agents_in_a_folder_are_served_beside_the_practice_agent_and_may_replace_it() 
     write("shop", "name: shop\nmodel: practice\ninstruction: Sell things.\ndescription: Sells.\n");
     write("bad", "name: bad\nmodle: practice\n");
     let served = Served::start(&db, &["--agents", &db.file("agents")]);
-    assert!(served.program.seen.contains("It serves practice, shop."), "{}", served.program.seen);
+    assert!(served.program.seen.contains("Agents: practice, shop."), "{}", served.program.seen);
     assert!(served.program.seen.contains("bad/root_agent.yaml:2:1: "), "{}", served.program.seen);
     let (status, run) = served.post("/v1/runs", &json!({ "app": "shop", "input": "hello" }));
     assert_eq!(status, 201, "{run}");

@@ -13,7 +13,7 @@ fn a_new_session_has_a_name_and_says_how_to_continue_it() {
     assert_eq!(session.split('-').count(), 3);
     let later = format!("{ANDON} chat --session {session}\n");
     assert!(ended.stdout.contains(&format!("Session {session}. To continue later: {later}")), "{}", ended.stdout);
-    assert!(ended.stdout.contains(&format!("kept in {}", db.file("andon.db"))), "{}", ended.stdout);
+    assert!(ended.stdout.contains(&format!("stored in {}", db.file("andon.db"))), "{}", ended.stdout);
     assert!(ended.stdout.ends_with(&format!("To continue later: {later}")), "{}", ended.stdout);
 }
 

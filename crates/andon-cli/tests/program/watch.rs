@@ -34,7 +34,7 @@ fn ctrl_c_exits_and_the_run_goes_on() {
     watch.interrupt();
     let ended = watch.end();
     assert_eq!(ended.code, Some(130));
-    assert!(ended.stderr.contains(&format!("The run goes on: `{ANDON} cancel {id}` stops it.")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("The run goes on. To stop it: {ANDON} cancel {id}")), "{}", ended.stderr);
     assert_eq!(served.receipt(&id)["outcome"], json!(null));
 }
 
