@@ -77,5 +77,6 @@ pub(crate) fn router(core: &Shared) -> Router {
         let json = HeaderValue::from_static("application/json");
         std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))
     };
-    routes.route("/openapi.json", get(openapi)).with_state(Shared::clone(core))
+    let routes = routes.route("/openapi.json", get(openapi));
+    routes.with_state(Shared::clone(core))
 }
