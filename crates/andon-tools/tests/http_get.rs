@@ -316,7 +316,7 @@ async fn private_networks_and_metadata_services_are_refused_by_kind() {
         assert!(told.contains("only http and https are supported"), "{told}");
     }
     let told = error(&at_home(), "http://ada:secret@127.0.0.1/").await;
-    assert!(told.contains("it has a user name or a password in it"), "{told}");
+    assert!(told.contains("it contains a user name or a password"), "{told}");
 }
 
 #[tokio::test]
@@ -360,7 +360,7 @@ async fn a_redirect_does_not_reach_a_closed_address() {
         ("/name", "inside.test leads to 127.0.0.1, which is a loopback address"),
         ("/metadata", "169.254.169.254 is the metadata service of a cloud"),
         ("/file", "its scheme is file, and only http and https are supported"),
-        ("/credentials", "it has a user name or a password in it"),
+        ("/credentials", "it contains a user name or a password"),
     ] {
         let told = error(&tool, &format!("http://start.test:{}{path}", server.port)).await;
         assert!(told.contains(why), "{path}: {told}");

@@ -71,7 +71,11 @@ fn beside_the_database_the_users_key_is_used_and_named_or_else_the_owners() {
     for refused in [&["line", "hold"][..], &["cancel", &run]] {
         let refused = beside(refused);
         assert_eq!(refused.code, Some(1), "{}", refused.stdout);
-        assert!(refused.stderr.contains("without ANDON_KEY, the owner's key beside the database"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("without ANDON_KEY, the owner's key beside the database"),
+            "{}",
+            refused.stderr
+        );
     }
     let told = with_key(&served, key, &["cancel", "--all"]).stdout;
     assert!(told.contains(&format!("Asked with the key {id} of me")) && !told.contains("the owner's key"), "{told}");
@@ -118,7 +122,11 @@ fn a_key_that_is_created_without_a_server_works_when_one_is_started() {
     assert_eq!((&made["name"], &made["scopes"]), (&json!("ops"), &json!(["admin"])));
     let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
     program.wait_for("Ctrl-C shuts the server down");
-    assert!(program.seen.contains("The server asks for a key") && program.seen.contains("keys create me"), "{}", program.seen);
+    assert!(
+        program.seen.contains("The server asks for a key") && program.seen.contains("keys create me"),
+        "{}",
+        program.seen
+    );
     let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
     let url = url.trim_end_matches(',').to_owned();
     let line = Program::start_in("memory", &[("ANDON_KEY", key)], &["line", "hold", "--server", &url]).end();

@@ -198,17 +198,17 @@ async fn a_flood_closes_the_socket() {
 #[tokio::test]
 async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
     let options =
-        Options { heartbeat: Duration::from_millis(200), stalled: Duration::from_secs(3), ..Options::default() };
+        Options { heartbeat: Duration::from_millis(200), stalled: Duration::from_secs(8), ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
     let mut pings = 0;
-    while pings < 20 {
+    while pings < 45 {
         let message = timeout(Duration::from_secs(90), socket.next()).await.unwrap().unwrap().unwrap();
         pings += usize::from(matches!(message, Message::Ping(_)));
     }
     let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running", "who answers stays, for longer than one may be silent");
+    assert_eq!(view["state"], "running", "a client that answers stays, for longer than one may be silent");
     // Not read from any more, it does not answer.
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
     drop(socket);

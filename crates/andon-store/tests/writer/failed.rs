@@ -76,11 +76,13 @@ async fn a_late_takeover_that_a_full_disk_refused_does_no_harm() {
     let (mut owner, _) = begun(&journal).await;
     owner.epoch = journal.claim(&owner.run, owner.epoch).await.unwrap().unwrap();
     hold.at("store: before commit");
-    let before = journal.sessions().create(&key("before"), Wall(1), StateMap::new());
+    // More than the write-ahead log has room for, if a checkpoint has let it begin anew.
+    let large = || StateMap::from_iter([("text".to_owned(), "x".repeat(600 << 10).into())]);
+    let before = journal.sessions().create(&key("before"), Wall(1), large());
     timeout(SOON, hold.held.notified()).await.expect("the writer is held");
     disk.fill();
     // The latecomer would have had the owner's epoch. It is written with something that needs room, so that the disk refuses.
-    let created = journal.sessions().create(&key("new"), Wall(1), StateMap::new());
+    let created = journal.sessions().create(&key("new"), Wall(1), large());
     let late = journal.append(Batch::taking_over(owner.run.clone(), 1, vec![owner.clone().quieted()]));
     let_go.send(Then::GoesOn).unwrap();
     assert!(before.await.is_err() && created.await.is_err(), "the disk is full");
@@ -149,7 +151,9 @@ async fn a_session_that_was_rolled_back_with_another_batch_is_not_believed_to_ex
     let (mut told, record) = begun(&journal).await;
     // While this commit is held, later jobs gather for the next one.
     hold.at("store: before commit");
-    let before = journal.sessions().create(&key("before"), Wall(1), StateMap::new());
+    // More than the write-ahead log has room for, if a checkpoint has let it begin anew.
+    let large = || StateMap::from_iter([("text".to_owned(), "x".repeat(600 << 10).into())]);
+    let before = journal.sessions().create(&key("before"), Wall(1), large());
     timeout(SOON, hold.held.notified()).await.expect("the writer is held");
     let (mut good, mut later) = (Told::new("good", "new"), Told::new("later", "newer"));
     let (goods, laters) = (good.begun(), later.begun());
