@@ -1,4 +1,4 @@
-//! Models for [Andon](andon): the providers, closed the moment a run is stopped, and honest figures for a stream that
+//! Models for [Andon](andon_runtime): the providers, closed the moment a run is stopped, and honest figures for a stream that
 //! was cut.
 
 #[cfg(feature = "bedrock")]

@@ -1,6 +1,6 @@
 //! Andon over HTTP: start runs, watch them, and pull the cord from anywhere.
 //!
-//! A run belongs to the [`Runtime`], never to a request: losing a connection is not a cancel unless the run says so.
+//! A run belongs to the [`Runtime`](andon_runtime::Runtime), never to a request: losing a connection is not a cancel unless the run says so.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {

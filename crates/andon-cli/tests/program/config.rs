@@ -28,7 +28,7 @@ fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
         assert_eq!(served.program.end_without_closing().code, Some(0));
     }
     let served = Served::of(Program::start(&["serve", "--config", &file, "--drain", "4s"]));
-    assert!(served.program.seen.contains("then have 4s to finish"), "{}", served.program.seen);
+    assert!(served.program.seen.contains("get 4s to finish"), "{}", served.program.seen);
 }
 
 #[test]

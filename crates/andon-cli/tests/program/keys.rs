@@ -78,7 +78,7 @@ fn beside_the_database_the_users_key_is_used_and_named_or_else_the_owners() {
         );
     }
     let told = with_key(&served, key, &["cancel", "--all"]).stdout;
-    assert!(told.contains(&format!("Asked with the key {id} of me")) && !told.contains("the owner's key"), "{told}");
+    assert!(told.contains(&format!("This used key {id} of me")) && !told.contains("the owner's key"), "{told}");
     let told = served.run(&["cancel", "--all", "--wait"]).stdout;
     assert!(told.contains(&run) && told.contains("Looked for everything on this server."), "{told}");
 }
