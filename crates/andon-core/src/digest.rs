@@ -46,8 +46,9 @@ impl FromStr for Digest {
             return Err(no_digest());
         }
         for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let digits = std::str::from_utf8(pair).map_err(|_| no_digest())?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| no_digest())?;
+            // `from_str_radix` would accept a sign.
+            let digits = std::str::from_utf8(pair).ok().filter(|_| pair.iter().all(u8::is_ascii_hexdigit));
+            *byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(no_digest)?;
         }
         Ok(Self(bytes))
     }
@@ -81,6 +82,7 @@ mod tests {
             "",
             "44",
             &"zz".repeat(32),
+            &"+4".repeat(32),
             &"4".repeat(63),
             &"4".repeat(65),
             &"4".repeat(66),
