@@ -1,4 +1,4 @@
-//! Whom a request comes from: a key, a token of an issuer, a ticket, or whoever has the machine.
+//! Who sent a request, as shown by an API key, a token from the issuer, a ticket or the machine owner's key.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::http::problem::Problem;
 use crate::options::Options;
 use crate::tasks::Tasks;
 
-/// How the key of the machine's owner begins. No other key does: its id is longer.
+/// The prefix of the machine owner's key. No other key starts with it, because other keys have longer ids.
 const OWNER: &str = "local_";
 
-/// Who may, and how it is known.
+/// Authenticates requests.
 pub(crate) struct Auth {
     is_on: bool,
     pub(crate) keys: Keys,
     pub(crate) tickets: Tickets,
-    /// Cancels of what does not run.
+    /// Limits cancels of runs that are not in progress.
     pub(crate) cancels: Limiter,
-    /// The key of whoever may read what the server stores: new at every start, and kept nowhere in here.
+    /// The key of whoever may read what the server stores. A new one is made at every start, and it is not stored here.
     owner: Option<(Secret, Trace)>,
     issuer: Option<Arc<Issuer>>,
     tasks: Tasks,
@@ -35,7 +35,7 @@ pub(crate) struct Auth {
 impl Auth {
     pub(crate) async fn read(runtime: &Runtime, options: &Options, tasks: &Tasks) -> Result<Self, JournalError> {
         let is_on = options.is_guarded();
-        // Without a random word there is no such key: everybody needs one of the others.
+        // If the system has no random numbers there is no owner key, and everybody needs one of the other kinds.
         let owner = random_word().ok().filter(|_| is_on);
         let owner = owner.map(|word| (Secret::new(format!("{PREFIX}{OWNER}{word}")), Trace::of(&word)));
         let issuer = options.oidc.clone().map(Issuer::new);
@@ -50,7 +50,7 @@ impl Auth {
         })
     }
 
-    /// Whether it matters who asks.
+    /// Whether requests must be authenticated.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
@@ -59,7 +59,7 @@ impl Auth {
         self.owner.as_ref().map(|(key, _)| key)
     }
 
-    /// Whom a request comes from; `None` if it shows no key or token that is valid.
+    /// Who sent a request; `None` if it carries no valid key or token.
     pub(crate) async fn principal(&self, headers: &HeaderMap, now: Wall) -> Result<Option<Principal>, Problem> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
         if let Some(word) = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(OWNER)) {
@@ -73,8 +73,8 @@ impl Auth {
     }
 }
 
-/// What a request shows: the one header of its kind. Two are a trick: one program would read the first, and another
-/// the last.
+/// The bearer token of a request. Two `Authorization` headers are rejected, because one program would read the first
+/// and another the last.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,10 +1,10 @@
-//! Who may call what: the one place that goes by the table of routes.
+//! Who may call which route: the one place that enforces the table of routes.
 //!
 //! # Invariants
 //!
-//! 1. A route that has no row is served to nobody where it matters who asks.
-//! 2. Whoever shows nothing, or something that is wrong, expired or revoked, is told the same.
-//! 3. First it is asked who it is, then for the scope; only then is anything looked at.
+//! 1. When authentication is on, a route that has no row in the table is served to nobody.
+//! 2. A missing, wrong, expired or revoked key always gets the same response.
+//! 3. The caller is identified first, then the scope is checked; only then is anything looked up.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::access::table::{Need, Table};
 use crate::http::problem::Problem;
 use crate::http::requests::Quiet;
 
-/// What stands before all routes.
+/// The state of the access check in front of all routes.
 pub(crate) struct Gate {
     pub(crate) auth: Arc<Auth>,
     pub(crate) table: Arc<Table>,
@@ -31,13 +31,13 @@ pub(crate) struct Gate {
 /// Where a request leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leads {
-    /// To a route that asks for this.
+    /// To a route with this requirement.
     To(Need),
-    /// To a path that does not take this method.
+    /// To a path that does not support this method.
     WrongMethod,
-    /// To a route that nobody has put into the table (invariant 1).
+    /// To a route that is missing from the table (invariant 1).
     Unlisted,
-    /// Nowhere.
+    /// To no route.
     Nowhere,
 }
 
@@ -45,7 +45,7 @@ impl Leads {
     fn of(request: &Request, table: &Table) -> Self {
         let extensions = request.extensions();
         let Some(matched) = extensions.get::<MatchedPath>() else { return Self::Nowhere };
-        // Where the router is mounted does not matter.
+        // The table knows paths without the prefix under which the router is mounted.
         let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
         let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
         let Some(rows) = table.of(path) else { return Self::Unlisted };
@@ -55,16 +55,16 @@ impl Leads {
     }
 }
 
-/// Lets a request pass if it may, and says whom it comes from.
+/// Lets a request through if its sender may make it, and attaches the principal.
 pub(crate) async fn check_access(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
     let leads = Leads::of(&request, &gate.table);
-    // A ticket is taken out of the address, whether or not it is needed: nobody behind this sees it.
+    // The ticket is removed from the URI even if it is not needed, so that no later handler sees it.
     let ticket = match leads {
         Leads::To(Need::Feed(_)) => take_ticket(request.uri_mut()),
         _ => None,
     };
     if !gate.auth.is_on() {
-        // A router that this one is mounted in may have said who asks.
+        // An outer router in which this one is mounted may have set the principal.
         if request.extensions().get::<Principal>().is_none() {
             request.extensions_mut().insert(Principal::local());
         }
@@ -77,8 +77,8 @@ pub(crate) async fn check_access(State(gate): State<Arc<Gate>>, mut request: Req
     next.run(request).await
 }
 
-/// What is said to those who may not. That the issuer of tokens does not answer is in the log already, once
-/// and not for every request.
+/// The response to a request that is not allowed. If the issuer does not answer, that has already been logged once, and
+/// is not logged again for every request.
 fn refused(problem: Problem) -> Response {
     let is_of_the_issuer = problem.status() == StatusCode::SERVICE_UNAVAILABLE;
     let mut told = problem.into_response();
@@ -88,7 +88,7 @@ fn refused(problem: Problem) -> Response {
     told
 }
 
-/// Whom a request comes from, if that one may call what it leads to (invariant 3).
+/// Who sent a request, if they may call the route it leads to (invariant 3).
 async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option<&str>) -> Result<Principal, Problem> {
     let now: Wall = gate.runtime.now().wall;
     let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
@@ -109,7 +109,7 @@ async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option
     Ok(principal)
 }
 
-/// Takes the ticket out of an address.
+/// Removes the ticket from a URI and returns it.
 fn take_ticket(uri: &mut Uri) -> Option<String> {
     let query = uri.query()?;
     let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="))?.to_owned();
@@ -118,7 +118,7 @@ fn take_ticket(uri: &mut Uri) -> Option<String> {
     let bare = if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = bare.parse().ok();
-    // It is a part of what it was before.
+    // This cannot fail, because the new URI is part of the old one.
     if let Ok(without) = Uri::from_parts(parts) {
         *uri = without;
     }

@@ -45,7 +45,7 @@ fn no_route_has_two_rows() {
     }
 }
 
-/// A path with something in the place of each part that stands for something.
+/// A path with every parameter filled in.
 fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     parts.collect::<Vec<_>>().join("/")
@@ -56,7 +56,7 @@ async fn ask(router: &Router, method: &Method, path: &str) -> Response {
     router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
 }
 
-/// All paths that are served: those that are described, those of the page, the description, and the root.
+/// All paths that are served: those in the OpenAPI description, those of the page, the description itself and the root.
 async fn served(router: &Router) -> BTreeSet<String> {
     let described = ask(router, &Method::GET, "/openapi.json").await.into_body().collect().await.unwrap();
     let described: Value = serde_json::from_slice(&described.to_bytes()).unwrap();

@@ -1,14 +1,14 @@
-//! API keys: made, known again, and taken back.
+//! API keys: creating, checking and revoking them.
 //!
 //! A key is `andon_<id>_<secret>`: the id finds it, the secret proves it.
 //!
 //! # Invariants
 //!
-//! 1. A secret is told once, to whoever makes the key. What is kept, in memory and on record, knows it again and cannot say it.
-//! 2. A key that is taken back is good for nothing from that moment on, whatever the disk does; on record it stays, as taken
-//!    back, so that it is so after a restart too.
-//! 3. A key on record that cannot be read opens nothing.
-//! 4. Knowing a key again takes one look and one hash, however many there are.
+//! 1. A secret is shown once, to whoever creates the key. Only its hash is kept, in memory and on record.
+//! 2. A revoked key stops working at once, even if the disk fails. It stays on record as revoked, so that it is still
+//!    revoked after a restart.
+//! 3. A key on record that cannot be read gives no access.
+//! 4. Checking a key takes one lookup and one hash, however many keys there are.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,68 +26,68 @@ use crate::access::principal::{Pass, Principal};
 use crate::access::scopes::{NoSuchScope, Scopes};
 use crate::access::secret::{NoRandom, Secret, Trace, hex, random, random_word};
 
-/// Where keys are kept.
+/// The kind under which keys are stored.
 const KIND: &str = "key";
 
-/// How every key begins.
+/// The prefix of every key.
 pub(crate) const PREFIX: &str = "andon_";
 
-/// How many keys there may be, those that are no longer valid left out.
+/// The maximum number of keys, not counting those that are no longer valid.
 const MOST: usize = 10_000;
 
-/// No time: the key was not taken back.
+/// The value of `revoked` for a key that was not revoked.
 const NEVER: u64 = 0;
 
-/// A key to be made.
+/// A key to create.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
-    /// Its name, under which what is done with it is on record.
+    /// The name of the key. What is done with the key is recorded under this name.
     #[schema(min_length = 1, max_length = 256)]
     pub name: String,
-    /// What it allows: `run:create`, `run:read`, `run:cancel`, `impersonate`, `metrics`, `admin`.
+    /// The scopes of the key: `run:create`, `run:read`, `run:cancel`, `impersonate`, `metrics`, `admin`.
     pub scopes: Vec<String>,
-    /// The user that it is; the one of its name unless told otherwise.
+    /// The user that the key acts as. By default, the user with the name of the key.
     #[serde(default)]
     pub user: Option<String>,
-    /// Whose data it opens; `local` unless told otherwise.
+    /// The tenant whose data the key can access. `local` by default.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// When it ends, as RFC 3339; never unless told otherwise.
+    /// When the key expires, as RFC 3339. By default, it never expires.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Wall>,
 }
 
-/// What is known of a key.
+/// A key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Key)]
 #[non_exhaustive]
 pub struct KeyInfo {
-    /// Its id.
+    /// The id of the key.
     pub id: String,
-    /// Its name.
+    /// The name of the key.
     pub name: String,
-    /// Whose data it opens.
+    /// The tenant whose data the key can access.
     pub tenant: String,
-    /// The user that it is.
+    /// The user that the key acts as.
     pub user: String,
-    /// What it allows.
+    /// The scopes of the key.
     pub scopes: Vec<String>,
-    /// When it was made.
+    /// When the key was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Wall,
-    /// When it ends.
+    /// When the key expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Wall>,
-    /// When it was taken back.
+    /// When the key was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Wall>,
 }
 
-/// As a key is on record.
+/// A key as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     #[serde(flatten)]
@@ -95,41 +95,41 @@ struct Kept {
     sha256: String,
 }
 
-/// Why a key is not made.
+/// Why a key was not created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A name, a user or a tenant is no id.
+    /// The name, user or tenant is not a valid id.
     #[error("{0}: {1}")]
     BadId(&'static str, IdError),
-    /// A scope is none.
+    /// There is no such scope.
     #[error("{0}")]
     NoSuchScope(#[from] NoSuchScope),
-    /// It would allow nothing.
+    /// The key would have no scope.
     #[error("scopes: a key without one opens nothing: name at least one, such as run:read")]
     NoScope,
-    /// It would have ended already.
+    /// The expiry time has already passed.
     #[error("expires_at: {0} has passed: choose a time to come, or leave it out")]
     Past(Wall),
-    /// There are as many as there may be.
+    /// The maximum number of keys has been reached.
     #[error("there are {MOST} keys, and no more are made: revoke some")]
     TooMany,
-    /// There is no secret to be had.
+    /// The system has no random numbers.
     #[error("{0}: no key can be made")]
     NoRandom(#[from] NoRandom),
 }
 
-/// A key, as it is known in memory.
+/// A key in memory.
 #[derive(Debug)]
 pub(crate) struct Key {
     info: KeyInfo,
     trace: Trace,
-    /// When it was taken back, in microseconds since 1970.
+    /// When the key was revoked, in microseconds since 1970; [`NEVER`] if it was not.
     revoked: AtomicU64,
     principal: Whose,
 }
 
-/// The parts of a principal, ready to be handed out.
+/// The parts of a principal, ready to be cloned.
 #[derive(Debug)]
 struct Whose {
     tenant: Arc<str>,
@@ -155,7 +155,7 @@ impl Key {
         &self.info.id
     }
 
-    /// Whether it opens anything now.
+    /// Whether the key has neither expired nor been revoked.
     pub(crate) fn is_valid(&self, now: Wall) -> bool {
         self.revoked.load(Ordering::Acquire) == NEVER && self.info.expires_at.is_none_or(|end| now < end)
     }
@@ -190,20 +190,20 @@ pub struct Keys {
     warnings: Vec<String>,
 }
 
-/// A key that was made: what is known of it, and what opens (invariant 1).
+/// A newly created key and its secret (invariant 1).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewlyMade {
-    /// What is known of it.
+    /// The key, without its secret.
     pub info: KeyInfo,
     /// The whole key, to be shown once.
     pub key: Secret,
-    /// Done when it is on record. Until then it is good, and does not survive this process.
+    /// Completes when the key is on record. Until then the key works, but does not survive this process.
     pub recorded: Append,
 }
 
 impl Keys {
-    /// The keys on record.
+    /// Reads the keys on record.
     pub async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
         let (mut keys, mut warnings) = (HashMap::new(), Vec::new());
         for (name, value) in shelf.kept(KIND).await? {
@@ -215,12 +215,12 @@ impl Keys {
         Ok(Self { keys: RwLock::new(keys), warnings })
     }
 
-    /// Those on record that cannot be read, in words.
+    /// One message for each key on record that cannot be read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Makes a key.
+    /// Creates a key.
     pub fn create(&self, new: NewKey, now: Wall, shelf: &dyn Shelf) -> Result<NewlyMade, KeyError> {
         let info = checked(new, now)?;
         let word = random_word()?;
@@ -234,24 +234,24 @@ impl Keys {
         Ok(NewlyMade { info, key: secret, recorded })
     }
 
-    /// All keys, also those that are no longer valid, the oldest first.
+    /// All keys, including those that are no longer valid, oldest first.
     pub fn list(&self) -> Vec<KeyInfo> {
         let mut all: Vec<KeyInfo> = self.keys.read().values().map(|key| key.info()).collect();
         all.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         all
     }
 
-    /// Takes a key back, from now on (invariant 2); `None` if there is none of that id.
+    /// Revokes a key at once (invariant 2); `None` if there is no key with that id.
     pub fn revoke(&self, id: &str, now: Wall, shelf: &dyn Shelf) -> Option<(KeyInfo, Append)> {
-        // Under the lock, so that what is kept is in the order of what is done.
+        // Under the lock, so that changes are stored in the order in which they are made.
         let keys = self.keys.write();
         let key = keys.get(id)?;
-        // The first time stands.
+        // If the key was already revoked, the earlier time stays.
         let _ = key.revoked.compare_exchange(NEVER, now.0.max(1), Ordering::AcqRel, Ordering::Acquire);
         Some((key.info(), key.keep(shelf)))
     }
 
-    /// Whose key this is, if it is one and is good.
+    /// Whose key this is; `None` if it is not a valid key.
     pub(crate) fn open(&self, key: &str, now: Wall) -> Option<Principal> {
         let (id, word) = key.strip_prefix(PREFIX)?.split_once('_')?;
         let key = Arc::clone(self.keys.read().get(id)?);
@@ -269,7 +269,7 @@ impl Keys {
     }
 }
 
-/// What the key will be, but for its id.
+/// Validates a new key. The id is filled in later.
 fn checked(new: NewKey, now: Wall) -> Result<KeyInfo, KeyError> {
     let NewKey { name, scopes, user, tenant, expires_at } = new;
     let id = |what, text: String| match SessionId::new(&text) {
@@ -289,7 +289,7 @@ fn checked(new: NewKey, now: Wall) -> Result<KeyInfo, KeyError> {
     Ok(KeyInfo { id: String::new(), name, tenant, user, scopes, created_at: now, expires_at, revoked_at: None })
 }
 
-/// Forgets the oldest keys that are no longer valid, if there are too many.
+/// If there are too many keys, removes the oldest one that is no longer valid.
 fn make_room(keys: &mut HashMap<String, Arc<Key>>, now: Wall, shelf: &dyn Shelf) -> Result<(), KeyError> {
     if keys.len() < MOST {
         return Ok(());
@@ -298,7 +298,7 @@ fn make_room(keys: &mut HashMap<String, Arc<Key>>, now: Wall, shelf: &dyn Shelf)
     let oldest = over.min_by_key(|key| key.info.created_at).map(|key| key.info.id.clone());
     let oldest = oldest.ok_or(KeyError::TooMany)?;
     keys.remove(&oldest);
-    // Whether or not it is gone from the disk, it opens nothing.
+    // It gives no access, whether or not it is removed from the disk.
     drop(shelf.discard(KIND, &oldest));
     Ok(())
 }

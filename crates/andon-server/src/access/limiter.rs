@@ -1,9 +1,9 @@
-//! How often one principal may ask to stop what does not run.
+//! Limits how often one principal may cancel runs that are not in progress.
 //!
 //! # Invariants
 //!
-//! 1. A cancel of a run that is in progress is never counted and never refused. Only one that has to be looked for on disk,
-//!    and may be remembered, is.
+//! 1. A cancel of a run in progress is never counted and never refused. Only a cancel that has to look for its run on
+//!    disk, and may be remembered, is.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use crate::access::principal::Who;
 
-/// How many in a second, in the long run.
+/// The sustained rate per second.
 const A_SECOND: f64 = 200.0;
-/// How many at once.
+/// The burst size.
 const BURST: f64 = 1_000.0;
-/// How many principals are counted before those that have rested are forgotten.
+/// How many principals are tracked before those with a full bucket are dropped.
 const MANY: usize = 10_000;
 
 struct Bucket {
@@ -31,14 +31,14 @@ impl Bucket {
     }
 }
 
-/// What each principal has left.
+/// A token bucket for each principal.
 #[derive(Default)]
 pub(crate) struct Limiter {
     buckets: Mutex<HashMap<Who, Bucket>>,
 }
 
 impl Limiter {
-    /// Whether this principal may ask once more.
+    /// Takes one token; whether the principal had one left.
     pub(crate) fn take(&self, who: Who, now: Instant) -> bool {
         let mut buckets = self.buckets.lock();
         if buckets.len() >= MANY {

@@ -1,4 +1,4 @@
-//! Who may: keys, tokens and tickets, whom they belong to, and what each route asks for.
+//! Access control: keys, tokens and tickets, whom they belong to, and what each route requires.
 
 pub(crate) mod auth;
 pub(crate) mod gate;

@@ -1,10 +1,10 @@
-//! Who asks.
+//! Who sent a request, and what they may do.
 //!
 //! # Invariants
 //!
-//! 1. The principal decides the tenant and the users that may be acted for; no path, body or query ever does.
-//! 2. First the scope, then the reach: what is out of reach is answered as what is not there.
-//! 3. Where there are keys, a request without a principal has none: nobody is taken for the owner of the machine.
+//! 1. The principal decides the tenant and the users it may act for; no path, body or query ever does.
+//! 2. The scope is checked first, then the reach. What is out of reach gets the same response as what does not exist.
+//! 3. When authentication is on, nobody is treated as the owner of the machine just because a request has no principal.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -22,37 +22,37 @@ use crate::access::keys::Key;
 use crate::access::scopes::{Scope, Scopes};
 use crate::http::problem::Problem;
 
-/// How often it is checked whether the reader of a feed may still read it.
+/// How often the server checks whether the reader of a feed may still read it.
 pub(crate) const RECHECK: Duration = Duration::from_secs(4);
 
-/// Who asks: whose data it is about, what it may do, and under which name a cancel is on record.
+/// Who sent a request: its tenant, what it may do, and the name under which its cancels are recorded.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// Whose data it may see.
+    /// The tenant whose data it may see.
     pub(crate) tenant: Arc<str>,
     /// Its name.
     pub(crate) name: Arc<str>,
-    /// The user that it is; `None` if it is none in particular and may act for any.
+    /// The user that it acts as; `None` if it is no particular user and may act for any.
     pub(crate) user: Option<Arc<str>>,
-    /// What it may do.
+    /// Its scopes.
     pub(crate) scopes: Scopes,
-    /// How long all of this is so.
+    /// How long the principal stays valid.
     pub(crate) pass: Pass,
 }
 
-/// What makes a principal valid still.
+/// How long a principal stays valid.
 #[derive(Debug, Clone)]
 pub(crate) enum Pass {
-    /// It does not end.
+    /// For ever.
     Always,
-    /// It ends at an instant.
+    /// Until this time.
     Until(Wall),
-    /// It ends with a key.
+    /// As long as this key is valid.
     Key(Arc<Key>),
 }
 
 impl Pass {
-    /// Whether it is good now. Cheap: feeds ask often.
+    /// Whether it is valid now. This is cheap, because feeds ask often.
     pub(crate) fn is_valid(&self, now: Wall) -> bool {
         match self {
             Self::Always => true,
@@ -61,12 +61,12 @@ impl Pass {
         }
     }
 
-    /// Whether it can end at all.
+    /// Whether it can ever become invalid.
     pub(crate) fn can_end(&self) -> bool {
         !matches!(self, Self::Always)
     }
 
-    /// Waits until it is no longer valid, and notices within [`RECHECK`].
+    /// Waits until it is no longer valid, which it notices within [`RECHECK`].
     pub(crate) async fn ended(self, runtime: Runtime) {
         if !self.can_end() {
             std::future::pending::<()>().await;
@@ -77,7 +77,7 @@ impl Pass {
     }
 }
 
-/// A principal as it is on record: who left something, and for whom.
+/// A principal as it is recorded: who asked for something, and for which user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Who {
     pub(crate) tenant: Arc<str>,
@@ -86,22 +86,22 @@ pub(crate) struct Who {
     pub(crate) user: Option<Arc<str>>,
 }
 
-/// A tenant and a user of it.
+/// A tenant and one of its users.
 pub(crate) type User = (Arc<str>, Arc<str>);
 
-/// Whose business something is.
+/// The part of the data that a principal can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Whose {
-    /// Whoever's it is.
+    /// Everything.
     All,
-    /// That of a tenant.
+    /// That of one tenant.
     Tenant(Arc<str>),
-    /// That of a tenant's user.
+    /// That of one user of a tenant.
     User(Arc<str>, Arc<str>),
 }
 
 impl Whose {
-    /// Whether what belongs to a session is among it.
+    /// Whether this session belongs to it.
     pub(crate) fn has(&self, session: &SessionKey) -> bool {
         match self {
             Self::All => true,
@@ -110,7 +110,7 @@ impl Whose {
         }
     }
 
-    /// All that have what belongs to a session.
+    /// Every value that includes this session.
     pub(crate) fn all_of(session: &SessionKey) -> [Self; 3] {
         let tenant = || Arc::clone(&session.tenant);
         [Self::All, Self::Tenant(tenant()), Self::User(tenant(), Arc::clone(&session.user))]
@@ -126,12 +126,12 @@ static OWNER: LazyLock<Principal> = LazyLock::new(|| Principal {
 });
 
 impl Principal {
-    /// Whoever has the machine: everything is allowed.
+    /// The owner of the machine, who may do everything.
     pub(crate) fn local() -> Self {
         OWNER.clone()
     }
 
-    /// The id of the key that was shown, if it was one of those that are kept.
+    /// The id of the key, if the principal was authenticated with a stored one.
     pub(crate) fn key_id(&self) -> Option<&str> {
         match &self.pass {
             Pass::Key(key) => Some(key.id()),
@@ -139,27 +139,27 @@ impl Principal {
         }
     }
 
-    /// Whose data it may see.
+    /// The tenant whose data it may see.
     pub fn tenant(&self) -> &Arc<str> {
         &self.tenant
     }
 
-    /// The name under which a cancel is on record.
+    /// The name under which its cancels are recorded.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The user that it is; `None` if it is none in particular and may act for any.
+    /// The user that it acts as; `None` if it is no particular user and may act for any.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// Whether its key or token is valid.
+    /// Whether its key or token is still valid.
     pub fn is_valid(&self, now: Wall) -> bool {
         self.pass.is_valid(now)
     }
 
-    /// Waits until its key or token is no longer valid, and notices within [`RECHECK`].
+    /// Waits until its key or token is no longer valid, which it notices within [`RECHECK`].
     pub(crate) fn ended(&self, runtime: &Runtime) -> impl Future<Output = ()> + Send + use<> {
         self.pass.clone().ended(runtime.clone())
     }
@@ -168,12 +168,12 @@ impl Principal {
         Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
     }
 
-    /// Whether it may do this.
+    /// Whether it has this scope.
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.allows(scope)
     }
 
-    /// A problem that says which scope is missing, if it is.
+    /// An error that names the scope, if the principal does not have it.
     pub fn needs(&self, scope: Scope) -> Result<(), Problem> {
         if self.allows(scope) { Ok(()) } else { Err(forbidden(scope)) }
     }
@@ -183,12 +183,12 @@ impl Principal {
         self.user.is_none() || self.allows(Scope::Impersonate)
     }
 
-    /// Whether it may act for this user of its own tenant.
+    /// Whether it may act for this user of its tenant.
     pub fn may_act_for(&self, user: &str) -> bool {
         self.is_anybody() || self.user.as_deref() == Some(user)
     }
 
-    /// Whose runs are its business.
+    /// The runs and sessions that it can reach.
     pub(crate) fn whose(&self) -> Whose {
         let tenant = Arc::clone(&self.tenant);
         match &self.user {
@@ -198,23 +198,23 @@ impl Principal {
         }
     }
 
-    /// Whether what belongs to this session is its business.
+    /// Whether it can reach this session.
     pub fn reaches(&self, session: &SessionKey) -> bool {
         self.whose().has(session)
     }
 
-    /// The user that is meant when none is named.
+    /// The user that is meant when a request names none.
     pub(crate) fn own_user(&self) -> &str {
         self.user.as_deref().unwrap_or(LOCAL)
     }
 
-    /// For whom it is counted what it reads aside.
+    /// The user whose limit counts the feeds that it reads with `aside`.
     pub(crate) fn reader(&self) -> User {
         (Arc::clone(&self.tenant), Arc::from(self.own_user()))
     }
 
-    /// The user that is meant: the one that is named, if it may act for that one, or its own. Whether there is such a user
-    /// is not told.
+    /// The user that a request is for: the one it names, if the principal may act for that user, or else its own. The
+    /// error does not reveal whether the user exists.
     pub(crate) fn user_or_own<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, Problem> {
         let user = named.unwrap_or(self.own_user());
         if self.may_act_for(user) {
@@ -224,8 +224,8 @@ impl Principal {
         Err(Problem::not_found("no-such-user", detail))
     }
 
-    /// Of which users something may be listed: of the one that is named, of its own, or of all. Of somebody else's it is
-    /// nothing, as of a user that nobody knows.
+    /// Whose items a listing may contain: those of the named user, of its own user, or of all users. For a user that
+    /// the principal may not act for, the list is empty, as it is for an unknown user.
     pub(crate) fn listed(&self, named: Option<String>) -> Listed {
         match (named, self.is_anybody()) {
             (Some(user), _) if !self.may_act_for(&user) => Listed::Nothing,
@@ -235,9 +235,9 @@ impl Principal {
         }
     }
 
-    /// The id on record of a run whose id this principal has chosen. There is one space of ids for all, so that a chosen id
-    /// would tell whether somebody else has chosen it too: therefore it is put behind a mark of who chose. Those who
-    /// reach everything, and so learn nothing by it, choose ids as they are.
+    /// The id under which a run with a client-chosen id is recorded. All runs share one space of ids, so a chosen id
+    /// could reveal that somebody else has chosen it too; therefore it is prefixed with a mark of whoever chose it. An
+    /// admin can reach every run and learns nothing that way, so its ids are used unchanged.
     pub(crate) fn chosen(&self, id: &RunId) -> Result<RunId, IdError> {
         if self.allows(Scope::Admin) {
             return Ok(id.clone());
@@ -250,7 +250,8 @@ impl Principal {
     }
 
     fn mark(&self) -> String {
-        // Neither a tenant nor a user has a slash in it. All who may act for anybody share one mark: they see each other's runs.
+        // Tenants and users contain no slash. All principals that may act for any user of a tenant share one mark,
+        // because they see each other's runs.
         let whose = match self.is_anybody() {
             true => format!("{}/", self.tenant),
             false => format!("{}/{}", self.tenant, self.own_user()),
@@ -261,7 +262,7 @@ impl Principal {
     }
 }
 
-/// Of which users something is listed.
+/// Whose items a listing contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listed {
     All,
@@ -273,19 +274,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // The gate leaves the principal here (invariant 3).
+        // The gate has put the principal here (invariant 3).
         parts.extensions.get::<Self>().cloned().ok_or_else(unauthorized)
     }
 }
 
-/// What everybody is told who shows no key or token that is valid.
+/// The response to a request without a valid key or token.
 pub fn unauthorized() -> Problem {
     let detail =
         "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
-/// What a principal is told that lacks a scope.
+/// The response to a principal that lacks a scope.
 pub(crate) fn forbidden(scope: Scope) -> Problem {
     let detail = format!("this key or token lacks the scope {scope}: use one that has it");
     Problem::new(StatusCode::FORBIDDEN, "missing-scope", detail).with("scope", scope.as_str())
@@ -311,7 +312,7 @@ mod tests {
         router.clone().oneshot(request).await.unwrap().status()
     }
 
-    /// One server as two tenants see it. Both have a user of the same name.
+    /// One server as seen by two tenants, each with a user of the same name.
     async fn two() -> (Runtime, Router, Router) {
         let runtime = Runtime::builder().one_lane().build();
         let server = Server::new(&runtime, Options::default()).await.unwrap();

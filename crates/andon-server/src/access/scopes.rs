@@ -1,32 +1,32 @@
-//! What somebody may do: a small set of words.
+//! Scopes: what a key or token allows.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One thing that a key or a token may allow.
+/// One thing that a key or token may allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Start runs, decide what waits for a person, change and delete sessions.
+    /// Start runs, decide on approvals, change and delete sessions.
     RunCreate,
-    /// Look at runs and sessions, and read feeds.
+    /// See runs and sessions, and read feeds.
     RunRead,
     /// Stop runs.
     RunCancel,
-    /// Act for every user of one's own tenant.
+    /// Act for every user of the key's own tenant.
     Impersonate,
-    /// Read the figures of the whole server.
+    /// Read the metrics of the whole server.
     Metrics,
-    /// Run the server: every tenant, the line, keys, and all of the above.
+    /// Operate the server: all tenants, the line, the keys, and everything above.
     Admin,
 }
 
 impl Scope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 6] =
         [Self::RunCreate, Self::RunRead, Self::RunCancel, Self::Impersonate, Self::Metrics, Self::Admin];
 
-    /// As it is written.
+    /// The name of the scope in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RunCreate => "run:create",
@@ -49,7 +49,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A word that is no scope.
+/// The name is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope {0:?}: choose from run:create, run:read, run:cancel, impersonate, metrics and admin")]
 pub struct NoSuchScope(pub String);
@@ -67,25 +67,25 @@ impl FromStr for Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Every scope: admin is all the others.
+    /// Every scope: admin includes all the others.
     pub const ALL: Self = Self(0b11_1111);
 
-    /// Whether this is allowed. Whoever runs the server may do everything.
+    /// Whether the set contains this scope. Admin includes every scope.
     pub fn allows(self, scope: Scope) -> bool {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
-    /// Whether nothing is allowed.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those that are in it, as they are written.
+    /// The names of the scopes in the set.
     pub fn words(self) -> Vec<&'static str> {
         Scope::ALL.into_iter().filter(|scope| self.0 & scope.bit() != 0).map(Scope::as_str).collect()
     }
 
-    /// Reads words; the first that is no scope is told.
+    /// Parses scope names; the error names the first that is not a scope.
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, NoSuchScope> {
         words.into_iter().map(Scope::from_str).collect()
     }

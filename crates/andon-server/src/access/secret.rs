@@ -1,4 +1,4 @@
-//! Random words that open something, and how they are told apart.
+//! Random secrets, and how they are compared.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// A word that opens something. It cannot be printed or written by accident; who shows it asks for it.
+/// A secret. It cannot be printed or serialized by accident: a caller has to ask for its text.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -16,7 +16,7 @@ impl Secret {
         Self(word)
     }
 
-    /// The word, to be shown once to whom it was made for.
+    /// The text, to be shown once to its owner.
     pub fn show(&self) -> &str {
         &self.0
     }
@@ -33,19 +33,19 @@ impl fmt::Debug for Secret {
 #[error("the system gives no random numbers")]
 pub struct NoRandom;
 
-/// So many random bytes.
+/// `N` random bytes.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], NoRandom> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandom)?;
     Ok(bytes)
 }
 
-/// A word with 256 random bits in it.
+/// A text with 256 random bits in it.
 pub(crate) fn random_word() -> Result<String, NoRandom> {
     Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
 }
 
-/// What is kept of a word: enough to know it again, and not enough to say it.
+/// The hash of a secret, by which it can be recognized but not recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Trace([u8; 32]);
 
@@ -54,7 +54,7 @@ impl Trace {
         Self(Sha256::digest(word.as_bytes()).into())
     }
 
-    /// Whether this is the word. It takes as long for a word that is nearly right as for one that is not.
+    /// Whether this is the secret. The comparison takes constant time, so it does not reveal how close a guess is.
     pub(crate) fn is_of(&self, word: &str) -> bool {
         self.0.ct_eq(&Self::of(word).0).into()
     }
@@ -79,7 +79,7 @@ impl Trace {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

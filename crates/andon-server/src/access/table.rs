@@ -1,4 +1,4 @@
-//! What each route asks for: one table of all routes.
+//! What each route requires: one table of all routes.
 //!
 //! # Invariants
 //!
@@ -10,42 +10,42 @@ use axum::http::Method;
 
 use crate::access::scopes::Scope;
 
-/// What a route asks for.
+/// What a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: health, what says which server this is, and the page, which asks for a key itself.
+    /// Nothing: health checks, routes that identify the server, and the page, which asks for a key itself.
     Public,
-    /// To be known. What is asked for is in the path or the body, and the route asks for its scope itself.
+    /// A valid principal. The route checks the scope itself, because it depends on the path or the body.
     Known,
     /// A scope.
     Scope(Scope),
-    /// Two scopes: it changes something, and shows what others said.
+    /// Two scopes, because the route both changes something and shows what others said.
     Both(Scope, Scope),
-    /// A scope, of a feed or a WebSocket: a ticket will do.
+    /// A scope, for a feed or a WebSocket. A ticket is accepted too.
     Feed(Scope),
 }
 
 use Need::{Feed, Public};
 use Scope::{Admin, Metrics, RunCancel, RunCreate, RunRead};
 
-/// A row of the table: a method and a path, and what that asks for. HEAD is as GET.
+/// A row of the table: a method, a path and what they require. HEAD is treated as GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The method; `None` if the path takes every method and asks for the same.
+    /// The method; `None` if the path accepts every method, with the same requirement.
     pub method: Option<Method>,
     /// The path, as it is routed.
     pub path: &'static str,
-    /// What that asks for.
+    /// What the route requires.
     pub need: Need,
 }
 
 impl Row {
-    /// A row of one method.
+    /// A row for one method.
     pub const fn new(method: Method, path: &'static str, need: Need) -> Self {
         Self { method: Some(method), path, need }
     }
 
-    /// A row of a path that takes every method.
+    /// A row for a path that accepts every method.
     pub const fn any(path: &'static str, need: Need) -> Self {
         Self { method: None, path, need }
     }
@@ -83,7 +83,7 @@ pub(crate) const NATIVE: &[Row] = &[
     Row::new(Method::DELETE, "/v1/keys/{id}", Need::Scope(Admin)),
 ];
 
-/// The web page, as a program: what it shows it has to ask for, with a key.
+/// The files of the web page. The page needs a key for the data it shows.
 pub(crate) const PAGE: &[Row] = &[
     Row::new(Method::GET, "/", Public),
     Row::new(Method::GET, "/ui", Public),
@@ -95,12 +95,12 @@ pub(crate) const PAGE: &[Row] = &[
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Row>,
-    /// Where the rows of a path are.
+    /// The indexes of the rows of each path.
     paths: HashMap<&'static str, Vec<usize>>,
 }
 
 impl Table {
-    /// The rows of the native API and of the page, and these.
+    /// A table of the native API, the page and these additional rows.
     pub(crate) fn with(more: impl IntoIterator<Item = Row>) -> Self {
         let rows: Vec<Row> = NATIVE.iter().chain(PAGE).cloned().chain(more).collect();
         let mut paths: HashMap<_, Vec<usize>> = HashMap::new();

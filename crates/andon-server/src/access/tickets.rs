@@ -1,10 +1,10 @@
-//! Tickets: what a browser shows in the place of a key where it cannot send a header, as for feeds and WebSockets.
+//! Tickets, which browsers use instead of a key where they cannot send a header: for feeds and WebSockets.
 //!
 //! # Invariants
 //!
-//! 1. A ticket is good once, for a feed or a WebSocket, and not for long. What it opens lasts no longer than the pass of who
-//!    asked for it.
-//! 2. There are only so many, of each principal and in all; those that are too old make room.
+//! 1. A ticket works once, for a feed or a WebSocket, and only for a short time. The connection it opens lasts no
+//!    longer than the key or token of whoever asked for it.
+//! 2. The number of tickets is limited, for each principal and in total. Expired tickets make room for new ones.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::access::principal::Principal;
 use crate::access::secret::{NoRandom, Secret, Trace, random_word};
 
-/// How long a ticket is good.
+/// How long a ticket is valid.
 pub(crate) const LIFE: Duration = Duration::from_secs(30);
 
 const MOST: usize = 50_000;
@@ -26,7 +26,7 @@ struct Ticket {
     until: Wall,
 }
 
-/// Why there is no ticket.
+/// Why no ticket was issued.
 #[derive(Debug)]
 pub(crate) enum NoTicket {
     TooMany,
@@ -39,14 +39,14 @@ impl From<NoRandom> for NoTicket {
     }
 }
 
-/// All tickets that were not used yet.
+/// All tickets that have not been used yet.
 #[derive(Default)]
 pub(crate) struct Tickets {
     waiting: Mutex<HashMap<Trace, Ticket>>,
 }
 
 impl Tickets {
-    /// A ticket for this principal.
+    /// Issues a ticket to this principal.
     pub(crate) fn issue(&self, principal: &Principal, now: Wall) -> Result<Secret, NoTicket> {
         let word = random_word()?;
         let life = u64::try_from(LIFE.as_micros()).unwrap_or(u64::MAX);
@@ -56,7 +56,7 @@ impl Tickets {
         let of_one = |waiting: &HashMap<Trace, Ticket>| {
             waiting.values().filter(|ticket| ticket.principal.who() == whose).count() >= MOST_OF_ONE
         };
-        // Few wait, and they are counted when there are many.
+        // There are usually few, so they are counted only when there are many.
         if waiting.len() >= MOST_OF_ONE {
             waiting.retain(|_, ticket| now < ticket.until);
             if waiting.len() >= MOST || of_one(&waiting) {
@@ -67,7 +67,7 @@ impl Tickets {
         Ok(Secret::new(word))
     }
 
-    /// Who asked for this ticket, if it is still valid. It is used up by this (invariant 1).
+    /// Who asked for this ticket, if it is still valid. The ticket is used up (invariant 1).
     pub(crate) fn redeem(&self, word: &str, now: Wall) -> Option<Principal> {
         let Ticket { principal, until } = self.waiting.lock().remove(&Trace::of(word))?;
         (now < until && principal.pass.is_valid(now)).then_some(principal)

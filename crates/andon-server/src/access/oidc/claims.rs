@@ -1,4 +1,4 @@
-//! What a token claims, once it is known who signed it.
+//! The claims of a token, checked after its signature.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::access::principal::{Pass, Principal};
 use crate::access::scopes::{Scope, Scopes};
 use crate::options::oidc::Oidc;
 
-/// How far the issuer's clock may be ahead of ours, in seconds. A token ends when it says.
+/// How far the issuer's clock may be ahead of ours, in seconds. There is no such tolerance for the expiry time.
 const AHEAD: f64 = 30.0;
 
-/// Whose token it is; `None` if it is not meant for us, or not valid now.
+/// Whose token it is; `None` if it is not meant for us or not valid now.
 pub(super) fn principal(claims: &Map<String, Value>, settings: &Oidc, now: Wall) -> Option<Principal> {
     if text(claims, "iss")? != settings.issuer || !is_for(claims.get("aud")?, &settings.audience) {
         return None;
@@ -45,7 +45,7 @@ fn is_for(audience: &Value, own: &str) -> bool {
     }
 }
 
-/// When a token ends that has begun and has not ended.
+/// When a token expires; `None` if it has already expired or is not valid yet.
 fn ending(claims: &Map<String, Value>, now: Wall) -> Option<Wall> {
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far from where it would matter")]
     let seconds = now.0 as f64 / 1e6;
@@ -61,8 +61,8 @@ fn ending(claims: &Map<String, Value>, now: Wall) -> Option<Wall> {
     Some(Wall((end * 1e6) as u64))
 }
 
-/// What a token allows: the words of `scope`, or the lists that others use. Words that are no scopes are about something
-/// else.
+/// The scopes of a token, from `scope` or from the lists that other issuers use. Unknown words belong to other services
+/// and are ignored.
 fn scopes(claims: &Map<String, Value>) -> Scopes {
     let words = ["scope", "scp", "permissions"].into_iter().filter_map(|name| claims.get(name));
     let words = words.flat_map(|value| match value {

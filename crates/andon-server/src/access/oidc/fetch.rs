@@ -1,4 +1,4 @@
-//! What the issuer says of itself: where its keys are, and the keys.
+//! Fetches the issuer's description and its keys.
 
 use reqwest::{Client, Url, redirect};
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use super::PATIENCE;
 use super::jwks::IssuerKey;
 use crate::options::oidc::{Oidc, is_here, is_safe};
 
-/// How much an issuer may say, in bytes.
+/// The maximum size of an issuer's response, in bytes.
 const MOST: usize = 256 << 10;
 
-/// The part of an issuer's description that matters here.
+/// The part of an issuer's description that we need.
 #[derive(Deserialize)]
 struct Description {
     issuer: String,
@@ -31,7 +31,7 @@ pub(super) async fn keys(settings: &Oidc) -> Result<Vec<IssuerKey>, String> {
         None => discovered(&settings.issuer).await?,
     };
     let KeySet { keys } = read(&address).await?;
-    // A key of a kind that is not used here is no reason to do without the others.
+    // Keys of a kind that we do not use are skipped.
     Ok(keys.into_iter().filter_map(IssuerKey::read).collect())
 }
 
@@ -47,7 +47,7 @@ async fn discovered(issuer: &str) -> Result<String, String> {
 async fn read<T: DeserializeOwned>(address: &str) -> Result<T, String> {
     let url = Url::parse(address).ok().filter(is_safe).ok_or("its address is not one that can be trusted")?;
     let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
-    // What is on this machine is not looked for elsewhere.
+    // An issuer on this machine is not reached through a proxy.
     let client = if is_here(&url) { client.no_proxy() } else { client };
     let client = client.build().map_err(|error| error.to_string())?;
     let mut response = client.get(url).send().await.map_err(|error| error.without_url().to_string())?;

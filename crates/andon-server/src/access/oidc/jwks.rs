@@ -1,4 +1,4 @@
-//! The issuer's keys, each with the kinds of signature that are its own.
+//! The issuer's keys, each with the signature algorithms it may be used for.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,10 +6,10 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
 use serde_json::{Map, Value};
 
-/// The least size of an RSA key, in bytes.
+/// The minimum size of an RSA key, in bytes.
 const LEAST_RSA: usize = 256;
 
-/// What the head of a token says. Of all that may stand there only these two are read.
+/// The header of a token. Nothing else in it is read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     algorithm: Algorithm,
@@ -17,7 +17,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Nothing if it is no token, or one of a kind that is not taken.
+    /// `None` if it is not a token, or uses an algorithm that is not accepted.
     pub(super) fn of(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (head, _, signature, none) = (parts.next()?, parts.next()?, parts.next()?, parts.next());
@@ -25,7 +25,7 @@ impl Head {
             return None;
         }
         let head: Map<String, Value> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(head).ok()?).ok()?;
-        // What must be understood is not.
+        // We support no critical extensions.
         if head.contains_key("crit") {
             return None;
         }
@@ -37,7 +37,7 @@ impl Head {
     }
 }
 
-/// The kinds of signature that are taken: those with a public key.
+/// The accepted signature algorithms: those with a public key.
 fn algorithm(name: &str) -> Option<Algorithm> {
     Some(match name {
         "RS256" => Algorithm::RS256,
@@ -56,13 +56,13 @@ fn algorithm(name: &str) -> Option<Algorithm> {
 /// One key of the issuer.
 pub(super) struct IssuerKey {
     kid: Option<String>,
-    /// What it may be used for.
+    /// The algorithms it may be used for.
     algorithms: Vec<Algorithm>,
     key: DecodingKey,
 }
 
 impl IssuerKey {
-    /// Nothing if it is of a kind that is not used here.
+    /// `None` if it is a kind of key that we do not use.
     pub(super) fn read(key: Value) -> Option<Self> {
         let named = key.get("alg").cloned();
         let jwk: Jwk = serde_json::from_value(key).ok()?;
@@ -78,22 +78,22 @@ impl IssuerKey {
         (!algorithms.is_empty()).then_some(Self { kid: jwk.common.key_id, algorithms, key })
     }
 
-    /// Whether a token may have been signed with it. One that names no key may be of any.
+    /// Whether a token may have been signed with this key. A token that names no key may have been signed with any.
     pub(super) fn fits(&self, head: &Head) -> bool {
         (head.kid.is_none() || self.kid == head.kid) && self.algorithms.contains(&head.algorithm)
     }
 
-    /// What a token claims, if it was signed with this key.
+    /// The claims of a token, if it was signed with this key.
     pub(super) fn claims(&self, head: &Head, token: &str) -> Option<Map<String, Value>> {
         let mut validation = Validation::new(head.algorithm);
-        // What is claimed is looked at by us, against our own clock.
+        // We check the claims ourselves, against our own clock.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
         decode::<Map<String, Value>>(token, &self.key, &validation).ok().map(|token| token.claims)
     }
 }
 
-/// The kinds of signature that are a key's own.
+/// The signature algorithms that a key may be used for.
 fn own(parameters: &AlgorithmParameters) -> Option<Vec<Algorithm>> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     match parameters {

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! 1. The issuer, the audience and the kinds of signature are settled before any token is looked at: nothing in a token says
-//!    where a key is to be had, and no key is used for a kind of signature that is not its own.
-//! 2. A token without an end is none.
-//! 3. The issuer is asked over TLS, or on this machine; not for long, not for much, and not more often than once in
-//!    [`AGAIN`], whatever is sent. It goes on when the client that sent the token is gone.
-//! 4. What was proven once is known again without a second look, until the issuer's keys are read anew.
+//! 1. The issuer, the audience and the signature algorithms are fixed before any token is looked at: nothing in a token
+//!    says where to get a key, and no key is used with an algorithm that is not its own.
+//! 2. A token without an expiry time is rejected.
+//! 3. The issuer is called over TLS or on this machine, with a time limit and a size limit, and at most once per
+//!    [`AGAIN`], whatever clients send. A call continues even if the client that sent the token disconnects.
+//! 4. A verified token is cached and not verified again until the issuer's keys are next fetched.
 
 mod claims;
 mod fetch;
@@ -28,27 +28,27 @@ use crate::http::problem::Problem;
 use crate::options::oidc::Oidc;
 use crate::tasks::Tasks;
 
-/// How long the issuer is not asked again.
+/// The minimum time between two calls to the issuer.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long an answer may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the issuer's keys are taken for the current ones.
+/// How long the issuer's keys count as current.
 const FRESH: Duration = Duration::from_secs(600);
-/// How many tokens are known again.
+/// How many verified tokens are cached.
 const PROVEN: usize = 4_096;
 
-/// The keys of the issuer, and when they were read.
+/// The issuer's keys, and when they were fetched.
 #[derive(Default)]
 struct Known {
     keys: Vec<IssuerKey>,
     since: Option<Instant>,
 }
 
-/// An issuer, and what is known of it.
+/// An issuer, its keys and its verified tokens.
 pub(crate) struct Issuer {
     settings: Oidc,
     known: RwLock<Arc<Known>>,
-    /// When it was last asked; held while it is.
+    /// When the issuer was last called. The lock is held during a call.
     asked: tokio::sync::Mutex<Option<Instant>>,
     proven: Mutex<HashMap<Trace, Principal>>,
 }
@@ -59,7 +59,7 @@ impl Issuer {
         Arc::new(Self { settings, known, asked, proven })
     }
 
-    /// Whose token this is; `None` if it is no token, or not a valid one.
+    /// Whose token this is; `None` if it is not a valid token.
     pub(crate) async fn principal(
         self: &Arc<Self>,
         tasks: &Tasks,
@@ -70,7 +70,7 @@ impl Issuer {
         if let Some(known) = self.proven.lock().get(&trace) {
             return Ok(known.pass.is_valid(now).then(|| known.clone()));
         }
-        // What is no token at all costs the issuer nothing.
+        // Text that is not a token at all causes no call to the issuer.
         let Some(head) = Head::of(token) else { return Ok(None) };
         let known = self.known(tasks, &head).await?;
         let claims = known.keys.iter().filter(|key| key.fits(&head)).find_map(|key| key.claims(&head, token));
@@ -81,20 +81,21 @@ impl Issuer {
         Ok(principal)
     }
 
-    /// The issuer's keys, read anew if the one that a token names is not among them (invariant 3).
+    /// The issuer's keys, fetched again if none of them fits the token (invariant 3).
     async fn known(self: &Arc<Self>, tasks: &Tasks, head: &Head) -> Result<Arc<Known>, Problem> {
         let known = Arc::clone(&self.known.read());
         let issuer = Arc::clone(self);
         let refreshing = async move { issuer.refresh().await };
         let is_there = known.keys.iter().any(|key| key.fits(head));
         if is_there {
-            // Those that are there will do until the new ones are.
+            // The old keys are used until the new ones arrive.
             if known.since.is_none_or(|since| since.elapsed() > FRESH) {
                 drop(tasks.spawn(refreshing));
             }
             return Ok(known);
         }
-        // A client that sends a token and leaves does not keep the keys from the others.
+        // In a task of its own, so that a client that sends a token and disconnects does not keep the others from
+        // getting the keys.
         let _ = tasks.spawn(refreshing).await;
         let known = Arc::clone(&self.known.read());
         if known.since.is_none() {
@@ -122,7 +123,7 @@ impl Issuer {
         }
     }
 
-    /// Knows a token again, if the keys by which it was proven are still the ones (invariant 4).
+    /// Caches a verified token, if the keys it was verified with are still current (invariant 4).
     fn remember(&self, known: &Arc<Known>, trace: Trace, principal: &Principal) {
         let mut proven = self.proven.lock();
         if !Arc::ptr_eq(known, &self.known.read()) {
