@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A hold is on one tenant, or on all: it says which. One that was made when holds said nothing is on all.
-//! 2. However many holds there are, the one for all can be made, and whether a run is held takes no longer.
+//! 1. A hold names the tenant it is on, or is on all tenants. A hold recorded before holds named a tenant is on all.
+//! 2. However many holds there are, a hold on everything can still be made, and checking whether a run is held takes no
+//!    longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +14,16 @@ use andon_runtime::{Append, JournalError, SessionKey, Shelf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where holds are kept.
+/// The kind under which holds are stored.
 const KIND: &str = "line";
 
-/// How many apps and users may be held at one time.
+/// The maximum number of holds on apps and users.
 const MOST: usize = 10_000;
 
-/// What a hold is on: all, an app or a user, of one tenant or of all.
+/// What a hold is on: everything, an app or a user, of one tenant or of all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
-    /// The tenant; `None` if it is on those of every tenant.
+    /// The tenant; `None` if the hold is on every tenant.
     pub(crate) tenant: Option<String>,
     pub(crate) on: On,
 }
@@ -39,24 +40,25 @@ pub(crate) enum On {
 }
 
 impl Scope {
-    /// All of every tenant.
+    /// Everything, of every tenant.
     pub(crate) const ALL: Self = Self { tenant: None, on: On::All };
 
-    /// The name under which it is kept. One without a tenant is named as all were when there was but one.
+    /// The name under which the hold is stored. Without a tenant, it is the name that was used before there were
+    /// tenants.
     fn name(&self) -> String {
         let on = match &self.on {
             On::All => "all".to_owned(),
             On::App(app) => format!("app/{app}"),
             On::User(user) => format!("user/{user}"),
         };
-        // No name has a slash in it.
+        // Names contain no slash.
         match &self.tenant {
             None => on,
             Some(tenant) => format!("tenant/{tenant}/{on}"),
         }
     }
 
-    /// In words. A client that is turned away knows its tenant.
+    /// The scope in words. The tenant is left out, because a client that is refused knows its own.
     pub(crate) fn words(&self) -> String {
         match &self.on {
             On::All => "for all".to_owned(),
@@ -69,22 +71,22 @@ impl Scope {
 /// A hold on the line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Hold {
-    /// The tenant of which it is on an app, a user or all; nothing if it is on those of every tenant.
+    /// The tenant that is held. Absent if the hold is on every tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<String>,
-    /// The app that is held; nothing if it is a user, or all.
+    /// The app that is held. Absent if the hold is on a user or on everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<String>,
-    /// The user that is held; nothing if it is an app, or all.
+    /// The user that is held. Absent if the hold is on an app or on everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
-    /// Why, in the words of who holds it.
+    /// Why, in the words of whoever made the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// Who holds it.
+    /// Who made the hold.
     #[schema(value_type = String)]
     pub(crate) by: Arc<str>,
-    /// Since when.
+    /// When the hold was made.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) since: Wall,
 }
@@ -109,18 +111,18 @@ impl Hold {
         Scope { tenant: self.tenant.clone(), on }
     }
 
-    /// Whether it is in force in a tenant.
+    /// Whether it applies to a tenant.
     pub(crate) fn is_for(&self, tenant: &str) -> bool {
         self.tenant.as_deref().is_none_or(|own| own == tenant)
     }
 
-    /// Whether it is on all of a tenant, or of every one.
+    /// Whether it is on everything, of one tenant or of all.
     pub(crate) fn is_on_all(&self) -> bool {
         self.app.is_none() && self.user.is_none()
     }
 }
 
-/// Whether one of these is for all of every tenant.
+/// Whether one of these is on everything, of every tenant.
 pub(crate) fn is_held_for_all(holds: &[Hold]) -> bool {
     holds.iter().any(|hold| hold.scope() == Scope::ALL)
 }
@@ -131,16 +133,16 @@ pub(crate) struct Line {
     holds: BTreeMap<Scope, Hold>,
 }
 
-/// There are as many holds as there may be.
+/// The maximum number of holds has been reached.
 #[derive(Debug)]
 pub(crate) struct TooManyHolds;
 
 impl Line {
-    /// The holds that outlived the process that made them.
+    /// Reads the holds that earlier processes left.
     pub(crate) async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
         let mut holds = BTreeMap::new();
         for (name, value) in shelf.kept(KIND).await? {
-            // A hold that cannot be read is not taken for an open line.
+            // A hold that cannot be read is an error, because ignoring it would open the line.
             let hold: Hold = serde_json::from_value(value).map_err(|error| {
                 let words = format!(
                     "the hold {name:?} on the line ({error}): remove it (DELETE FROM shelf WHERE kind = '{KIND}' AND \
@@ -153,7 +155,7 @@ impl Line {
         Ok(Self { holds })
     }
 
-    /// Holds: from now on, and for ever once this is durable.
+    /// Adds a hold. It applies at once, and survives a restart once this is durable.
     pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Result<Append, TooManyHolds> {
         let scope = hold.scope();
         let is_new = !self.holds.contains_key(&scope);
@@ -168,14 +170,14 @@ impl Line {
         Ok(append)
     }
 
-    /// Opens what this hold was on; other holds stay.
+    /// Removes this hold; other holds stay.
     pub(crate) fn open(&mut self, scope: &Scope, shelf: &dyn Shelf) -> Append {
         self.holds.remove(scope);
-        // Whether or not there was one: an earlier request to open may not have reached the disk.
+        // Even if there is no such hold: an earlier request to open may not have reached the disk.
         shelf.discard(KIND, &scope.name())
     }
 
-    /// The hold that keeps a run of this session out.
+    /// The hold that keeps out a run in this session.
     pub(crate) fn holding(&self, session: &SessionKey) -> Option<&Hold> {
         if self.holds.is_empty() {
             return None;

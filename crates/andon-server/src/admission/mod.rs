@@ -1,11 +1,11 @@
-//! Whether a run may begin: one decision, in one place.
+//! Whether a run may start: one decision, in one place.
 //!
 //! # Invariants
 //!
-//! 1. A run is started under the lock under which the line is held and cancels are remembered. So a hold that has returned
-//!    lets nothing in, and whoever then looks at the runs in progress sees all that were let in before. A cancel for a run
-//!    that has not arrived is either seen by the run as it starts, or sees the run.
-//! 2. Cancelling never waits for this lock longer than it takes to start one run, and is never refused by it.
+//! 1. A run is started under the same lock under which the line is held and cancels are remembered. So once a hold has
+//!    returned, it lets nothing in, and whoever then looks at the runs in progress sees all that were let in before. A
+//!    cancel for a run that has not arrived is either seen by the run as it starts, or sees the run.
+//! 2. A cancel never waits for this lock longer than it takes to start one run, and is never refused because of it.
 
 pub(crate) mod apps;
 pub(crate) mod line;
@@ -25,33 +25,33 @@ use crate::http::problem::Problem;
 use crate::options::Options;
 use crate::tasks::Tasks;
 
-/// Which runs may begin.
+/// Decides which runs may start.
 pub(crate) struct Admission {
     runtime: Runtime,
     tasks: Tasks,
     state: Mutex<State>,
-    /// How often a hold was made or opened.
+    /// How often a hold was made or removed.
     changes: AtomicU64,
-    /// What was found on record and could not be read.
+    /// One message for each stored item that cannot be read.
     warnings: Vec<String>,
 }
 
 struct State {
     line: Line,
     tombstones: Tombstones,
-    /// The server shuts down.
+    /// The server is shutting down.
     draining: bool,
 }
 
-/// What wants to begin.
+/// A run that wants to start.
 pub(crate) struct Applicant<'a> {
     pub(crate) session: &'a SessionKey,
     pub(crate) principal: &'a Principal,
-    /// The id that a client has chosen.
+    /// The id that the client has chosen.
     pub(crate) run_id: Option<&'a RunId>,
 }
 
-/// Why a run may not begin.
+/// Why a run may not start.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Held(Hold),
@@ -69,13 +69,14 @@ impl Admission {
         Ok(Self { runtime: runtime.clone(), tasks: tasks.clone(), state, changes: AtomicU64::new(0), warnings })
     }
 
-    /// What was found on record and could not be read.
+    /// One message for each stored item that cannot be read.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Starts a run, if it may begin (invariant 1). `start` is given the cancel that came before the run; it is to be
-    /// [forgotten](Self::forget_when_on_record) once the run is on record, and not before.
+    /// Starts a run, if it may start (invariant 1). `start` receives the cancel that came before the run, if there was
+    /// one. The caller must [forget](Self::forget_when_on_record) that cancel once the run is on record, and not
+    /// before.
     pub(crate) fn admit(
         &self,
         options: &Options,
@@ -102,8 +103,8 @@ impl Admission {
         start(cancel).map_err(Refused::Start)
     }
 
-    /// Remembers a cancel for a run that has not arrived, unless it has by now. Somebody else's run of that id is no run
-    /// that this principal knows of.
+    /// Remembers a cancel for a run that has not arrived, unless it has by now. A run with that id that belongs to
+    /// somebody else does not count as having arrived.
     pub(crate) fn remember(
         &self,
         options: &Options,
@@ -120,8 +121,8 @@ impl Admission {
         Ok(Remembered::Waiting(append))
     }
 
-    /// Forgets the cancel that came before a run once the run is on record, whether or not its client waits for that. If it
-    /// never is, its next attempt finds the cancel.
+    /// Forgets the cancel that came before a run once the run is on record, whether or not the client waits for that.
+    /// If the run never gets on record, the next attempt finds the cancel.
     pub(crate) fn forget_when_on_record(self: &Arc<Self>, principal: &Principal, id: &RunId) {
         let (admission, principal, id) = (Arc::clone(self), principal.clone(), id.clone());
         drop(self.tasks.spawn(async move {
@@ -132,21 +133,21 @@ impl Admission {
         }));
     }
 
-    /// Holds the line: when this returns, nothing that it is on is let in.
+    /// Holds the line. Once this returns, nothing that the hold covers is let in.
     pub(crate) fn hold(&self, hold: Hold) -> Result<Append, TooManyHolds> {
         let held = self.state.lock().line.hold(hold, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         held
     }
 
-    /// Takes one hold away, if it is there.
+    /// Removes one hold, if it exists.
     pub(crate) fn open(&self, scope: &Scope) -> Append {
         let opened = self.state.lock().line.open(scope, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         opened
     }
 
-    /// How often a hold was made or opened: a reader that finds another number than before looks at the holds again.
+    /// How often a hold was made or removed. A reader that sees a new number must read the holds again.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -155,7 +156,7 @@ impl Admission {
         self.state.lock().line.holds()
     }
 
-    /// Lets nobody in any more, for as long as this process lives.
+    /// Lets no run in from now on, until this process ends.
     pub(crate) fn drain(&self) {
         self.state.lock().draining = true;
     }
@@ -165,11 +166,11 @@ impl Admission {
     }
 }
 
-/// What became of a cancel for a run that was not there.
+/// What became of a cancel for a run that was not found.
 pub(crate) enum Remembered {
-    /// It waits for the run.
+    /// The cancel waits for the run.
     Waiting(Append),
-    /// The run is there now.
+    /// The run has arrived.
     Arrived(Run),
 }
 

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use andon_runtime::{Cancel, Force, Reason};
 
-/// CancelOrder something is to be cancelled, as a client says it.
+/// How to cancel something, as a client asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelOrder {
-    /// How hard.
+    /// How hard to stop.
     pub force: Force,
     /// Why.
     pub reason: Reason,
     /// Free text for the receipt.
     pub note: Option<Arc<str>>,
-    /// The grace for running tools in milliseconds, in place of each tool's own.
+    /// The grace for running tools in milliseconds, instead of each tool's own.
     pub grace_ms: Option<u64>,
 }
 
 impl CancelOrder {
-    /// The cancel that this asks for, in the name of whoever asks.
+    /// The cancel, in the name of whoever asks.
     pub fn cancel(&self, by: &Arc<str>) -> Cancel {
         let cancel = match self.force {
             Force::AfterTurn => Cancel::after_turn(),

@@ -1,9 +1,9 @@
-//! Cancels that came before their run: remembered for a while, so that the run is born cancelled.
+//! Cancels that came before their run. They are remembered for a while, so that the run starts out cancelled.
 //!
 //! # Invariants
 //!
-//! 1. One that is on record stays there until its run is, or until it is too old: whatever becomes of an attempt to start
-//!    the run, the next attempt finds it.
+//! 1. A recorded cancel stays on record until its run is, or until it expires: whatever happens to one attempt to start
+//!    the run, the next attempt finds the cancel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::access::principal::{Principal, Who};
 use crate::admission::order::CancelOrder;
 
-/// Where they are kept.
+/// The kind under which they are stored.
 const KIND: &str = "tombstone";
 
 /// A cancel that waits for its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tombstone {
-    /// Who asked: only their run is meant.
+    /// Who asked. Only a run of this principal is meant.
     principal: Who,
     run: RunId,
     force: Force,
@@ -46,7 +46,7 @@ impl Tombstone {
     }
 
     fn name(&self) -> String {
-        // Neither an id nor a tenant has a slash in it.
+        // Ids and tenants contain no slash.
         let Who { tenant, name, user } = &self.principal;
         match user {
             Some(user) => format!("{}/{tenant}/{name}/{user}", self.run),
@@ -61,7 +61,7 @@ impl Tombstone {
     }
 }
 
-/// Which run is meant, and whose.
+/// Which run is meant, and of which principal.
 type Key = (RunId, Who);
 
 /// The cancels that wait for their runs.
@@ -70,13 +70,13 @@ pub(crate) struct Tombstones {
     waiting: HashMap<Key, Tombstone>,
 }
 
-/// A principal has as many as it may have.
+/// A principal has reached the maximum number of remembered cancels.
 #[derive(Debug)]
 pub(crate) struct Full;
 
 impl Tombstones {
-    /// Those that outlived the process that took them, and in words those that cannot be read: a cancel that waits for a run
-    /// that may never come is no reason to keep everybody out, so they are dropped.
+    /// Reads the cancels that earlier processes left, with one message for each that cannot be read. Those are dropped:
+    /// a cancel for a run that may never come is no reason to refuse to start.
     pub(crate) async fn read(shelf: &dyn Shelf) -> Result<(Self, Vec<String>), JournalError> {
         let (mut waiting, mut dropped) = (HashMap::new(), Vec::new());
         for (name, value) in shelf.kept(KIND).await? {
@@ -91,7 +91,7 @@ impl Tombstones {
         Ok((Self { waiting }, dropped))
     }
 
-    /// Remembers a cancel; a second one for the same run takes the place of the first if it is harder.
+    /// Remembers a cancel. A second one for the same run replaces the first if it is harder.
     pub(crate) fn remember(
         &mut self,
         stone: Tombstone,
@@ -117,7 +117,7 @@ impl Tombstones {
         Ok(append)
     }
 
-    /// The cancel that waits for this run of this principal, if one does and it is not too old. It goes on waiting
+    /// The cancel that waits for this run of this principal, if there is one and it has not expired. It keeps waiting
     /// (invariant 1).
     pub(crate) fn look(&self, principal: &Principal, run: &RunId, now: Wall) -> Option<Cancel> {
         if self.waiting.is_empty() {
@@ -127,7 +127,7 @@ impl Tombstones {
         (stone.until > now).then(|| stone.cancel())
     }
 
-    /// No cancel waits for this run any more: the run is on record.
+    /// Forgets the cancel for this run, because the run is on record.
     pub(crate) fn forget(&mut self, principal: &Principal, run: &RunId, shelf: &dyn Shelf) {
         if let Some(stone) = self.waiting.remove(&(run.clone(), principal.who())) {
             drop(shelf.discard(KIND, &stone.name()));
