@@ -1,11 +1,12 @@
-//! What a stop or a hold is aimed at. It is told in the answer, so that one that misses says so.
+//! What a stop or a hold is aimed at. The answer says so, so that a client notices when it missed.
 //!
 //! # Invariants
 //!
-//! 1. An answer covers only what the caller may reach: runs, users and sessions of others are neither counted nor named.
-//! 2. An app is there if the server knows it by name, or if a run of it that is in reach goes on. Any other app is an error,
-//!    which names those that are there.
-//! 3. What cannot be found out in time is not known: a store that does not answer makes no answer more reassuring.
+//! 1. An answer covers only what the caller may reach: it neither counts nor names other people's runs, users and
+//!    sessions.
+//! 2. An app exists if the server knows its name, or if a run of it within reach is in progress. Any other app is an
+//!    error, which names the existing ones.
+//! 3. What cannot be looked up in time counts as unknown: an unresponsive store never makes an answer more reassuring.
 
 use std::collections::BTreeSet;
 
@@ -22,24 +23,24 @@ use crate::api::near::distance;
 use crate::core::Shared;
 use crate::http::problem::Problem;
 
-/// How much of a name is told back.
+/// How many characters of a given name are repeated in an answer.
 const SHOWN: usize = 100;
-/// Among how many runs a name is looked for that may have been meant.
+/// How many runs are searched for a similar name.
 const LOOKED_AT: usize = 1_000;
-/// How many apps are named.
+/// How many apps an error names.
 const NAMED: usize = 50;
 
-/// What a stop or a hold was aimed at, and what goes on beside it.
+/// What a stop or a hold was aimed at, and what else is in progress.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Aim {
     /// What was looked for, in words, such as `all runs of the user ada`.
     pub(crate) looked_for: String,
-    /// Whether any run of it is on record. It is so of everything in reach, and of an app that is here. What
-    /// belongs to others looks as if it did not exist.
+    /// Whether any matching run is on record. Always true for everything within reach, and for an app that exists.
+    /// False for what belongs to others, as if it did not exist.
     pub(crate) known: bool,
-    /// How many other runs were in progress when it came, of those that you may stop.
+    /// How many other runs that you may stop were in progress when the request arrived.
     pub(crate) others: usize,
-    /// A name with runs in progress that is much like the one that was given.
+    /// A similar name that has runs in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) did_you_mean: Option<NearMiss>,
     /// Who asked.
@@ -59,21 +60,22 @@ pub(crate) struct NearMiss {
     session: Option<String>,
 }
 
-/// Who asked, and how far that reaches.
+/// Who asked, and which runs they can reach.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Asker {
-    /// The name under which it is on record.
+    /// The name under which the request is recorded.
     name: String,
-    /// The id of the key that was shown; nothing if none was needed, or if it was a token or the key of the machine's owner.
+    /// The id of the API key that was used. Absent if none was needed, or if it was a token or the key of the machine's
+    /// owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// Which runs are in reach, in words, such as `all of ada's runs`.
+    /// Which runs are within reach, in words, such as `all of ada's runs`.
     reach: String,
 }
 
 impl Aim {
-    /// What was aimed at. `reached` says whether a run of it was in progress; `others` are the sessions of all other runs in
-    /// progress that are in reach.
+    /// What was aimed at. `reached` says whether a matching run was in progress; `others` are the sessions of all other
+    /// runs in progress within reach.
     pub(crate) async fn of(
         core: &Shared,
         principal: &Principal,
@@ -99,7 +101,8 @@ impl Aim {
     }
 }
 
-/// An error if an app is named that is not there (invariant 2). It waits for nothing if the server knows the app.
+/// Returns an error if the selector names an app that does not exist (invariant 2). If the server knows the app, this
+/// does not wait for anything.
 pub(crate) async fn must_be_aimed(core: &Shared, principal: &Principal, selector: &Selector) -> Result<(), Problem> {
     match selector.app.as_deref().filter(|app| core.apps.get(app).is_none()) {
         Some(app) => must_be_there(core, principal, app, &going_on(core, principal).await?),
@@ -107,26 +110,26 @@ pub(crate) async fn must_be_aimed(core: &Shared, principal: &Principal, selector
     }
 }
 
-/// Looks at what a hold is on, and at what goes on beside it.
+/// Looks up what a hold is on, and what else is in progress.
 pub(crate) async fn look(core: &Shared, principal: &Principal, selector: &Selector) -> Result<Aim, Problem> {
     let going_on = going_on(core, principal).await?;
     let (meant, others): (Vec<_>, Vec<_>) = going_on.into_iter().partition(|key| selector.is_meant(principal, key));
     Aim::of(core, principal, selector, !meant.is_empty(), &others).await
 }
 
-/// The sessions of all runs in progress that are in reach, those that wait for their agent included.
+/// The sessions of all runs in progress within reach, including those that wait for their agent.
 async fn going_on(core: &Shared, principal: &Principal) -> Result<Vec<SessionKey>, Problem> {
     let parked = core.runtime.parked();
     let mut sessions: Vec<SessionKey> = core.runtime.in_progress().iter().map(|run| run.session().clone()).collect();
     for id in parked {
-        // One that was taken up meanwhile may be counted twice: it is there all the same.
+        // A run that was just resumed may be counted twice, which does no harm.
         sessions.extend(core.runtime.find(&id).await?.map(|run| run.session().clone()));
     }
     sessions.retain(|key| principal.reaches(key));
     Ok(sessions)
 }
 
-/// An error unless the app is there (invariant 2).
+/// Returns an error if the app does not exist (invariant 2).
 fn must_be_there(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Result<(), Problem> {
     if core.apps.get(app).is_some() || going_on.iter().any(|key| *key.app == *app) {
         return Ok(());
@@ -134,7 +137,7 @@ fn must_be_there(core: &Shared, principal: &Principal, app: &str, going_on: &[Se
     Err(no_such_app(core, principal, app, going_on))
 }
 
-/// There is no such app; which apps there are is told as far as the principal may know.
+/// The error for an app that does not exist. It lists the existing apps that the principal may know about.
 fn no_such_app(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Problem {
     let mut there: BTreeSet<String> = going_on.iter().map(|key| key.app.to_string()).collect();
     if principal.allows(Scope::RunRead) {
@@ -156,7 +159,7 @@ fn no_such_app(core: &Shared, principal: &Principal, app: &str, going_on: &[Sess
     }
 }
 
-/// Whether any run of what is meant is on record (invariants 1 and 3).
+/// Whether any matching run is on record (invariants 1 and 3).
 async fn is_known(core: &Shared, principal: &Principal, selector: &Selector) -> bool {
     let Selector { tenant, app, user, session } = selector.clone();
     let is_own = tenant.as_deref().is_none_or(|tenant| tenant == &*principal.tenant);
@@ -173,7 +176,7 @@ async fn is_known(core: &Shared, principal: &Principal, selector: &Selector) -> 
     matches!(found, Ok(Ok(runs)) if !runs.is_empty())
 }
 
-/// A run's names, if they are much like those that were given.
+/// The names of a run that are similar to the given ones.
 fn near_miss(selector: &Selector, others: &[SessionKey]) -> Option<NearMiss> {
     let near = others.iter().take(LOOKED_AT).filter_map(|key| Some((apart(selector, key)?, key)));
     let (_, key) = near.filter(|(apart, _)| *apart > 0).min_by_key(|(apart, _)| *apart)?;
@@ -186,21 +189,21 @@ fn near_miss(selector: &Selector, others: &[SessionKey]) -> Option<NearMiss> {
     })
 }
 
-/// How far a run's names are from those that were given, if all of them are near.
+/// How far a run's names are from the given ones, if all of them are similar.
 fn apart(selector: &Selector, key: &SessionKey) -> Option<usize> {
     let Selector { tenant, app, user, session } = selector;
     let from = |wanted: &Option<String>, is: &str| wanted.as_ref().map_or(Some(0), |wanted| distance(wanted, is));
     let names = from(app, &key.app)? + from(user, &key.user)? + from(session, key.session.as_str())?;
     let names_something = app.is_some() || user.is_some() || session.is_some();
     let tenants = match tenant {
-        // A namesake in another tenant, whatever that is called.
+        // The same name in another tenant, whatever that tenant is called.
         Some(tenant) if names_something && *tenant != *key.tenant => 1,
         tenant => from(tenant, &key.tenant)?,
     };
     Some(names + tenants)
 }
 
-/// What is meant, in words.
+/// What the selector means, in words.
 fn looked_for(principal: &Principal, selector: &Selector, others: &[SessionKey]) -> String {
     let (whose, Selector { tenant, app, user, session }) = (principal.whose(), selector);
     let names_something = app.is_some() || user.is_some() || session.is_some();
@@ -221,7 +224,7 @@ fn looked_for(principal: &Principal, selector: &Selector, others: &[SessionKey])
         let word = if words == "all runs" { "of" } else { "in" };
         words.push_str(&format!(" {word} the app {}", shown(app)));
     }
-    // Where there is but one tenant nobody has to know that there are any.
+    // As long as there is only one tenant, answers do not mention tenants.
     let is_told = |tenant: &str| !names_something || tenant != LOCAL || others.iter().any(|key| *key.tenant != *tenant);
     if let Some(tenant) = tenant.as_deref().filter(|tenant| is_told(tenant)) {
         words.push_str(&format!(" of the tenant {}", shown(tenant)));
@@ -229,7 +232,7 @@ fn looked_for(principal: &Principal, selector: &Selector, others: &[SessionKey])
     words
 }
 
-/// All that is in reach, in words.
+/// Everything within reach, in words.
 fn reach(whose: &Whose) -> String {
     match whose {
         Whose::All => "everything on this server".to_owned(),
@@ -239,7 +242,7 @@ fn reach(whose: &Whose) -> String {
     }
 }
 
-/// A name as it was given, but for what is too long to be one.
+/// A given name, shortened if it is too long to be a real one.
 fn shown(name: &str) -> String {
     name.chars().take(SHOWN).collect()
 }

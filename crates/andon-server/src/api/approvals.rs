@@ -1,4 +1,4 @@
-//! `POST /v1/runs/{run_id}/approvals/{call}`: a person's yes or no.
+//! `POST /v1/runs/{run_id}/approvals/{call}`: a person approves or denies a tool call.
 
 use crate::http::json::Json;
 use andon_runtime::core::event::Approval;
@@ -16,29 +16,30 @@ use crate::http::body::Body;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 
-/// A decision about a call that waits for one.
+/// A decision about a tool call that needs approval.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Decide {
-    /// Yes or no.
+    /// Whether to approve or deny the call.
     decision: Decision,
-    /// The digest of the arguments that were seen, as the feed and the run tell it: a yes is then to exactly these.
+    /// The digest of the arguments that the person saw, as reported by the feed and the run. The approval then covers
+    /// exactly these arguments.
     #[schema(value_type = Option<String>)]
     digest: Option<Digest>,
-    /// Why not, for the model.
+    /// Why the call was denied. The model sees this.
     why: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Decision {
-    /// The call may be made.
+    /// The call may run.
     Approve,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 
-/// A decision, on record.
+/// A decision that is on record.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Decided {
     /// The run.
@@ -49,7 +50,7 @@ pub(crate) struct Decided {
     decision: Decision,
 }
 
-/// Approve or deny a tool call that waits for a person.
+/// Approve or deny a tool call that needs approval.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/approvals/{call}", tag = "runs", request_body = Decide,
     params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
@@ -80,12 +81,12 @@ pub(crate) async fn decide(
         (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {
             Ok(Json(decided(&run, &call, request.decision)))
         }
-        // The driver was gone before it heard of the decision: what brought the run to its end closed the call.
+        // The driver ended before it received the decision; whatever ended the run also closed the call.
         _ => Err(DecideError::TooLate.into()),
     }
 }
 
-/// What became of the call, once that is among the run's events; `None` if it never will be.
+/// The decision on the call, once it is among the run's events; `None` if it never will be.
 async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Approval> {
     while let Some(item) = feed.next().await {
         if let FeedItem::Fact(record) = item

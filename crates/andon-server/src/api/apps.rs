@@ -1,4 +1,4 @@
-//! `GET /v1/apps`: what can be run.
+//! `GET /v1/apps`: the apps that can be run.
 
 use crate::http::json::Json;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use crate::access::principal::Principal;
 use crate::admission::apps::{App, why_refused};
 use crate::core::Shared;
 
-/// What can be run.
+/// The apps of this server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppList {
     apps: Vec<AppView>,
@@ -19,15 +19,15 @@ pub(crate) struct AppList {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = App)]
 pub(crate) struct AppView {
-    /// Its name.
+    /// The name of the app.
     app: String,
-    /// The model behind it.
+    /// The name of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// What it is for.
+    /// What the app is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Why it cannot be run now, in full for who runs the server.
+    /// Why the app cannot be run at the moment. Only admins see the details.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }

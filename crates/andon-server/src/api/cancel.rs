@@ -1,6 +1,7 @@
 //! `POST /v1/runs/{run_id}/cancel`: pull the cord of one run, or stop one of its calls.
 //!
-//! The pull comes first and waits for nothing. The answer then waits for the disk, and if asked for the end.
+//! The cord is pulled first, without waiting for anything. The answer then waits for the disk and, if asked to, for the
+//! run to settle.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,35 +33,35 @@ use crate::http::slots::MayWait;
 use crate::options::prices::{Priced, priced};
 use crate::time::FOR_EVER;
 
-/// How to stop.
+/// How to cancel a run.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelRun {
-    /// How hard; `graceful` unless told otherwise.
+    /// How hard to stop. `graceful` by default.
     force: Option<ForceForm>,
-    /// The grace for running tools in milliseconds, in place of each tool's own.
+    /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why: `requested`, or `operator`.
+    /// Why the run is cancelled: `requested` or `operator`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipt.
     note: Option<String>,
-    /// Answer when the run has settled, with its receipt.
+    /// Whether to wait until the run has settled and answer with its receipt.
     #[serde(default)]
     wait: bool,
 }
 
-/// How to stop one call.
+/// How to cancel one tool call.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelCall {
-    /// How hard; `graceful` unless told otherwise.
+    /// How hard to stop. `graceful` by default.
     force: Option<ForceForm>,
-    /// The grace in milliseconds, in place of the tool's own.
+    /// The grace in milliseconds, instead of the tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why: `requested`, or `operator`.
+    /// Why the call is cancelled: `requested` or `operator`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the record.
@@ -75,30 +76,30 @@ pub(crate) struct Cancelled {
     pub(crate) run_id: RunId,
     /// What the cancel did: `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
     pub(crate) reply: &'static str,
-    /// Where the run stands now.
+    /// The state of the run now.
     #[schema(value_type = StateForm)]
     pub(crate) state: RunState,
-    /// How it ended, if it has.
+    /// How the run ended, if it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Ending>,
-    /// The call, if one alone was cancelled.
+    /// The call, if only one was cancelled.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
-    /// What may still be going on after the run, by name: of one that has settled.
+    /// The names of work that outlived the run and may still be going on. Only for a run that has settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
-    /// The account of its end, if it was waited for.
+    /// The receipt of the run, if you asked to wait for it and the run has settled.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) receipt: Option<Priced>,
 }
 
-/// Stop a run.
+/// Cancel a run.
 ///
-/// Idempotent: asking again changes nothing, except that a harder stop hardens. It never creates anything, but a cancel for
-/// an id that has not arrived yet is remembered for a while.
+/// Idempotent: a repeated request changes nothing, unless it is harder. It never creates a run, but a cancel for an id
+/// that has not arrived yet is remembered for a while.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "stop", request_body = Option<CancelRun>,
     params(("run_id" = inline(IdForm), Path, description = "The run")),
@@ -149,7 +150,7 @@ pub(super) async fn stop(
     Ok((run, reply))
 }
 
-/// Does something to its end, whether or not the client waits for it.
+/// Runs this to completion, even if the client disconnects.
 pub(super) async fn carried_out<T: Send + 'static>(
     core: &Shared,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
@@ -158,7 +159,7 @@ pub(super) async fn carried_out<T: Send + 'static>(
     core.spawn(work).await.unwrap_or_else(broken)
 }
 
-/// Stop one tool call alone. The run goes on, and its model is told.
+/// Cancel one tool call. The run goes on, and its model is told about the cancel.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/calls/{call}/cancel", tag = "stop", request_body = Option<CancelCall>,
     params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
@@ -189,7 +190,7 @@ pub(crate) async fn cancel_call(
     Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
 }
 
-/// Whether the run's model has asked for this call. What became of it is on record a little later than it happens.
+/// Whether the run's model has asked for this call. The run's events show what happened to it only a little later.
 fn has_call(run: &Run, call: &CallId) -> bool {
     run.records().iter().any(|record| match &record.event {
         Event::Message { message } => message.calls().any(|asked| asked.id == *call),
@@ -197,7 +198,7 @@ fn has_call(run: &Run, call: &CallId) -> bool {
     })
 }
 
-/// Stops a run that may be in the journal alone, or remembers the cancel.
+/// Cancels a run that may exist only in the journal, or remembers the cancel.
 async fn look_further(
     core: Shared,
     principal: Principal,
@@ -210,7 +211,7 @@ async fn look_further(
     }
 }
 
-/// Pulls the cord of a run that the principal may stop; `None` if there is none.
+/// Pulls the cord of a run that the principal may cancel; `None` if there is no such run.
 async fn pull(
     core: &Shared,
     principal: &Principal,
@@ -221,16 +222,16 @@ async fn pull(
     stop_found(core, run, how.cancel(&principal.name)).await.map(Some)
 }
 
-/// Stops a run that may have no driver.
+/// Cancels a run that may have no driver.
 pub(super) async fn stop_found(core: &Shared, run: Run, cancel: Cancel) -> Result<(Run, Reply), Problem> {
     let reply = core.runtime.cancel(run.id(), cancel).await?;
-    // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
+    // If nobody was driving the run, the cancel itself has settled it, so the answer needs its state as of now.
     let found = core.runtime.find(run.id()).await;
     let found = found.map_err(|error| Problem::from(error).with("pulled", reply.is_stopping()))?;
     Ok((found.unwrap_or(run), reply))
 }
 
-/// Remembers a cancel for a run that is not there; it may have arrived just now.
+/// Remembers a cancel for a run that was not found. The run may have arrived just now.
 async fn remember(
     core: &Shared,
     principal: &Principal,
@@ -254,7 +255,7 @@ async fn remember(
     let millis = u64::try_from(options.remember.min(FOR_EVER).as_millis()).unwrap_or(u64::MAX);
     let remembered = |problem: Problem| problem.with("remembered_for_ms", millis);
     on_record(core, append).await.map_err(|problem| remembered(problem).with("pulled", false))?;
-    // It may have come and gone between the look and the note.
+    // The run may have arrived and settled between the lookup and the tombstone.
     if let Some(found) = pull(core, principal, id, how).await.map_err(remembered)? {
         core.admission.forget_when_on_record(principal, id);
         return Ok(found);
@@ -262,13 +263,14 @@ async fn remember(
     Err(remembered(runs::unknown()).with("reply", ReplyKind::NotFound.as_str()))
 }
 
-/// Waits until what a reply says is durable.
+/// Waits until the effect of a reply is durable.
 async fn recorded(core: &Shared, run: &Run, reply: &Reply) -> Result<(), Problem> {
     let recorded = on_record(core, reply.recorded()).await;
     recorded.map_err(|problem| problem.with("pulled", reply.is_stopping()).with("run_id", run.id().as_str()))
 }
 
-/// Waits for the disk. Only so many do at one time: one more is told what is on record now, and has cancelled all the same.
+/// Waits for the disk. Only a limited number of requests do so at once; beyond that, the answer is made from what is on
+/// record by then. The cancel takes effect either way.
 pub(super) async fn on_record(
     core: &Shared,
     recorded: impl Future<Output = Result<(), JournalError>>,
@@ -291,13 +293,13 @@ pub(crate) async fn within(
     Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
 }
 
-/// What a cancel did, with the run's end if that is asked for and comes in time.
+/// What a cancel did, with the receipt if the client asked for it and the run settles in time.
 async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
     if wait
         && reply.is_stopping()
         && let Ok(_permit) = core.waiting.try_acquire()
     {
-        // How it stands is told below, whether the end came or not.
+        // The answer below gives the state, whether or not the run settled in time.
         let _ = timeout(core.options.wait, run.outcome()).await;
     }
     let mut told = told(&run, &reply);
@@ -309,9 +311,9 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
     (status, Json(told)).into_response()
 }
 
-/// What a reply says, and how the run stands now.
+/// What a cancel did, and the state of the run now.
 pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
-    // First: once it says that the run has settled, the outcome is there.
+    // The state is read first: once it is settled, the outcome exists.
     let state = run.state();
     let outcome = run.try_outcome();
     let state = if outcome.is_some() { andon_runtime::State::Settled } else { state };

@@ -1,12 +1,13 @@
-//! `GET /v1/runs/{run_id}/conversation`: a conversation as its model is going to see it.
+//! `GET /v1/runs/{run_id}/conversation`: a conversation as the model would see it next.
 //!
 //! # Invariants
 //!
-//! 1. It ends with the run: what later runs said is not in it.
-//! 2. What is shown as stored is stored. What the next request will carry and nobody knows yet is a stand-in, in the request
-//!    alone, and is told as one. So is what runs say that come before this one and have not settled.
-//! 3. A few are made at one time, each of a bounded size, and its place is taken until it has been sent: whoever asks
-//!    for many, or reads slowly, costs no more than that.
+//! 1. It ends with the run: messages of later runs are not in it.
+//! 2. What is shown as stored is stored. What the next request will contain but nobody knows yet is represented by a
+//!    placeholder, in the request only, and marked as such. The same goes for what earlier runs that have not settled
+//!    are yet to say.
+//! 3. Only a few are made at once, each of limited size, and each keeps its slot until it has been sent. So clients
+//!    that ask for many, or read slowly, cost no more than that.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -32,71 +33,72 @@ use crate::core::Shared;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 
-/// How many bytes of messages are shown, about: more than models take. What is older is left out.
+/// The approximate maximum size of the messages in bytes: more than models accept. Older messages are left out.
 const MOST: usize = 4 << 20;
 
-/// How many bytes of messages are told as they are stored, beside the request that has them all.
+/// How many bytes of messages are also listed as stored, besides the request, which contains them all.
 const TWICE: usize = 1 << 20;
 
-/// How many bytes of an answer are handed out at one time.
+/// The size of the chunks in which an answer is sent, in bytes.
 const PIECE: usize = 64 << 10;
 
 const NEXT_PROMPT: &str = "<the next prompt>";
 const NO_RESULT: &str = "<no result yet>";
 const NOT_SETTLED: &str = "<what a run before this one says until it settles>";
 
-/// A conversation up to a run and with it, as the next request to the model would carry it.
+/// A conversation up to and including a run, as the next request to the model would contain it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Conversation {
-    /// The model that would be asked. If the app is not served any more: the one that was asked last, if one was.
+    /// The model that would be called. If the app is no longer served, the model that was called last, if there was
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// The form of the request: `anthropic`, `openai_chat`, `openai_responses`, `gemini`, `ollama`, `bedrock`, or `andon` for
-    /// a model that has none of its own and where the app is not served any more.
+    /// The format of the request: `anthropic`, `openai_chat`, `openai_responses`, `gemini`, `ollama` or `bedrock`.
+    /// `andon` for a model that has no format of its own, and if the app is no longer served.
     #[schema(value_type = String)]
     form: Cow<'static, str>,
-    /// The body that would be sent.
+    /// The request body that would be sent.
     #[schema(value_type = Object)]
     request: Value,
-    /// The messages as they are stored: those of the run, and of runs before it that have not settled, as far as they are
-    /// durable.
+    /// The messages as stored. Those of this run, and of earlier runs that have not settled, are included as far as
+    /// they are durable.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Arc<Message>>,
-    /// How many messages are left out before these because there is much of them; `request` has them.
+    /// How many earlier messages are missing from `messages` because it would be too long; `request` contains them.
     #[serde(skip_serializing_if = "is_none")]
     #[schema(required = false)]
     messages_left_out: usize,
-    /// What the next request will carry and nobody knows yet. Its text stands in for it in `request`.
+    /// The parts of the next request that are not known yet. In `request`, the given text is their placeholder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open: Vec<Open>,
-    /// The conversation is too long to be shown: its beginning is left out.
+    /// Whether the beginning was left out because the conversation is too long to be shown.
     truncated: bool,
 }
 
-/// Something that the next request will carry and nobody knows yet.
+/// Something that the next request will contain but that is not known yet.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[schema(as = OpenInConversation)]
 enum Open {
-    /// What the user says next.
+    /// The user's next prompt.
     Prompt {
-        /// What stands in for it.
+        /// The placeholder in `request`.
         text: &'static str,
     },
-    /// What a tool says.
+    /// The result of a tool call.
     Result {
         /// The call.
         #[schema(value_type = String)]
         call: CallId,
-        /// What stands in for it.
+        /// The placeholder in `request`.
         text: &'static str,
     },
-    /// What a run that comes before this one and has not settled says yet, or may say.
+    /// What an earlier run that has not settled may still say.
     Run {
         /// The run.
         #[schema(value_type = String)]
         run: RunId,
-        /// What stands in for it.
+        /// The placeholder in `request`.
         text: &'static str,
     },
 }
@@ -105,8 +107,9 @@ fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
-/// The conversation up to a run and with it, as the next request to the model would carry it: the app's instructions and tools
-/// as they are now, cut answers with the note that tells the model of the cut. Nothing is sent, and no key is in it.
+/// The conversation up to and including a run, as the next request to the model would contain it: with the app's
+/// current instructions and tools, and with the notes that tell the model where an answer was cut. Nothing is sent, and
+/// it contains no API key.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/conversation", tag = "runs",
     params(("run_id" = inline(IdForm), Path, description = "The run")),
@@ -127,14 +130,14 @@ pub(crate) async fn conversation(
     let earlier = core.runtime.said_before(run.id(), MOST).await?.ok_or_else(runs::unknown)?;
     let mut unsettled = Vec::new();
     for id in &earlier.unsettled {
-        // One that was deleted meanwhile says nothing.
+        // A run that has just been deleted is skipped.
         unsettled.extend(core.runtime.find(id).await?);
     }
     let agent = match core.apps.get(&run.session().app) {
         Some(App::Served { agent, .. }) => Some(agent),
         Some(App::Refused { .. }) | None => None,
     };
-    // Folding, rendering and writing much text takes its time: not where others are served.
+    // Folding, rendering and serializing long texts takes time, so it must not block the async threads.
     let written = tokio::task::spawn_blocking(move || {
         let progress = run.progress().ok_or_else(runs::unknown)?;
         let said = Said::new(earlier, &unsettled, &run, &progress);
@@ -148,7 +151,7 @@ fn defect() -> Problem {
     Problem::unavailable("defect", "the conversation cannot be rendered: please report it")
 }
 
-/// An answer, with the place that it takes.
+/// An answer that holds its slot.
 struct Held {
     text: Vec<u8>,
     _place: OwnedSemaphorePermit,
@@ -160,7 +163,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// The answer, piece by piece: the last piece gives the place back (invariant 3).
+/// Sends the answer in chunks. The slot is released with the last one (invariant 3).
 fn handed_out(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
     text.push(b'\n');
     let length = HeaderValue::from(text.len());
@@ -173,11 +176,11 @@ fn handed_out(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
     (head, Body::from_stream(futures_util::stream::iter(pieces))).into_response()
 }
 
-/// What is known of a conversation.
+/// The messages of a conversation.
 struct Said {
-    /// As it is stored.
+    /// As stored.
     messages: Vec<Arc<Message>>,
-    /// As the next request carries it.
+    /// As the next request contains them.
     history: Vec<Arc<Message>>,
     open: Vec<Open>,
     truncated: bool,
@@ -196,7 +199,7 @@ impl Said {
         said
     }
 
-    /// A run that comes before the one that is shown, and had not settled when that was looked for.
+    /// Adds an earlier run that had not settled when it was looked up.
     fn before(&mut self, run: &Run, progress: &Progress) {
         self.store(progress.messages());
         if is_over(run, progress) {
@@ -213,7 +216,7 @@ impl Said {
         self.open.push(Open::Run { run: run.id().clone(), text: NOT_SETTLED });
     }
 
-    /// The run that is shown.
+    /// Adds the run that is shown.
     fn own(&mut self, run: &Run, progress: &Progress) {
         let (kept, is_cut) = shortened(progress.messages());
         self.truncated |= is_cut;
@@ -244,7 +247,7 @@ fn is_over(run: &Run, progress: &Progress) -> bool {
     run.try_outcome().is_some() || progress.ending().is_some()
 }
 
-/// Of a run that is too long to be shown: its prompt and its last turns, at least one.
+/// The prompt and the last turns, at least one, of a run that is too long to be shown.
 fn shortened(messages: &[Arc<Message>]) -> (Cow<'_, [Arc<Message>]>, bool) {
     let fits = fitting(messages, MOST);
     if fits == messages.len() {
@@ -257,18 +260,18 @@ fn shortened(messages: &[Arc<Message>]) -> (Cow<'_, [Arc<Message>]>, bool) {
     (kept.cloned().collect::<Vec<_>>().into(), true)
 }
 
-/// How many of the last messages take no more than so many bytes.
+/// How many of the last messages fit into this many bytes.
 fn fitting(messages: &[Arc<Message>], most: usize) -> usize {
     let mut room = most;
     let fits = |message: &&Arc<Message>| {
-        // What cannot be written down takes no room.
+        // A message that cannot be serialized takes no space.
         let size = serde_json::to_vec(message).map_or(0, |text| text.len());
         room.checked_sub(size).inspect(|left| room = *left).is_some()
     };
     messages.iter().rev().take_while(fits).count()
 }
 
-/// What the next request carries behind the stored messages, and what of that is a stand-in (invariant 2).
+/// What the next request contains after the stored messages, and which parts of it are placeholders (invariant 2).
 fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<Open>) {
     let prompt = || (Some(Arc::new(Message::user(NEXT_PROMPT))), vec![Open::Prompt { text: NEXT_PROMPT }]);
     if is_over {
@@ -276,7 +279,7 @@ fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<Open>)
     }
     let ends_with = progress.messages().last().map(|message| message.role);
     match ends_with {
-        // It waits for its turn; its prompt is known and not yet in the conversation.
+        // The run is queued: its prompt is known, but not yet part of the conversation.
         None => (Some(Arc::clone(&progress.accepted().input)), Vec::new()),
         Some(Role::User | Role::Tool) => (None, Vec::new()),
         Some(Role::Assistant) if progress.calls().is_empty() => prompt(),
@@ -284,7 +287,7 @@ fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<Open>)
     }
 }
 
-/// The results of a turn that is not over, with stand-ins for those that are not there yet.
+/// The results of an unfinished turn, with placeholders for those that are not there yet.
 fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<Open>) {
     let mut open = Vec::new();
     let parts = progress.calls().iter().map(|call| match &call.state {
@@ -299,7 +302,7 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<Open>) {
     (Some(Arc::new(message)), open)
 }
 
-/// A request of an app that is not served any more: nobody knows what it was told.
+/// A request for an app that is no longer served, without the instructions and tools, which are not known.
 fn bare(run: &Run, history: Vec<Arc<Message>>) -> Request {
     let tools = Arc::from([]);
     Request { run: run.id().clone(), number: 1, instructions: None, history: history.into(), tools, anchor: None }

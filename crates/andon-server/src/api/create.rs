@@ -1,4 +1,4 @@
-//! `POST /v1/runs`: a request becomes a run.
+//! `POST /v1/runs`: starts a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,41 +31,42 @@ use crate::http::requests;
 
 /// What to run.
 ///
-/// Its digest is kept on record with a run whose id the client has chosen. So whatever is added here is left out of what is
-/// written where nothing was said.
+/// If the client has chosen the run's id, the digest of this request is recorded with the run. A field that is added
+/// here must therefore be left out of the serialized form when the client does not set it.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRun {
-    /// The app: `GET /v1/apps` lists them.
+    /// The app. `GET /v1/apps` lists them.
     #[schema(value_type = IdForm)]
     app: String,
-    /// Whose run it is; that of who asks unless told otherwise, which is `local` where nobody needs a key.
+    /// The user whose run it is. By default, the user of the key or token, or `local` if the server needs no key.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
-    /// The conversation, which is begun if it is new; one of its own unless told otherwise.
+    /// The session, which is created if it does not exist. By default, the run gets a new session of its own.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The run's id, so that the request can be repeated, and cancelled before it arrives. Where keys are needed an id is
-    /// the chooser's own: the answer tells it as others know it, and either can be used.
+    /// The id of the run, so that the request can safely be repeated, and cancelled before it arrives. If the server
+    /// needs keys, your ids do not clash with other people's: the answer contains the full id, and you can use either
+    /// one.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
-    /// What is asked.
+    /// The prompt.
     input: Input,
-    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    /// What to do if a run is already in progress in this session. `reject` by default.
     #[serde(default)]
     when_busy: WhenBusyForm,
-    /// What losing the last reader of its feed does; it goes on unless told otherwise.
+    /// What to do when the last reader of the run's feed disconnects. `continue` by default.
     #[serde(default)]
     on_disconnect: OnDisconnect,
-    /// What it may use. The agent's own limits stay in force: the tighter one counts.
+    /// Limits for this run. The agent's own limits still apply: the tighter one counts.
     #[serde(default)]
     limits: LimitsForm,
 }
 
-/// What is asked: a text, or parts.
+/// The prompt: a text, or a list of parts.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
 enum Input {
@@ -76,16 +77,17 @@ enum Input {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type", deny_unknown_fields)]
 enum InputPart {
-    /// Words.
+    /// A text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// An image, by reference. One with a `data:` address is stored with its bytes.
+    /// An image, by reference. An image with a `data:` URL is stored with its bytes.
     Image {
-        /// Such as `image/png`, `image/jpeg`, `image/gif` or `image/webp`; the same as that of its `data:` address.
+        /// The media type, such as `image/png`, `image/jpeg`, `image/gif` or `image/webp`. It must match that of a
+        /// `data:` URL.
         media_type: String,
-        /// Where its bytes are: an `https:` or `data:` address.
+        /// The `https:` or `data:` URL of the image.
         reference: String,
     },
 }
@@ -93,19 +95,19 @@ enum InputPart {
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum WhenBusyForm {
-    /// It is refused with 409.
+    /// Refuse the new run with 409.
     #[default]
     Reject,
-    /// It waits until the run is over.
+    /// Start the new run when the other runs are over.
     Queue,
-    /// The run in progress, and those that wait, are cancelled; then it starts. It takes the scope `run:cancel`.
+    /// Cancel the run in progress and the queued ones, then start. This requires the scope `run:cancel`.
     Supersede,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LimitsForm {
-    /// How long the run may take in all, in milliseconds.
+    /// The maximum duration of the run, in milliseconds.
     #[schema(minimum = 1, format = "uint64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
@@ -113,11 +115,11 @@ struct LimitsForm {
     #[schema(minimum = 1, format = "uint64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     silence_ms: Option<u64>,
-    /// How many answers the model may give.
+    /// The maximum number of turns.
     #[schema(minimum = 1)]
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<u32>,
-    /// How many tokens may be read and written.
+    /// The maximum number of input and output tokens.
     #[schema(minimum = 1, format = "uint64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
@@ -125,7 +127,7 @@ struct LimitsForm {
 
 /// Start a run.
 ///
-/// With `Accept: text/event-stream` the answer is the run's feed.
+/// With `Accept: text/event-stream`, the answer is the run's feed.
 #[utoipa::path(
     post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
     responses(
@@ -144,7 +146,7 @@ pub(crate) async fn create(
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
     if matches!(request.when_busy, WhenBusyForm::Supersede) {
-        // It stops what runs.
+        // This cancels other runs.
         principal.needs(Scope::RunCancel)?;
     }
     let _permit = may_create(&core)?;
@@ -153,7 +155,7 @@ pub(crate) async fn create(
         true => WantedFeed::new(&core, &principal, session, &headers, None).map(Some),
         false => Ok(None),
     };
-    // Before anything else is looked at: a repetition finds its run, whatever has become of the app.
+    // This comes first, so that a repeated request finds its run even if the app has changed or is gone.
     if let Some(named) = &named
         && let Some(run) = named.find(&core, &principal).await?
     {
@@ -161,24 +163,24 @@ pub(crate) async fn create(
         return answer(&core, &run, StatusCode::OK, wanted);
     }
     let order = Order::new(&core, &principal, request, named)?;
-    // If the feed cannot be had, nothing is started.
+    // If no feed can be opened, no run is started.
     let mut wanted = wanted(order.agent.session_key())?;
     let (run, status) = start(&core, &principal, &order, &mut wanted).await?;
     answer(&core, &run, status, wanted)
 }
 
-/// A place among those who are starting runs.
+/// A permit to start a run.
 pub(crate) fn may_create(core: &Shared) -> Result<SemaphorePermit<'_>, Problem> {
     let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
     core.creating.try_acquire().map_err(too_many)
 }
 
-/// The run, or its feed.
+/// The run or its feed.
 fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<WantedFeed>) -> Result<Response, Problem> {
     if let Some(wanted) = wanted {
         return Ok(events::feed(core, run, wanted));
     }
-    // Beside the path that was asked for, wherever the router is mounted.
+    // Relative to the requested path, so that it is right wherever the router is mounted.
     let location = format!("runs/{}", events::encoded(run.id()));
     let view = RunView::of(run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
     let mut response = (status, Json(view)).into_response();
@@ -188,12 +190,12 @@ fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<WantedFee
     Ok(response)
 }
 
-/// The client has chosen the run's id, and the request may be a repetition.
+/// A request with a client-chosen run id, which may be a repeated one.
 pub(crate) struct Named {
     run_id: RunId,
-    /// Whose run it is to be.
+    /// The user whose run it will be.
     user: String,
-    /// The request as it was understood: how it was written does not matter.
+    /// The digest of the parsed request, so that its formatting does not matter.
     digest: Digest,
 }
 
@@ -208,7 +210,7 @@ impl Named {
         Ok(Some(Self { run_id, user, digest: Digest::of(&canonical) }))
     }
 
-    /// The run that the same request started before.
+    /// The run that an earlier copy of this request started.
     async fn find(&self, core: &Shared, principal: &Principal) -> Result<Option<Run>, Problem> {
         let Some(run) = core.runtime.find(&self.run_id).await? else { return Ok(None) };
         run.accepted().await?;
@@ -224,9 +226,9 @@ impl Named {
     }
 }
 
-/// A request that was understood.
+/// A validated request.
 pub(crate) struct Order {
-    /// The agent, in the session.
+    /// The agent, bound to the session.
     pub(crate) agent: Agent,
     pub(crate) run_id: RunId,
     pub(crate) named: Option<Named>,
@@ -234,7 +236,7 @@ pub(crate) struct Order {
     pub(crate) when_busy: WhenBusy,
     pub(crate) on_disconnect: andon_runtime::OnDisconnect,
     pub(crate) limits: Limits,
-    /// What it changes in the session's state as it begins.
+    /// Changes to the session's state when the run starts.
     pub(crate) state: StateMap,
 }
 
@@ -320,7 +322,7 @@ fn when_busy(form: WhenBusyForm) -> WhenBusy {
     }
 }
 
-/// A client may ask for less than the agent allows, and for no more.
+/// Combines the limits: a client may lower the agent's limits, but not raise them.
 fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
     fn least<T: Ord>(own: Option<T>, asked: Option<T>) -> Option<T> {
         match (own, asked) {
@@ -340,14 +342,14 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
     }
 }
 
-/// Starts the run and waits until it is on record.
+/// Starts the run, and waits until it is on record.
 pub(crate) async fn start(
     core: &Shared,
     principal: &Principal,
     order: &Order,
     wanted: &mut Option<WantedFeed>,
 ) -> Result<(Run, StatusCode), Problem> {
-    // The same request came twice at once, and the other one was quicker.
+    // Two copies of the same request arrived at once, and the other one won.
     let repeated = || async {
         let known = match &order.named {
             Some(named) => named.find(core, principal).await?,
@@ -369,7 +371,7 @@ pub(crate) async fn start(
     }
 }
 
-/// Starts the run, if it may begin.
+/// Starts the run, if it may start.
 fn begin(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Option<WantedFeed>) -> Result<Run, Refused> {
     let run_id = order.named.as_ref().map(|named| &named.run_id);
     let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
@@ -392,7 +394,7 @@ fn begin(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
             None => prompt,
         };
         let run = prompt.start()?;
-        // Before it is on record: a client that goes away while the disk is slow has gone away.
+        // Before the run is on record, so that a client that disconnects while the disk is slow counts as disconnected.
         if let Some(wanted) = wanted {
             wanted.watch(&run);
         }

@@ -26,36 +26,37 @@ use crate::http::socket::Written;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Where a feed begins, and whether its reader counts.
+/// Where a feed starts, and whether its reader counts.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
-    /// Behind this id, as `Last-Event-ID` says it, for clients that cannot send headers.
+    /// Start after this event id. The same as `Last-Event-ID`, for clients that cannot send headers.
     after: Option<String>,
-    /// The reader looks on: the run's `on_disconnect` counts neither its coming nor its going.
+    /// Read as an onlooker: for the run's `on_disconnect`, this reader neither arrives nor leaves.
     #[serde(default)]
     #[param(required = false)]
     aside: bool,
 }
 
-/// One event of a feed. Only for the description of the API.
+/// One event of a feed. Only for the OpenAPI description.
 #[derive(Debug, ToSchema)]
 #[schema(as = FeedEvent)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct EventForm {
-    /// The place behind it, for `Last-Event-ID`.
+    /// The position after this event, for `Last-Event-ID`.
     id: String,
-    /// An event of the run or a live piece of an answer, as JSON. An event has a `standing`: the run's `state` behind it,
-    /// its `phase` until it has settled, and the `force` of its stop if it was told to stop.
+    /// An event of the run or a live piece of an answer, as JSON. An event has a `standing`: the `state` of the run
+    /// after it, its `phase` unless it has settled, and the `force` of its cancel if there was one.
     data: String,
 }
 
 /// A run's feed, as Server-Sent Events or over a WebSocket.
 ///
-/// With `Last-Event-ID`, or `after`, it goes on exactly there, also in the middle of an answer. With `Upgrade: websocket`
-/// each message is one event's data; its id is its `seq`, or its `at` where it has one. The client may send
-/// `{"type": "cancel", "force"?, "grace_ms"?, "note"?}`, which is answered with a `cancel_reply` once it is on record.
+/// With `Last-Event-ID` or `after`, the feed resumes exactly there, even in the middle of an answer. With `Upgrade:
+/// websocket`, each message is the data of one event; its id is its `at` if it has one, and otherwise its `seq`. The
+/// client may send `{"type": "cancel", "force"?, "grace_ms"?, "note"?}`, which is answered with a `cancel_reply` once
+/// it is on record.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
@@ -82,7 +83,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
-        // A client that only looks at the head reads nothing, and nobody misses it when it goes.
+        // A client that only asks for the headers is not a reader, so it cannot disconnect as one.
         if is_behind_the_end(&run, place(&headers, from.after.as_deref())?) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
@@ -118,7 +119,8 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A feed that can be given out: where it begins, and room for it. Whoever starts a run and wants its feed has this first.
+/// A feed that can be opened: where it starts, and a slot for it. A client that starts a run and wants its feed gets
+/// this first.
 pub struct WantedFeed {
     from: Cursor,
     place: Place,
@@ -138,7 +140,7 @@ impl WantedFeed {
         Self::counted_for(user, core, principal, headers, after)
     }
 
-    /// One whose reader only looks on: it takes no place of the user whose run it is, but one of its own.
+    /// A feed for an onlooker. It counts against the onlooker's own limit, not against that of the run's user.
     fn aside(core: &Shared, principal: &Principal, headers: &HeaderMap, after: Option<&str>) -> Result<Self, Problem> {
         let wanted = Self::counted_for(principal.reader(), core, principal, headers, after)?;
         Ok(Self { watcher: Some(Watcher::aside()), ..wanted })
@@ -158,12 +160,12 @@ impl WantedFeed {
         Ok(Self { from, place: place?, leave, watcher: None })
     }
 
-    /// The run is there: it knows of its reader from now on, also of one that goes before the feed is given out.
+    /// Registers the reader with its run, so that the run notices even a reader that leaves before the feed is sent.
     pub(crate) fn watch(&mut self, run: &Run) {
         self.watcher = Some(Watcher::new(run, &self.leave));
     }
 
-    /// Whether its reader is missed when it goes.
+    /// Whether the run notices when this reader leaves.
     pub(crate) fn is_missed(&self) -> bool {
         self.leave.may_stop()
     }
@@ -205,7 +207,7 @@ pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // Proxies that buffer would hold back what is to be seen at once.
+        // A buffering proxy would delay the events.
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
         (
             HeaderName::from_static("andon-run-id"),
@@ -215,7 +217,7 @@ pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
     (headers, Body::new(body)).into_response()
 }
 
-/// The place behind which a reader goes on.
+/// The position after which a reader continues.
 fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
     let named = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?"));
     match named.filter(|id| !id.is_empty()).or(after) {
@@ -224,12 +226,12 @@ fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
     }
 }
 
-/// Whether a reader has seen the run's last event.
+/// Whether a reader has already seen the run's last event.
 fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
     run.try_outcome().is_some() && from == Cursor { seq: run.seq(), byte: 0 }
 }
 
-/// An id as a part of a path.
+/// An id, encoded for use in a path.
 pub(crate) fn encoded(run: &RunId) -> String {
     const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(run.as_str(), PLAIN).to_string()

@@ -1,4 +1,4 @@
-//! What is sent and answered: the forms that several calls share.
+//! Requests and responses that several routes share.
 
 use std::sync::Arc;
 
@@ -15,65 +15,66 @@ use crate::admission::order::CancelOrder;
 use crate::http::problem::Problem;
 use crate::options::prices::CostForm;
 
-/// A run, as it is listed.
+/// A run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub(crate) struct RunView {
-    /// Its id.
+    /// The id of the run.
     #[schema(value_type = String)]
     pub(crate) run_id: RunId,
     /// The app.
     #[schema(value_type = String)]
     app: Arc<str>,
-    /// Whose it is.
+    /// The user whose run it is.
     #[schema(value_type = String)]
     user: Arc<str>,
-    /// Its conversation.
+    /// The session of the run.
     session: String,
-    /// Where it stands.
+    /// The state of the run.
     #[schema(value_type = StateForm)]
     pub(crate) state: State,
-    /// What it is doing; nothing once it has settled.
+    /// What the run is doing. Absent once it has settled.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Phase>,
-    /// How it ended; nothing while it has not.
+    /// How the run ended. Absent until it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Ending>,
-    /// When it was accepted.
+    /// When the run was accepted.
     #[schema(value_type = String, format = DateTime)]
     accepted_at: Wall,
-    /// When its last event was made, once it has settled: a little before that was on disk.
+    /// When the last event of a settled run was made, a little before it was on disk.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Wall>,
-    /// When it settled: its outcome was on disk. Not there, too, if that instant was lost with its process or is older than its keeping.
+    /// When the run settled, that is, when its outcome was on disk. Also absent if that time was lost with its process,
+    /// or if the run is older than the recording of it.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
-    /// Why the journal does not take its end, if it does not. Its work is over and it has not settled: it can be cancelled, and
-    /// settles when the journal takes writes again.
+    /// Why the journal does not accept the end of the run, if it does not. The run's work is over but it has not
+    /// settled: it can be cancelled, and it settles as soon as the journal accepts writes again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stalled: Option<String>,
-    /// The beginning of what was asked.
+    /// The beginning of the prompt.
     title: String,
-    /// Calls that wait for a person's yes.
+    /// The tool calls that need approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<AwaitedApproval>,
 }
 
-/// A call that waits for a person's yes.
+/// A tool call that needs approval.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct AwaitedApproval {
     /// The call.
     #[schema(value_type = String)]
     call: CallId,
-    /// Its tool.
+    /// The tool.
     tool: String,
-    /// Its arguments, as the model wrote them.
+    /// The arguments, as the model wrote them.
     arguments: String,
-    /// The digest of the arguments, to say yes to exactly these.
+    /// The digest of the arguments. Send it with an approval, so that it covers exactly these arguments.
     #[schema(value_type = String)]
     digest: andon_runtime::Digest,
 }
@@ -98,9 +99,10 @@ impl RunView {
         }
     }
 
-    /// A run as its durable events tell it; nothing before it is on record. They are not folded, unless a person is asked.
+    /// A run, from its durable events; `None` until it is on record. The events are folded only if the run may need
+    /// approval.
     pub(crate) fn of(run: &Run) -> Option<Self> {
-        // First: once it says that the run has settled, the outcome and the last event are there.
+        // The state is read first: once it is settled, the outcome and the last event exist.
         let (state, phase) = run.state_and_phase();
         let (first, last) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
@@ -126,7 +128,7 @@ impl RunView {
     }
 }
 
-/// The calls that wait for a person.
+/// The calls that need approval.
 fn awaited(run: &Run) -> Vec<AwaitedApproval> {
     use andon_runtime::core::progress::CallState;
     let progress = if run.may_await_approval() { run.progress() } else { None };
@@ -141,13 +143,13 @@ fn awaited(run: &Run) -> Vec<AwaitedApproval> {
     told.collect()
 }
 
-/// A name that is part of a path: no slash, nothing that cannot be printed. Only for the description of the API.
+/// A name that can be part of a path: no slashes and no control characters. Only for the OpenAPI description.
 #[derive(Debug, ToSchema)]
 #[schema(as = Id, value_type = String, min_length = 1, max_length = 256, pattern = r"^[^/\x00-\x1f\x7f-\x9f]+$")]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct IdForm(String);
 
-/// Why something is stopped, as far as that is a client's to say. Only for the description of the API.
+/// The cancel reasons that a client may give. Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Reason)]
@@ -155,24 +157,24 @@ pub(crate) struct IdForm(String);
 pub(crate) enum ReasonForm {
     /// Somebody asked for it.
     Requested,
-    /// Who runs the server asked for it.
+    /// The operator of the server asked for it.
     Operator,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
 pub(crate) enum StateForm {
-    /// It waits for its session.
+    /// It waits for another run in its session.
     Queued,
-    /// It is at work.
+    /// It is working.
     Running,
-    /// It waits for a person.
+    /// It waits for a person's approval.
     Waiting,
-    /// It was told to stop.
+    /// It was cancelled and is stopping.
     Cancelling,
-    /// It is over.
+    /// It is over, and its outcome is on disk.
     Settled,
 }
 
@@ -188,30 +190,30 @@ impl From<StateForm> for State {
     }
 }
 
-/// How a run ended. Only for the description of the API.
+/// How a run ended. Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 #[schema(as = Outcome)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) enum OutcomeForm {
-    /// The model came to its end.
+    /// The model finished.
     Completed {
-        /// Why it stopped writing.
+        /// Why the model stopped writing.
         stop: String,
     },
-    /// The cord was pulled.
+    /// The run was cancelled.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled.
         reason: String,
     },
     /// Something went wrong.
     Failed {
-        /// The kind of it.
+        /// The kind of error.
         error: String,
         /// What happened, and what to do.
         message: String,
     },
-    /// Its process died.
+    /// The process of the run died.
     Lost,
 }
 
@@ -220,12 +222,12 @@ pub(crate) enum OutcomeForm {
 #[serde(rename_all = "snake_case")]
 #[schema(as = Force)]
 pub(crate) enum ForceForm {
-    /// The answer in progress and its tools finish; the next model call is not made.
+    /// The current answer and its tools finish; the next model call is not made.
     AfterTurn,
-    /// The model stream is cut at once; running tools are told and get their grace.
+    /// The model's answer is cut at once; running tools are told, and get their grace.
     #[default]
     Graceful,
-    /// As graceful, with no grace.
+    /// Like `graceful`, but without any grace.
     Now,
 }
 
@@ -239,10 +241,10 @@ impl From<ForceForm> for Force {
     }
 }
 
-/// Notes are for people: longer ones belong elsewhere.
+/// The maximum length of a note. Notes are for people, and longer texts belong elsewhere.
 pub const MAX_NOTE: usize = 2_000;
 
-/// What may be said of how to cancel.
+/// Validates how a client wants to cancel.
 pub(crate) fn how(
     principal: &Principal,
     force: Option<ForceForm>,
@@ -264,7 +266,7 @@ pub(crate) fn how(
     Ok(CancelOrder { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
 }
 
-/// The account of a run's end. Only for the description of the API: more fields may come.
+/// The account of a run's end. Only for the OpenAPI description; more fields may be added.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Receipt)]
 pub(crate) struct ReceiptForm {
@@ -273,41 +275,41 @@ pub(crate) struct ReceiptForm {
     /// Its session.
     #[schema(value_type = Object)]
     session: Value,
-    /// How it ended; nothing while it has not.
+    /// How the run ended. Absent until it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     outcome: Option<OutcomeForm>,
-    /// When it began.
+    /// When the run was accepted.
     #[schema(format = DateTime)]
     accepted_at: String,
-    /// When the stop was asked for.
+    /// When the cancel was requested.
     #[schema(format = DateTime)]
     requested_at: Option<String>,
-    /// When the driver saw it.
+    /// When the driver received the cancel.
     #[schema(format = DateTime)]
     delivered_at: Option<String>,
-    /// When nothing was accepted or started any more.
+    /// From when on nothing more was accepted or started.
     #[schema(format = DateTime)]
     quiet_at: Option<String>,
-    /// When all was at rest and the outcome on disk. Nothing if that instant was lost in a crash, or if the run is older than
-    /// its keeping: `on_disk` says whether the run has settled.
+    /// When all work had ended and the outcome was on disk. Absent if that time was lost in a crash, or if the run is
+    /// older than the recording of it: `on_disk` says whether the run has settled.
     #[schema(format = DateTime)]
     settled_at: Option<String>,
     /// Whether the outcome is on disk.
     on_disk: bool,
-    /// How long the stop took from the request to each instant, in microseconds; nothing where that is not known.
+    /// How long the stop took, from the request to each of these times, in microseconds. Unknown times are absent.
     #[schema(value_type = Object)]
     took: Value,
-    /// Why it was stopped.
+    /// Why the run was cancelled.
     reason: Option<String>,
-    /// Who asked.
+    /// Who cancelled it.
     by: Option<String>,
-    /// Their note.
+    /// The note of the cancel request.
     note: Option<String>,
-    /// How hard, in the end.
+    /// The highest force that was requested.
     force: Option<ForceForm>,
-    /// What the run was doing when the stop reached it.
+    /// What the run was doing when the cancel reached it.
     cut_in: Option<String>,
-    /// What became of each tool call.
+    /// What happened to each tool call.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<Value>,
     /// What each model call used.
@@ -316,13 +318,13 @@ pub(crate) struct ReceiptForm {
     /// The tokens of all model calls, each figure with its provenance and bounds.
     #[schema(value_type = Object)]
     usage: Value,
-    /// What the model calls cost, by what is billed, if the server has prices for them. Each of `model_calls` has its own.
+    /// What the model calls cost, if the server has prices for them. Each of `model_calls` has its own cost.
     #[schema(value_type = Option<CostForm>)]
     cost: Option<CostForm>,
-    /// Microseconds to the first piece.
+    /// The time to the first piece of an answer, in microseconds.
     first_piece_us: Option<u64>,
-    /// What may still be going on after the run, by name.
+    /// The names of work that outlived the run and may still be going on.
     leaked: Vec<String>,
-    /// How many addenda are folded in.
+    /// How many addenda are included.
     revision: u32,
 }

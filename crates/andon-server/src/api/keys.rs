@@ -1,4 +1,4 @@
-//! `/v1/keys`: make, list and take back API keys.
+//! `/v1/keys`: create, list and revoke API keys.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,12 +14,12 @@ use crate::http::json::Json;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 
-/// A key that was made.
+/// A newly created key.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MadeKey<'a> {
-    /// The key itself. It is told now and never again.
+    /// The key itself. It is shown only this once.
     key: &'a str,
-    /// What is known of it.
+    /// The key, without its secret.
     #[serde(flatten)]
     info: KeyInfo,
 }
@@ -30,9 +30,9 @@ pub(crate) struct KeyList {
     keys: Vec<KeyInfo>,
 }
 
-/// Make a key.
+/// Create a key.
 ///
-/// The answer has the key itself, which is told once: what is kept knows it again and cannot say it.
+/// The answer contains the key itself, which is shown only once: the server keeps just a hash of it.
 #[utoipa::path(
     post, path = "/v1/keys", tag = "access", request_body = NewKey,
     responses(
@@ -45,14 +45,14 @@ pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) 
     let (keys, shelf) = (&core.auth.keys, core.runtime.shelf());
     let NewlyMade { info, key, recorded } = keys.create(new, core.runtime.now().wall, shelf)?;
     if let Err(problem) = within(core.options.record_patience, recorded).await {
-        // Nobody has it, so that it is good for nothing.
+        // Nobody has received the key, so it is revoked.
         drop(keys.revoke(&info.id, core.runtime.now().wall, shelf));
         return Err(problem);
     }
     Ok((StatusCode::CREATED, Json(MadeKey { key: key.show(), info })).into_response())
 }
 
-/// List the keys, also those that are no longer valid. None of them can be read from this.
+/// List the keys, including those that are no longer valid. The list does not contain the keys themselves.
 #[utoipa::path(get, path = "/v1/keys", tag = "access", responses(
     (status = 200, body = KeyList),
     (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -61,9 +61,10 @@ pub(crate) async fn list(State(core): State<Shared>) -> Json<KeyList> {
     Json(KeyList { keys: core.auth.keys.list() })
 }
 
-/// Take a key back.
+/// Revoke a key.
 ///
-/// It opens nothing from now on, and feeds that it opened end within five seconds. Asking again changes nothing.
+/// The key stops working at once, and the feeds it opened end within five seconds. Repeating the request changes
+/// nothing.
 #[utoipa::path(
     delete, path = "/v1/keys/{id}", tag = "access", params(("id" = String, Path, description = "The key's id")),
     responses(

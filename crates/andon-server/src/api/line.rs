@@ -1,4 +1,4 @@
-//! `/v1/line`: hold and open admission.
+//! `/v1/line`: hold and open the line.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ use crate::http::slots::MayWait;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Line)]
 pub(crate) struct LineView {
-    /// `held` while there is a hold for all; an app or a user may be held while the line is open.
+    /// `held` while there is a hold on everything. An app or a user may be held even if this is `open`.
     state: LineState,
     /// All holds.
     holds: Vec<Hold>,
-    /// What a hold is on that was made now without stopping anything.
+    /// What a new hold is on, if it was made without cancelling anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     aim: Option<Aim>,
-    /// What was stopped, if holding was to stop it.
+    /// What was cancelled, if you asked for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<CancelledMany>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct LineView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum LineState {
-    /// New runs are taken.
+    /// New runs are accepted.
     Open,
     /// New runs are refused.
     Held,
@@ -51,36 +51,37 @@ enum LineState {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeLine {
-    /// What it is to be.
+    /// The new state.
     state: LineState,
-    /// Only for this app.
+    /// Hold or open only this app.
     #[schema(value_type = Option<IdForm>)]
     app: Option<String>,
-    /// Only for this user.
+    /// Hold or open only this user.
     #[schema(value_type = Option<IdForm>)]
     user: Option<String>,
-    /// Of this tenant. Without it an app or a user is one of the tenant of who asks, and all is all of every tenant.
+    /// Hold or open only this tenant. Without it, an app or a user means one of your own tenant, and everything means
+    /// everything of every tenant.
     #[schema(value_type = Option<IdForm>)]
     tenant: Option<String>,
-    /// Why, for those who are turned away.
+    /// Why, for clients whose runs are refused.
     reason: Option<String>,
-    /// Also stop what runs there.
+    /// Whether to also cancel the runs in progress there.
     #[serde(default)]
     cancel: bool,
-    /// How hard to stop it; `graceful` unless told otherwise.
+    /// How hard to stop them. `graceful` by default.
     force: Option<ForceForm>,
-    /// Answer when all that was stopped has settled.
+    /// Whether to wait until all cancelled runs have settled.
     #[serde(default)]
     wait: bool,
 }
 
-/// How the line stands.
+/// The state of the line.
 #[utoipa::path(get, path = "/v1/line", tag = "line", responses((status = 200, body = LineView)))]
 pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> Json<LineView> {
     Json(view(&core, &principal))
 }
 
-/// The line as a principal may see it: the holds that are in force for it, and whoever runs the server sees all.
+/// The line as a principal may see it: the holds that apply to it, or all of them for an admin.
 pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
     let mut holds = core.admission.holds();
     let is_held = holds.iter().any(|hold| hold.is_on_all() && hold.is_for(&principal.tenant));
@@ -91,11 +92,11 @@ pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
     LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, aim: None, stopped: None }
 }
 
-/// Hold or open the line, for all, an app or a user.
+/// Hold or open the line, for everything, an app or a user.
 ///
-/// A hold survives a restart. With `cancel` it also stops what runs there; with `wait` the answer is the proof that all of it
-/// has settled. Opening takes away the one hold that is named; others stay. An app that is not there is 404, and nothing is
-/// held; a user of whom nothing is on record can be held, and the answer says that nothing is.
+/// A hold survives a restart. With `cancel`, it also cancels the runs in progress there; with `wait`, the answer proves
+/// that all of them have settled. Opening removes the one hold that is named; others stay. An app that does not exist
+/// is a 404, and nothing is held. A user who has nothing on record can be held, and the answer says so.
 #[utoipa::path(
     put, path = "/v1/line", tag = "line", request_body = ChangeLine,
     responses(
@@ -123,17 +124,17 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
         let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
-    // One that was made when holds said nothing of tenants is on all of them, and is opened by its name alone.
+    // A hold recorded before holds named a tenant is on every tenant, and is removed by its name alone.
     let is_by_name = request.tenant.is_none() && scope.tenant.is_some();
     let every = is_by_name.then(|| Scope { tenant: None, on: scope.on.clone() });
     let scopes: Vec<&Scope> = [scope].into_iter().chain(&every).collect();
     let was_held = core.admission.holds().iter().any(|hold| scopes.contains(&&hold.scope()));
     for scope in scopes {
-        // Whether or not there is one: an earlier request may not have reached the disk.
+        // Even if there is no such hold: an earlier request may not have reached the disk.
         within(core.options.record_patience, core.admission.open(scope)).await?;
     }
     if !was_held {
-        // One that is on an app that is gone was there to be opened; one that never was may be a slip.
+        // Removing the hold of an app that is gone is fine; if there was no hold, the name may be a typo.
         must_be_aimed(core, principal, &Selector::of(scope)).await?;
     }
     Ok(Json(view(core, principal)).into_response())
@@ -151,12 +152,12 @@ async fn hold(
         return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
     }
     let selector = Selector::of(scope);
-    // A hold on an app that is not there would keep nobody out.
+    // A hold on an app that does not exist would keep nobody out.
     must_be_aimed(core, principal, &selector).await?;
     let since = core.runtime.now().wall;
     let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
     let held = core.admission.hold(hold)?;
-    // Nothing is let in any more: what is stopped now is all that there is.
+    // Nothing more is let in, so what is cancelled now is everything.
     let stopping = async {
         match request.cancel {
             true => stop(core, principal, &selector, &how, request.wait && may_wait).await.map(Some),
@@ -164,12 +165,12 @@ async fn hold(
         }
     };
     let (stopped, held) = tokio::join!(stopping, within(core.options.record_patience, held));
-    // Whatever is not on record, the line is held.
+    // The line is held, even if something is not on record.
     let stopped = stopped.map_err(|problem| problem.with("held", true))?;
     let cancelled = stopped.as_ref().map_or(0, |stopped| stopped.cancelled);
     held.map_err(|problem| problem.with("held", true).with("cancelled", cancelled))?;
     let status = stopped.as_ref().map_or(StatusCode::OK, CancelledMany::status);
-    // What cannot be looked at does not undo the hold.
+    // A failed lookup does not undo the hold.
     let aim = if stopped.is_none() { look(core, principal, &selector).await.ok() } else { None };
     Ok((status, Json(LineView { aim, stopped, ..view(core, principal) })).into_response())
 }

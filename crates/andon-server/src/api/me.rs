@@ -1,4 +1,4 @@
-//! `GET /v1/me`: who the server thinks is asking.
+//! `GET /v1/me`: who the server thinks you are.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,20 +7,20 @@ use crate::access::principal::Principal;
 use crate::http::json::Json;
 use crate::http::problem::ProblemForm;
 
-/// Who asks.
+/// The caller.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Me {
-    /// The name under which what it does is on record.
+    /// The name under which your requests are recorded.
     name: String,
-    /// Whose data it may see.
+    /// The tenant whose data you may see.
     tenant: String,
-    /// The user that is meant where none is named.
+    /// The user that is meant when a request names none.
     user: String,
-    /// What it may do.
+    /// Your scopes.
     scopes: Vec<&'static str>,
 }
 
-/// Whom the server takes you for, and what you may do.
+/// Who the server thinks you are, and what you may do.
 #[utoipa::path(get, path = "/v1/me", tag = "access", responses(
     (status = 200, body = Me),
     (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),

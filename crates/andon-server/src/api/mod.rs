@@ -1,4 +1,4 @@
-//! The native API: one module for each thing that is asked for.
+//! The native API, with one module per resource.
 
 mod aim;
 mod approvals;
@@ -30,7 +30,7 @@ use utoipa_axum::routes;
 use self::board::MessageForm;
 use crate::core::Shared;
 
-/// The description of the API, but for its paths.
+/// The OpenAPI description, without its paths.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -41,7 +41,7 @@ use crate::core::Shared;
 )]
 struct Description;
 
-/// All routes, and their description.
+/// All routes and their description.
 fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(create::create, runs::list))
@@ -69,7 +69,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(operations::metrics))
 }
 
-/// All routes, and at `/openapi.json` their description.
+/// All routes, with their description at `/openapi.json`.
 pub(crate) fn router(core: &Shared) -> Router {
     let (routes, description) = routes().split_for_parts();
     let description = description.to_pretty_json().unwrap_or_default();

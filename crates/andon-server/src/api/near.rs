@@ -1,9 +1,9 @@
-//! Names that are easily confused: `Ada` and `ada`, `practise` and `practice`.
+//! Names that are easily confused, such as `Ada` and `ada`, or `practise` and `practice`.
 
-/// Names that are longer than this are ids that no person types.
+/// Longer names are ids that nobody types.
 const LONGEST: usize = 64;
 
-/// How far apart two names are, if they are so near that one may be meant by the other.
+/// How far apart two names are; `None` if one is unlikely to be a typo for the other.
 pub(crate) fn distance(one: &str, other: &str) -> Option<usize> {
     if one == other {
         return Some(0);
@@ -18,7 +18,7 @@ pub(crate) fn distance(one: &str, other: &str) -> Option<usize> {
         _ => 2,
     };
     let steps = strsim::osa_distance(&one, &other);
-    // Names that differ in their case alone are two names.
+    // Names that differ only in case are still different names.
     (steps <= allowed).then_some(steps.max(1))
 }
 

@@ -1,4 +1,4 @@
-//! What operators and their machines ask for.
+//! Health, metrics and usage, for operators and their tools.
 
 use std::sync::atomic::Ordering;
 
@@ -16,12 +16,12 @@ use crate::admission::line::is_held_for_all;
 use crate::core::Shared;
 use crate::http::problem::{Problem, ProblemForm};
 
-/// How the server is.
+/// The health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
     /// `ok`, `shutting_down`, or `journal_failing`.
     status: &'static str,
-    /// What is wrong, if something is.
+    /// What is wrong, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
@@ -36,7 +36,8 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health::OK)
 }
 
-/// Whether requests may be sent here. A held line is ready: cancels still have to come through.
+/// Whether the server can receive requests. It is ready even while the line is held, because cancels must still get
+/// through.
 #[utoipa::path(
     get, path = "/readyz", tag = "operations",
     responses(
@@ -53,7 +54,7 @@ pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, Json(unready)).into_response()
 }
 
-/// Figures, as Prometheus reads them.
+/// Metrics, in the format of Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "operations",
     responses((status = 200, body = String, content_type = "text/plain"))
@@ -66,7 +67,7 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
         is_held: is_held_for_all(&core.admission.holds()),
         cancels_asked: core.counts.cancels.load(Ordering::Relaxed),
     });
-    // The state of each run is folded from its events: with many runs that takes its time.
+    // The state of each run is folded from its events, which takes time if there are many runs.
     let looking = Shared::clone(&core);
     let rendered = tokio::task::spawn_blocking(move || looking.figures.render(&looking.runtime)).await;
     let text = rendered.unwrap_or_default();
@@ -74,7 +75,7 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// How good the estimates of tokens have been, model by model, as it is kept.
+/// How accurate the token estimates have been, for each model.
 #[utoipa::path(
     get, path = "/v1/usage", tag = "operations",
     responses(

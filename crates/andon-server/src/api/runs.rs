@@ -1,4 +1,4 @@
-//! `GET /v1/runs`: what runs, and what ran.
+//! `GET /v1/runs`: the runs in progress and the earlier ones.
 
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
@@ -21,42 +21,42 @@ use crate::options::prices::{Priced, priced};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Only those that stand there.
+    /// Only runs in this state.
     state: Option<StateForm>,
-    /// Only those that have settled, or only those that have not.
+    /// Only runs that have settled (`true`), or that have not (`false`).
     settled: Option<bool>,
-    /// Only those of this app.
+    /// Only runs of this app.
     app: Option<String>,
-    /// Only those of this user.
+    /// Only runs of this user.
     user: Option<String>,
-    /// Only those of sessions of this name.
+    /// Only runs in sessions with this name.
     session: Option<String>,
-    /// Only those with these words in the title, the run id, the user or the session, in capitals or not.
+    /// Only runs with this text in the title, run id, user or session. Case is ignored.
     text: Option<String>,
-    /// Only those that were accepted at this time or later.
+    /// Only runs that were accepted at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Wall>,
-    /// Only those that were accepted before this time.
+    /// Only runs that were accepted before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<Wall>,
-    /// Only those that are older than this run: the last one of the page before.
+    /// Only runs that are older than this one. For the next page, pass the last run of the previous page.
     #[param(value_type = Option<IdForm>, inline)]
     before: Option<String>,
-    /// No more than this many.
+    /// The maximum number of runs.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// A page of runs, the newest first.
+/// A page of runs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunPage {
     runs: Vec<RunView>,
-    /// There are older ones: ask again with this as `before`.
+    /// There are more runs: pass this as `before` to get them. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// List runs, the newest first.
+/// List runs, newest first.
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs", params(Which),
     responses(
@@ -85,7 +85,7 @@ pub(crate) async fn list(
     };
     let before = match before {
         Some(before) if principal.allows(Scope::Admin) => Some(before),
-        // Behind a run that is somebody else's there is nothing, as behind one that is not there.
+        // Paging from somebody else's run gives an empty list, as it does from a run that does not exist.
         Some(before) => match reached(&core, &principal, &before).await? {
             Some(run) => Some(run.id().clone()),
             None => return nothing(),
@@ -93,7 +93,7 @@ pub(crate) async fn list(
         None => None,
     };
     let filter = RunFilter {
-        // Whoever runs the server sees what runs on it.
+        // An admin sees the runs of all tenants.
         tenant: (!principal.allows(Scope::Admin)).then(|| principal.tenant.to_string()),
         app: which.app,
         user,
@@ -105,7 +105,7 @@ pub(crate) async fn list(
         since: which.since,
         until: which.until,
         before,
-        // One more, to know whether there are more.
+        // One extra, to know whether there is another page.
         limit: Some(limit + 1),
     };
     let listed = core.runtime.list_runs(filter).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn list(
     Ok(Json(RunPage { runs, next }))
 }
 
-/// One run.
+/// Get a run.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
     responses(
@@ -142,7 +142,7 @@ pub(crate) async fn one(
         let alone = RunFilter { run: Some(id), limit: Some(1), ..RunFilter::default() };
         let info = core.runtime.list_runs(alone).await?.pop().filter(|info| principal.reaches(&info.session));
         match info {
-            // Of one that has settled nothing else is told than its row says, however long its record is.
+            // For a settled run, its row in the index has everything, so its record, however long, is not read.
             Some(info) if info.ending.is_some() => return Ok(Json(RunView::of_info(info))),
             Some(_) => break,
             None => {}
@@ -152,7 +152,7 @@ pub(crate) async fn one(
     RunView::of(&run).map(Json).ok_or_else(unknown)
 }
 
-/// A run's receipt: of its end, once it has settled; as far as it has come, before.
+/// The receipt of a run. Until the run has settled, it covers what has happened so far.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
     responses(
@@ -171,12 +171,12 @@ pub(crate) async fn receipt(
     Ok(Json(priced(core.options.prices.as_ref(), receipt)))
 }
 
-/// What is said of a run that is not there, and of one that is somebody else's.
+/// The error for a run that does not exist, and for a run that belongs to somebody else.
 pub(crate) fn unknown() -> Problem {
     Problem::not_found("no-such-run", "there is no such run: GET /v1/runs lists them")
 }
 
-/// Reads a run's id.
+/// Parses a run id.
 pub(crate) fn id(text: &str) -> Result<RunId, Problem> {
     RunId::new(text).map_err(|error| Problem::bad_id("run_id", &error))
 }
@@ -186,7 +186,7 @@ pub(crate) async fn find(core: &Shared, principal: &Principal, run: &str) -> Res
     reached(core, principal, &id(run)?).await?.ok_or_else(unknown)
 }
 
-/// A run that the principal may see, by its id or by the one that the principal chose for it; `None` if there is none.
+/// A run that the principal may see, by its id or by the id that the principal chose for it; `None` if there is none.
 pub(crate) async fn reached(core: &Shared, principal: &Principal, id: &RunId) -> Result<Option<Run>, Problem> {
     for id in names(principal, id) {
         if let Some(run) = core.runtime.find(&id).await?.filter(|run| principal.reaches(run.session())) {
@@ -196,15 +196,15 @@ pub(crate) async fn reached(core: &Shared, principal: &Principal, id: &RunId) ->
     Ok(None)
 }
 
-/// As [`reached`], of those that are in progress, and without waiting.
+/// Like [`reached`], but only for runs in progress, and without waiting.
 pub(crate) fn reached_in_progress(core: &Shared, principal: &Principal, id: &RunId) -> Option<Run> {
     let mut found = names(principal, id).filter_map(|id| core.runtime.find_in_progress(&id));
     found.find(|run| principal.reaches(run.session()))
 }
 
-/// The ids that somebody may mean: the one that this principal chose first.
+/// The ids that may be meant, starting with the one that this principal would have chosen.
 fn names(principal: &Principal, id: &RunId) -> impl Iterator<Item = RunId> {
-    // One that would be too long was never chosen.
+    // An id that would be too long was never chosen.
     let chosen = principal.chosen(id).ok().filter(|chosen| chosen != id);
     chosen.into_iter().chain([id.clone()])
 }

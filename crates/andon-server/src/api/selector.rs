@@ -1,4 +1,4 @@
-//! `POST /v1/cancel`: stop all that a selector names, as it is at this instant.
+//! `POST /v1/cancel`: cancel all runs that a selector matches at this moment.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -24,56 +24,56 @@ use crate::http::problem::{Problem, ProblemForm};
 use crate::http::slots::MayWait;
 use crate::time::after;
 
-/// What to stop: all runs that match everything that is given.
+/// Which runs to cancel: those that match all of the given fields.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelMany {
-    /// Those of this app.
+    /// Only runs of this app.
     app: Option<String>,
-    /// Those of this user.
+    /// Only runs of this user.
     user: Option<String>,
-    /// Those of sessions of this name, queued ones included.
+    /// Only runs in sessions with this name, including queued ones.
     session: Option<String>,
-    /// Everything.
+    /// All runs.
     #[serde(default)]
     all: bool,
-    /// Of this tenant; it takes the scope `admin`. Without it, what is named is of the tenant of who asks, and `all` is all
-    /// that who asks reaches: with `admin` that of every tenant.
+    /// Only runs of this tenant, which requires the scope `admin`. Without it, the given names are of your own tenant,
+    /// and `all` means all runs that you can reach: with `admin`, those of every tenant.
     #[schema(value_type = Option<IdForm>)]
     tenant: Option<String>,
-    /// How hard; `graceful` unless told otherwise.
+    /// How hard to stop. `graceful` by default.
     force: Option<ForceForm>,
-    /// The grace for running tools in milliseconds, in place of each tool's own.
+    /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why: `requested`, or `operator`.
+    /// Why the runs are cancelled: `requested` or `operator`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipts.
     note: Option<String>,
-    /// Answer when all of them have settled.
+    /// Whether to wait until all of them have settled.
     #[serde(default)]
     wait: bool,
 }
 
-/// What was stopped, and what was not.
+/// What was cancelled, and what was not.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CancelledMany {
     /// How many runs were in progress and are stopping now, or have stopped.
     pub(crate) cancelled: usize,
-    /// Whether all that was looked for has settled. It is not said of what is not known: where `cancelled` is 0 and `known` is
+    /// Whether all matching runs have settled. Never true for something unknown: if `cancelled` is 0 and `known` is
     /// false, a name may be wrong.
     pub(crate) settled: bool,
     #[serde(flatten)]
     pub(crate) aim: Aim,
-    /// What became of each, those included whose end was decided already and not on record.
+    /// What happened to each run, including those whose end was already decided but not yet on record.
     pub(crate) runs: Vec<Cancelled>,
 }
 
 /// Which runs are meant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
-    /// Of which tenant; `None` if of every one that is in reach.
+    /// The tenant; `None` for every tenant within reach.
     pub(crate) tenant: Option<String>,
     pub(crate) app: Option<String>,
     pub(crate) user: Option<String>,
@@ -91,7 +91,7 @@ impl Selector {
         }
     }
 
-    /// All runs of one session of a tenant, if there is such a session.
+    /// All runs in one session of a tenant.
     pub(crate) fn of_session(tenant: &str, [app, user, session]: [&str; 3]) -> Self {
         let some = |name: &str| Some(name.to_owned());
         Self { tenant: some(tenant), app: some(app), user: some(user), session: some(session) }
@@ -107,8 +107,8 @@ impl Selector {
     }
 }
 
-/// The tenant of what is named: the one that is said, which takes the scope `admin`; else the own, or every one if all is
-/// meant.
+/// The tenant that is meant: the given one, which requires the scope `admin`; otherwise the principal's own, or every
+/// tenant if everything is meant.
 pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) -> Result<Option<String>, Problem> {
     match said {
         Some(tenant) => {
@@ -121,10 +121,11 @@ pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) ->
     }
 }
 
-/// Stop all runs that match.
+/// Cancel all runs that match.
 ///
-/// It reaches the runs that are there when it arrives, and none that comes later: holding the line keeps those out. The answer
-/// says what was looked for, what was reached, and how many other runs go on. An app that is not there is 404.
+/// This cancels the runs that exist when the request arrives, but none that come later; hold the line to keep those
+/// out. The answer says what was looked for, what was found, and how many other runs are in progress. An app that does
+/// not exist is a 404.
 #[utoipa::path(
     post, path = "/v1/cancel", tag = "stop", request_body = CancelMany,
     responses(
@@ -154,7 +155,7 @@ pub(crate) async fn cancel_many(
 }
 
 impl CancelledMany {
-    /// Accepted, while something of it is stopping.
+    /// 202 while any of the runs is still stopping.
     pub(crate) fn status(&self) -> StatusCode {
         if all_settled(&self.runs) { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
@@ -164,21 +165,21 @@ fn all_settled(runs: &[Cancelled]) -> bool {
     runs.iter().all(|run| run.state == RunState::Settled)
 }
 
-/// A run, and what a cancel did to it.
+/// A run, and the reply to its cancel.
 type Stopped = (Run, Reply);
 
-/// What a selector came upon.
+/// What a selector found.
 #[derive(Default)]
 struct Found {
-    /// What it meant.
+    /// The matching runs.
     stopped: Vec<Stopped>,
-    /// The sessions of all other runs in progress that are in reach.
+    /// The sessions of all other runs in progress within reach.
     others: Vec<SessionKey>,
-    /// What went wrong with some.
+    /// The error, if some of them could not be cancelled.
     trouble: Option<Problem>,
 }
 
-/// Stops all that is meant, waits until that is on record, and if asked until all have settled.
+/// Cancels all matching runs, waits until that is on record and, if asked to, until all have settled.
 pub(crate) async fn stop(
     core: &Shared,
     principal: &Principal,
@@ -200,7 +201,7 @@ pub(crate) async fn stop(
     Ok(CancelledMany { cancelled, settled: aim.known && all_settled(&runs), aim, runs })
 }
 
-/// Waits until all is on record, and if it may until all have settled: there is one deadline for both.
+/// Waits until everything is on record and, if it may, until all runs have settled. Both share one deadline.
 async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(), Problem> {
     let all_recorded = async {
         for (_, reply) in stopped {
@@ -215,16 +216,17 @@ async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(
     let until = after(Instant::now(), patience);
     within(patience, all_recorded).await?;
     for (run, _) in stopped.iter().filter(|(_, reply)| reply.is_stopping() || reply.too_late().is_some()) {
-        // A run that has not settled in time is told as it is.
+        // A run that has not settled in time is reported as it is.
         let _ = timeout_at(until, run.outcome()).await;
     }
     Ok(())
 }
 
-/// Pulls all cords that are meant, without a wait between them; then stops what an earlier process left waiting for an agent
-/// that is not there. What went wrong with some of those does not keep it from the others.
+/// Pulls the cords of all matching runs, without waiting in between. Then cancels the runs that an earlier process left
+/// waiting for an agent that is missing. If that fails for some, the others are still cancelled.
 async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how: &CancelOrder) -> Found {
-    // Read first: one that is taken up meanwhile is in progress before it is out of here.
+    // Read before the runs in progress: a run that is resumed meanwhile is in progress before it is removed from this
+    // list.
     let mut parked: BTreeSet<RunId> = core.runtime.parked().into_iter().collect();
     let mut found = Found::default();
     for run in core.runtime.in_progress() {

@@ -1,4 +1,4 @@
-//! `/v1/sessions`: the conversations on record.
+//! `/v1/sessions`: the sessions on record.
 
 use std::sync::Arc;
 
@@ -24,40 +24,40 @@ use crate::http::query::{Query, limit};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Only those of this app.
+    /// Only sessions of this app.
     app: Option<String>,
-    /// Only those of this user.
+    /// Only sessions of this user.
     user: Option<String>,
-    /// No more than this many.
+    /// The maximum number of sessions.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// Sessions, the one that was last used first.
+/// Sessions, most recently used first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
     sessions: Vec<SessionView>,
 }
 
-/// A session, in a list.
+/// A session in a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 pub(crate) struct SessionView {
     /// The app.
     app: String,
-    /// Whose it is.
+    /// The user whose session it is.
     user: String,
-    /// Its name.
+    /// The name of the session.
     session: String,
-    /// When it was begun.
+    /// When the session was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Wall,
-    /// When it was last used.
+    /// When the session was last used.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Wall,
-    /// How many runs it has.
+    /// How many runs the session has.
     runs: u64,
-    /// The beginning of its first prompt.
+    /// The beginning of the first prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
 }
@@ -76,29 +76,29 @@ impl From<SessionInfo> for SessionView {
     }
 }
 
-/// One session's state.
+/// The state of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionState {
     /// The app.
     app: String,
-    /// Whose it is.
+    /// The user whose session it is.
     user: String,
-    /// Its name.
+    /// The name of the session.
     session: String,
-    /// What its keys hold.
+    /// The state, as an object of keys and values.
     #[schema(value_type = Object)]
     state: StateMap,
 }
 
-/// What was said in a session.
+/// The messages of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
-    /// The messages of all its runs that have settled.
+    /// The messages of all runs that have settled.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Arc<Message>>,
 }
 
-/// List sessions, the one that was last used first.
+/// List sessions, most recently used first.
 #[utoipa::path(
     get, path = "/v1/sessions", tag = "sessions", params(Which),
     responses(
@@ -136,7 +136,7 @@ fn unknown() -> Problem {
     Problem::not_found("no-such-session", "there is no such session: GET /v1/sessions lists them")
 }
 
-/// One session, with its state.
+/// Get a session with its state.
 #[utoipa::path(
     get, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
@@ -156,7 +156,7 @@ pub(crate) async fn one(
     Ok(Json(SessionState { app, user, session, state }))
 }
 
-/// What was said in a session, by all runs that have settled.
+/// The messages of a session, from all runs that have settled.
 #[utoipa::path(
     get, path = "/v1/sessions/{app}/{user}/{session}/history", tag = "sessions",
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
@@ -178,8 +178,7 @@ pub(crate) async fn history(
     reading.answer(|| History { messages }).await
 }
 
-/// Delete a session so that nothing of it remains. Its runs in progress are cancelled first, which takes the scope
-/// `run:cancel` as well.
+/// Delete a session completely. Its runs in progress are cancelled first, which also requires the scope `run:cancel`.
 #[utoipa::path(
     delete, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
@@ -198,12 +197,12 @@ pub(crate) async fn delete(
     if delete_session(&core, &principal, key).await? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 
-/// Deletes a session, and takes its runs off the board; whether there was one.
+/// Deletes a session and removes its runs from the board. Returns whether the session existed.
 pub(crate) async fn delete_session(core: &Shared, principal: &Principal, key: SessionKey) -> Result<bool, Problem> {
     may_delete(core, principal, &key).await?;
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     let shared = Shared::clone(core);
-    // Begun, it is brought to its end, whether the client waits or not.
+    // In a task of its own, so that a started delete is finished even if the client disconnects.
     let deleting = core.spawn(async move {
         let was_there = shared.runtime.delete_session(&key, cancel).await?;
         if let Some(board) = &shared.board {
@@ -214,7 +213,7 @@ pub(crate) async fn delete_session(core: &Shared, principal: &Principal, key: Se
     deleting.await.map_err(|_| Problem::unavailable("journal", "the session was not deleted: try again"))?
 }
 
-/// Whoever deletes a session stops what runs in it, and so must be allowed both.
+/// Deleting a session cancels its runs, so the principal must be allowed to do both.
 async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<(), Problem> {
     if principal.allows(Scope::RunCancel) {
         return Ok(());
@@ -226,7 +225,7 @@ async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> R
     Ok(())
 }
 
-/// The runs of a session that have not settled, if only to know whether there are any.
+/// A filter that shows whether a session has runs that have not settled.
 fn open_runs(key: &SessionKey) -> RunFilter {
     RunFilter {
         tenant: Some(key.tenant.to_string()),

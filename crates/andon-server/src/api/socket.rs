@@ -1,12 +1,13 @@
-//! A run's feed over a WebSocket, and the cord in the same hand.
+//! A run's feed over a WebSocket, on which the client can also cancel the run.
 //!
-//! Each text message that goes out is one item of the feed, as the `data` of an SSE event; an item's id is its `seq`, or
-//! its `at` where it has one. What comes in is `{"type": "cancel"}`, and nothing else.
+//! Each outgoing text message is one item of the feed, the same as the `data` of an SSE event. The id of an item is its
+//! `at` if it has one, and otherwise its `seq`. The only incoming message is `{"type": "cancel"}`.
 //!
 //! # Invariants
 //!
-//! 1. A cancel stands behind nothing: it is heard also while the client does not read (see [`talk`](crate::feed::talk)).
-//! 2. A cancel is answered when it is on record. The feed goes on meanwhile, and ends after the answer.
+//! 1. A cancel never waits in a queue: it is read even while the client does not read (see
+//!    [`talk`](crate::feed::talk)).
+//! 2. A cancel is answered once it is on record. The feed continues meanwhile, and does not end before the answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -30,11 +31,11 @@ use crate::feed::talk::{Over, Talker};
 use crate::http::body::parse;
 use crate::http::problem::Problem;
 
-/// What a client says.
+/// A message from a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum Said {
-    /// Stop the run.
+    /// Cancels the run.
     Cancel { force: Option<ForceForm>, grace_ms: Option<u64>, note: Option<String> },
 }
 
@@ -45,7 +46,7 @@ pub(super) struct FeedTalk {
     run: Run,
     feed: Feed,
     reading: Reading,
-    /// Cancels that wait for the disk. As many as may come in while it is waited for.
+    /// Cancels that wait for the disk. There is no limit besides the one on incoming messages.
     answers: FuturesUnordered<BoxFuture<'static, Value>>,
 }
 
@@ -63,7 +64,7 @@ impl FeedTalk {
             return Ok(());
         }
         let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
-        // A task of its own: a client that hangs up right after the cancel has cancelled all the same.
+        // In a task of its own, so that the cancel takes effect even if the client disconnects right after it.
         let stopping = self.core.spawn(async move {
             match cancel::stop(&core, &principal, &id, &how).await {
                 Ok((run, reply)) => json!(cancel::told(&run, &reply)),
@@ -74,7 +75,7 @@ impl FeedTalk {
         Ok(())
     }
 
-    /// The feed has ended. If the run goes on, its reader is to come again.
+    /// The feed has ended. If the run goes on, the reader should reconnect.
     fn end(&self) -> Over {
         self.reading.leave_in_peace();
         match self.run.try_outcome() {
@@ -98,7 +99,8 @@ impl Talker for FeedTalk {
         match Pin::new(&mut self.feed).poll_next(cx) {
             Poll::Ready(Some(item)) => {
                 self.reading.saw(&item);
-                // An item is plain data, so this does not fail; if it did, the client would come again from where it was.
+                // An item is plain data, so this does not fail; if it did, the client would reconnect and resume where
+                // it was.
                 Poll::Ready(serde_json::to_string(&item).map_err(|_| Over::Gone))
             }
             Poll::Ready(None) if self.answers.is_empty() => Poll::Ready(Err(self.end())),

@@ -1,4 +1,4 @@
-//! `POST /v1/tickets`: what a browser shows where it cannot send a header.
+//! `POST /v1/tickets`: tickets, for browsers that cannot send a header.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,16 +16,16 @@ use crate::http::problem::{Problem, ProblemForm};
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ticket)]
 pub(crate) struct TicketView<'a> {
-    /// What to send as `?ticket=`.
+    /// The value to send as `?ticket=`.
     ticket: &'a str,
-    /// How long it is good.
+    /// How long the ticket is valid, in milliseconds.
     expires_in_ms: u64,
 }
 
-/// A ticket for one feed or one WebSocket.
+/// Get a ticket for one feed or one WebSocket.
 ///
-/// Browsers can send no header with those: they send `?ticket=` instead. It is good once, for 30 seconds, and what it opens
-/// lasts no longer than the key or token that it was asked for with.
+/// Browsers cannot send headers with those, so they send `?ticket=` instead. A ticket works once, within 30 seconds.
+/// The connection it opens lasts no longer than the key or token with which you asked for the ticket.
 #[utoipa::path(
     post, path = "/v1/tickets", tag = "access",
     responses(

@@ -1,6 +1,6 @@
 //! The board as Server-Sent Events.
 //!
-//! Every second has a message, so no other sign of life is needed.
+//! There is a message every second, so no separate keep-alive is needed.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::feed::BoardFeed;
 use crate::feed::{FRAME, Leave, Place};
 
-/// The board as the body of a response. It ends when the server closes, and within a second after its reader's key or token
-/// is no longer valid.
+/// The board as a response body. It ends when the server shuts down, and within a second after the reader's key or
+/// token stops being valid.
 pub(crate) struct BoardBody {
     feed: BoardFeed,
     leave: Leave,
@@ -30,7 +30,7 @@ impl BoardBody {
         Self { feed, leave, closing: Box::pin(closing.cancelled_owned()), is_over: false, _place: place }
     }
 
-    /// All that there is to say now, at most [`FRAME`] bytes and one message.
+    /// Everything that can be sent now: up to [`FRAME`] bytes, plus the rest of the last message.
     fn said(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         let mut frame = BytesMut::new();
         while frame.len() < FRAME

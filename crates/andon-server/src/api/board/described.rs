@@ -1,4 +1,4 @@
-//! What the board says, for the description of the API. A test compares it with what is said.
+//! The messages of the board, for the OpenAPI description. A test compares it with what is actually sent.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,71 +22,72 @@ pub(crate) struct EventForm {
 #[schema(as = BoardMessage)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) enum MessageForm {
-    /// The beginning: all that was said before is not so any more.
+    /// The start of the board. It replaces everything that was sent before it.
     Board {
-        /// When it was said.
+        /// When this message was made.
         #[schema(format = DateTime)]
         now: String,
-        /// How many runs are live.
+        /// How many runs have not settled.
         live: u64,
-        /// How many that have settled will be told.
+        /// How many settled runs will be listed.
         settled: u64,
         /// The line.
         line: LineView,
-        /// The last seconds, the oldest first.
+        /// The last seconds, oldest first.
         past: Vec<SecondForm>,
     },
-    /// Rows, each in the place of the one that had its `n`.
+    /// Rows of the board. Each replaces the row with the same `n`.
     Runs {
         /// The rows.
         runs: Vec<RowForm>,
     },
-    /// All that there was at the beginning is told.
+    /// All rows that existed at the start have been sent.
     Ready,
-    /// Rows that are there no more.
+    /// Rows that were removed.
     Gone {
-        /// What they were called: their `n`.
+        /// The `n` of each removed row.
         rows: Vec<u64>,
     },
-    /// A second is over.
+    /// A second has passed.
     Second(SecondAndPieces),
-    /// A hold was made or opened.
+    /// A hold was made or removed.
     Line {
         /// The line as it is now.
         line: LineView,
     },
 }
 
-/// What happened in a second, to the runs that one may see.
+/// What happened in one second to the runs that you may see.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardSecond)]
 pub(crate) struct SecondForm {
-    /// When it began: its name, the same for every reader.
+    /// When the second began. This is the same for every reader and identifies the second.
     #[schema(format = DateTime)]
     at: String,
-    /// How many were live at its end.
+    /// How many runs had not settled at its end.
     live: u64,
-    /// How many were accepted.
+    /// How many runs were accepted.
     begun: u64,
-    /// How many have settled.
+    /// How many runs settled.
     settled: u64,
-    /// How many of these were stopped.
+    /// How many of the settled runs were cancelled.
     cancelled: u64,
-    /// The median from the request to stop until the run had settled, in microseconds; nothing if none was stopped.
+    /// The median time from the cancel request until the run had settled, in microseconds; `null` if no run was
+    /// cancelled.
     #[schema(required)]
     median_us: Option<u64>,
-    /// The longest of these.
+    /// The longest of these times, in microseconds; `null` if no run was cancelled.
     #[schema(required)]
     slowest_us: Option<u64>,
 }
 
-/// A second, and which rows have other counts of pieces.
+/// A second, and the rows whose number of pieces changed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardSecondWithPieces)]
 pub(crate) struct SecondAndPieces {
     #[serde(flatten)]
     second: SecondForm,
-    /// Pairs: the `n` of a row, and how many pieces it has in all.
+    /// Pairs of a row's `n` and its total number of pieces.
     pieces: Vec<Vec<u64>>,
 }
 
@@ -94,119 +95,120 @@ pub(crate) struct SecondAndPieces {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardRow)]
 pub(crate) struct RowForm {
-    /// What the row is called, as long as it is there.
+    /// Identifies the row for as long as it is on the board.
     n: u64,
     /// The run.
     run_id: String,
     /// The app.
     app: String,
-    /// Whose it is.
+    /// The user whose run it is.
     user: String,
-    /// Its conversation.
+    /// The session of the run.
     session: String,
-    /// The tenant, where it is not one's own.
+    /// The tenant, if it is not your own.
     #[schema(nullable = false)]
     tenant: Option<String>,
-    /// Where it stands.
+    /// The state of the run.
     state: StateForm,
-    /// What it is doing: `queued`, `hook`, `model`, `backoff`, `tools`, `waiting` or `between`; not once it has settled.
+    /// What the run is doing: `queued`, `hook`, `model`, `backoff`, `tools`, `waiting` or `between`. Absent once it has
+    /// settled.
     #[schema(nullable = false)]
     phase: Option<String>,
-    /// How it ended.
+    /// How the run ended.
     outcome: Option<OutcomeForm>,
-    /// When it was accepted.
+    /// When the run was accepted.
     #[schema(format = DateTime)]
     accepted_at: String,
-    /// When it settled: its outcome was on disk.
+    /// When the run settled, that is, when its outcome was on disk.
     #[schema(format = DateTime, nullable = false)]
     settled_at: Option<String>,
-    /// The beginning of what was asked.
+    /// The beginning of the prompt.
     title: String,
-    /// The last model that was called.
+    /// The model that was called last.
     #[schema(nullable = false)]
     model: Option<String>,
-    /// How many pieces of answers were accepted; not there where nobody knows.
+    /// How many pieces of model answers have been accepted. Absent if that is not known.
     #[schema(nullable = false)]
     pieces: Option<u64>,
-    /// What its model calls used, by what is billed. While one is open it is at least this.
+    /// The tokens that its model calls used. While a call is open, these are lower bounds.
     tokens: TokensForm,
-    /// A model call is open.
+    /// Whether a model call is open.
     #[schema(nullable = false)]
     open: Option<bool>,
-    /// What that costs, where there are prices.
+    /// What the tokens cost, if the server has prices for them.
     cost: Option<CostForm>,
-    /// That it was asked to stop.
+    /// The cancel request, if there was one.
     cancel: Option<CancelForm>,
-    /// Microseconds from the request to stop until it had settled, on disk.
+    /// The time from the cancel request until the run had settled on disk, in microseconds.
     #[schema(nullable = false)]
     took_us: Option<u64>,
-    /// Tools that run now, 50 at most.
+    /// The tools that are running now, at most 50.
     #[schema(nullable = false)]
     tools: Option<Vec<String>>,
-    /// Calls that wait for a person, 50 at most.
+    /// The calls that need approval, at most 50.
     #[schema(nullable = false)]
     waiting: Option<Vec<WaitingForm>>,
-    /// How much it has left behind that still goes on.
+    /// How much work outlived the run and is still going on.
     #[schema(nullable = false)]
     leaked: Option<u64>,
-    /// Why the journal does not take its end, if it does not: its work is over, and it settles when the journal takes writes
-    /// again.
+    /// Why the journal does not accept the end of the run, if it does not. The run's work is over, and the run settles
+    /// as soon as the journal accepts writes again.
     #[schema(nullable = false)]
     stalled: Option<String>,
 }
 
-/// Tokens of a row.
+/// The tokens of a row.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardTokens)]
 pub(crate) struct TokensForm {
-    /// What was read, with what came from a cache or went into one.
+    /// Input tokens, including those read from or written to a cache.
     input: FigureForm,
-    /// What was written.
+    /// Output tokens.
     output: FigureForm,
 }
 
-/// A figure, and how it is known, as in receipts.
+/// A figure and how it is known, as in receipts.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardFigure)]
 pub(crate) struct FigureForm {
-    /// The figure, if there is one.
+    /// The figure, if it is known.
     #[schema(required)]
     value: Option<u64>,
-    /// How it is known.
+    /// How the figure is known.
     provenance: String,
-    /// It is at least this.
+    /// The lower bound.
     #[schema(required)]
     low: Option<u64>,
-    /// It is at most this.
+    /// The upper bound.
     #[schema(required)]
     high: Option<u64>,
 }
 
-/// A request to stop: the first one, with the hardest force.
+/// A cancel request: the first one, with the highest force of all.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardCancel)]
 pub(crate) struct CancelForm {
-    /// When it was made.
+    /// When the request was made.
     #[schema(format = DateTime)]
     requested_at: String,
-    /// Who made it.
+    /// Who made the request.
     #[schema(nullable = false)]
     by: Option<String>,
-    /// Why.
+    /// Why the run was cancelled.
     reason: String,
-    /// How hard.
+    /// The highest force that was requested.
     force: String,
 }
 
-/// A call that waits for a person.
+/// A tool call that needs approval.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardWaiting)]
 pub(crate) struct WaitingForm {
     /// The call.
     call: String,
-    /// Its tool.
+    /// The tool.
     tool: String,
-    /// The digest of its arguments.
+    /// The digest of the call's arguments.
     #[schema(nullable = false)]
     digest: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! What one reader is told, message by message.
+//! The messages for one reader of the board.
 //!
 //! # Invariants
 //!
-//! 1. First what there is, then `ready`, then what has changed since the beginning: nothing falls between.
-//! 2. What is not asked for is not made: a reader that is slow finds less to read, not more.
-//! 3. Changes are told every [`RHYTHM`], and no row twice in one of these.
+//! 1. A reader first gets what exists, then `ready`, then what has changed since the start, with no gap.
+//! 2. Messages are made only when they are read: a slow reader gets fewer messages, not a backlog.
+//! 3. Changes are sent every [`RHYTHM`], and each time a row is sent at most once.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,42 +24,42 @@ use crate::board::seconds::second;
 use crate::core::Shared;
 use crate::time::after;
 
-/// How often changes are told.
+/// How often changes are sent.
 const RHYTHM: Duration = Duration::from_millis(100);
 
-/// What is told next.
+/// What is sent next.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Beginning,
-    /// The live rows before this place.
+    /// The live rows before this position.
     Live(u64),
-    /// The settled rows before this place.
+    /// The settled rows before this position.
     Settled(u64),
     Ready,
-    /// What has changed up to here; `None` until it is time again.
+    /// What has changed up to here; `None` until the next [`RHYTHM`].
     Following(Option<Version>),
 }
 
-/// One reader of the board: a stream of messages without an end.
+/// One reader of the board: an endless stream of messages.
 pub(crate) struct BoardFeed {
     core: Shared,
     board: Arc<Board>,
     principal: Principal,
     whose: Whose,
     stage: Stage,
-    /// Up to here everything was told.
+    /// All changes up to here have been sent.
     mark: Version,
-    /// Up to here it was told what is gone.
+    /// All removals up to here have been sent.
     gone: Version,
-    /// The second that is told next.
+    /// The next second to send.
     second: u64,
-    /// How often pieces had been counted when they were told.
+    /// How often pieces had been counted when they were last sent.
     pieces: u64,
     line: Line,
     timer: Pin<Box<Sleep>>,
 }
 
-/// The line, as it was told.
+/// The line, as it was last sent.
 struct Line {
     changes: u64,
     told: String,
@@ -138,7 +138,7 @@ impl BoardFeed {
         (!page.rows.is_empty()).then(|| runs(&page.rows, &self.principal))
     }
 
-    /// It is time again to tell what has changed.
+    /// Starts the next round of changes.
     fn look(&mut self) {
         let now = self.core.runtime.now();
         if second(now.mono_us) > self.second {
@@ -163,11 +163,11 @@ impl BoardFeed {
         said
     }
 
-    /// Rows that are gone.
+    /// Rows that were removed.
     fn leavers(&mut self, until: Version) -> Option<String> {
         let gone = self.board.rows.lock().gone(self.gone, until, |session| self.whose.has(session));
         let Some(rows) = gone else {
-            // So many are gone since that nobody knows which: it begins anew.
+            // Too many rows were removed to know which ones, so the board starts over.
             self.stage = Stage::Beginning;
             return None;
         };
@@ -189,7 +189,7 @@ impl BoardFeed {
         }
         let view = line::view(&self.core, &self.principal);
         let told = Said::Line { line: &view }.to_json();
-        // A hold that this principal does not see is no news.
+        // A hold that this principal may not see is no news.
         let is_new = told != self.line.told;
         self.line = Line { changes, told };
         is_new.then(|| self.line.told.clone())

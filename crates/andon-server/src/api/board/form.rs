@@ -1,4 +1,4 @@
-//! What the board says, as JSON.
+//! The messages of the board, as JSON.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use crate::board::row::{Call, CallState, Row};
 use crate::board::seconds::Told;
 use crate::options::prices::Cost;
 
-/// How many calls of a row are named.
+/// How many calls of a row are listed.
 const MOST_CALLS: usize = 50;
 
 /// One message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub(super) enum Said<'a> {
-    /// The beginning: all that was said before is not so any more.
+    /// The start of the board. It replaces everything that was sent before it.
     Board { now: Wall, live: u64, settled: usize, line: &'a LineView, past: Vec<SecondForm> },
-    /// Rows, each in the place of the one that had its number.
+    /// Rows. Each replaces the row with the same number.
     Runs { runs: Vec<RowForm<'a>> },
-    /// Rows that are there no more.
+    /// Rows that were removed.
     Gone { rows: Vec<u64> },
-    /// All that there was at the beginning is told.
+    /// All rows that existed at the start have been sent.
     Ready,
-    /// A second is over.
+    /// A second has passed.
     Second {
         #[serde(flatten)]
         second: SecondForm,
         pieces: Vec<(u64, u64)>,
     },
-    /// The line is held or open, otherwise than before.
+    /// A hold was made or removed.
     Line { line: &'a LineView },
 }
 
 impl Said<'_> {
     pub(super) fn to_json(&self) -> String {
-        // It is plain data, so this does not fail; if it did, there would be nothing to be read.
+        // This is plain data, so it does not fail; if it did, the reader would get an empty message.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -137,7 +137,7 @@ struct WaitingForm<'a> {
 }
 
 impl<'a> RowForm<'a> {
-    /// A row as a principal sees it.
+    /// A row as a principal may see it.
     pub(super) fn of(row: &'a Row, principal: &Principal) -> Self {
         let (end, tokens) = (row.end(), row.tokens());
         let running = |call: &'a Call| (call.state == CallState::Running).then_some(&call.tool);

@@ -1,4 +1,4 @@
-//! `GET /v1/board`: every run that one may see, live.
+//! `GET /v1/board`: every run that the principal may see, live.
 
 mod body;
 mod described;
@@ -28,19 +28,19 @@ use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
 use crate::http::socket::Written;
 
-/// Nothing is asked of the board.
+/// The board has no query parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
 
-/// Every run that one may see, live, as Server-Sent Events or over a WebSocket.
+/// Every run that you may see, live, as Server-Sent Events or over a WebSocket.
 ///
-/// Each event's data, or each message with `Upgrade: websocket`, is one JSON object with a `type`. `board` comes first: how
-/// many runs are live, the line, and the last seconds; it forgets all that was told before it. Then come `runs` with all
-/// rows, the live ones first, and `ready`. From then on there are `runs` with the rows that have changed, each in the place
-/// of the one that had its `n`, `gone` with the `n` of those that are there no more, `line` when a hold was made or opened,
-/// and `second` once a second. Nothing is kept for a reader: one that is slow gets each row as it is when it is sent, and one
-/// that comes again begins anew.
+/// The data of each event, or each message with `Upgrade: websocket`, is one JSON object with a `type`. `board` comes
+/// first, with the number of live runs, the line and the last seconds; it replaces everything that was sent before it.
+/// Then come `runs` with all rows, live ones first, and `ready`. After that, `runs` has the rows that have changed,
+/// each replacing the row with the same `n`; `gone` has the `n` of rows that were removed; `line` comes when a hold was
+/// made or removed; and `second` comes once a second. The server keeps nothing for a reader: a slow one gets each row
+/// as it is when it is sent, and one that reconnects starts over.
 #[utoipa::path(
     get, path = "/v1/board", tag = "runs",
     responses(
@@ -63,7 +63,7 @@ pub(crate) async fn board(
     let told = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // Proxies that buffer would hold back what is to be seen at once.
+        // A buffering proxy would delay the messages.
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     if method == Method::HEAD {

@@ -1,4 +1,4 @@
-//! The board over a WebSocket: each text message that goes out is one message of the board. Nothing is to come in.
+//! The board over a WebSocket: each outgoing text message is one message of the board. Clients send nothing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -33,7 +33,7 @@ impl Talker for BoardTalk {
     }
 
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
-        // The board has no end.
+        // The board never ends.
         Pin::new(&mut self.feed).poll_next(cx).map(|said| said.ok_or(Over::Gone))
     }
 }
