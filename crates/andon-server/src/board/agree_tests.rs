@@ -1,4 +1,5 @@
-//! A row against the run's own account, after every fact of every script of the explorer, stopped and killed at its points.
+//! Compares a row with the run's own account after every event of every explorer script, cancelled and killed at each
+//! point.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,15 +17,14 @@ use super::Board;
 use super::row::Row;
 use crate::options::prices::{ModelPrice, Price, Prices};
 
-/// Keeps rows, and compares each with what the run's facts say. What it finds wrong it says by a panic, which the explorer
-/// reports.
+/// Keeps rows, and compares each with the run's events. It panics if they differ, which the explorer reports.
 struct Agrees {
     board: Arc<Board>,
     progress: Mutex<HashMap<RunId, Progress>>,
     learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
 
-/// What the scripts' models cost.
+/// The prices of the scripts' models.
 fn prices() -> Prices {
     let price = |text: &str| text.parse::<Price>().unwrap();
     let (input, output) = (price("3"), price("15.5"));
@@ -83,7 +83,7 @@ impl Observer for Agrees {
     }
 }
 
-/// Where the whole receipt is compared: it takes long to fold.
+/// The events after which the whole receipt is compared. Not after all of them, because folding it is slow.
 fn is_looked_at(event: &Event) -> bool {
     matches!(
         event,
@@ -91,7 +91,7 @@ fn is_looked_at(event: &Event) -> bool {
     )
 }
 
-/// How far a run has come with these facts.
+/// The progress of a run after these events.
 fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
     let facts: Vec<_> = past.iter().chain([record]).map(|fact| Stored::Fact(Arc::clone(fact))).collect();
     Progress::fold(&facts).unwrap()
@@ -124,7 +124,7 @@ fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>, durabl
     assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);
     assert_eq!(cancel.and_then(|cancel| cancel.by.clone()), receipt.by);
     assert_eq!(cancel.map(|cancel| (cancel.reason, cancel.force)), receipt.reason.zip(receipt.force));
-    // What ended late before it was shown that it had been given up is right once that is shown.
+    // If a call ended late before the event that it was given up, the count is right only after that event.
     if !known_late {
         assert_eq!(row.leaked(), receipt.leaked.len() as u64);
     }

@@ -1,6 +1,6 @@
-//! What is learnt of a run behind its facts, on its row.
+//! Applies addenda to a run's row.
 //!
-//! It is rare, so it may look at all facts of the run once more.
+//! Addenda are rare, so this may go through all events of the run again.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::spent::{Spent, Tokens};
 use crate::options::prices::Prices;
 
 impl Row {
-    /// Takes in what was learnt behind the facts.
+    /// Applies an addendum.
     pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
         match &learnt.addendum.what {
             Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
@@ -36,7 +36,7 @@ impl Row {
         }
     }
 
-    /// A figure of one call is another now. That is rare, so the sum is made anew.
+    /// The usage of one call was corrected. That is rare, so the sum is computed from scratch.
     fn correct(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         let folded = learnt.facts.iter().take(known);
@@ -50,7 +50,7 @@ impl Row {
     }
 }
 
-/// How many things of a tool go on.
+/// How much of a tool's work is still going on.
 pub(super) fn left(remains: Option<&Remains>) -> i64 {
     remains.map_or(0, |remains| i64::try_from(remains.leaked.len()).unwrap_or(i64::MAX))
 }

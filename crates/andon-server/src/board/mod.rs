@@ -1,15 +1,15 @@
 //! The board: every run as one small row, live.
 //!
-//! The [`Board`] is told of every fact by the runtime, and keeps one row a run. Readers look at what has changed since they
-//! looked last.
+//! The runtime tells the [`Board`] about every event, and the board keeps one row per run. Readers ask for what has
+//! changed since they last looked.
 //!
 //! # Invariants
 //!
-//! 1. A fact is folded in a time that does not depend on how many runs or readers there are, nor on how long the run or its
-//!    prompt is: what takes as long as these is done before the lock is taken. Only what is learnt behind the facts, which is
-//!    rare, looks at a run's facts under it.
-//! 2. Nothing is kept for a reader but its place: one that is slow is told of each row as it is when it reads on.
-//! 3. A reader is told only of runs that its principal reaches, and counts are of those.
+//! 1. The time to fold an event does not depend on the number of runs or readers, nor on the length of the run or its
+//!    prompt: work that does is done before the lock is taken. The exception is addenda, which are rare: for these, a
+//!    run's events are read under the lock.
+//! 2. Nothing is kept for a reader but its position: a slow reader gets each row as it is when it reads on.
+//! 3. A reader sees only the runs that its principal can reach, and the counts cover only those.
 
 mod later;
 mod names;
@@ -37,10 +37,10 @@ const COUNTS: usize = 4;
 /// How many runs that wait for their agent are read for one reader.
 const MOST_PARKED: usize = 1_000;
 
-/// How many runs are looked at in one go for their pieces.
+/// How many runs are checked for new pieces in one batch.
 const CHUNK: usize = 500;
 
-/// All runs as rows, for `GET /v1/board`. Set it as an observer of the runtime, before the server is made:
+/// All runs as rows, for `GET /v1/board`. Add it to the runtime as an observer before creating the server:
 ///
 /// ```
 /// use andon_runtime::Runtime;
@@ -50,40 +50,41 @@ const CHUNK: usize = 500;
 /// ```
 pub struct Board {
     pub(crate) rows: Mutex<Rows>,
-    /// In which second pieces were counted last, and one more; 0 if they never were.
+    /// The second in which pieces were last counted, plus one; 0 if they never were.
     counted: AtomicU64,
-    /// What was found then, and the few times before.
+    /// The results of the last few counts.
     pieces: Mutex<VecDeque<Arc<Pieces>>>,
 }
 
-/// Rows whose pieces have become more.
+/// The rows that have more pieces than at the previous count.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// How often they were counted.
+    /// The number of this count.
     number: u64,
-    /// The row, how many it has in all, and whose it is.
+    /// The row, its total number of pieces, and its session.
     pub(crate) changed: Vec<(u64, u64, SessionKey)>,
 }
 
 impl Board {
-    /// A board with nothing on it.
+    /// An empty board.
     pub fn new() -> Arc<Self> {
         Arc::new(Self { rows: Mutex::default(), counted: AtomicU64::new(0), pieces: Mutex::default() })
     }
 
-    /// Takes all runs of a session off the board. The server does so when it deletes one; a program that deletes sessions
-    /// by the runtime alone says it here.
+    /// Removes all runs of a session from the board. The server does this when it deletes a session; a program that
+    /// deletes sessions directly through the runtime must call this.
     pub fn forget(&self, session: &SessionKey) {
         self.rows.lock().forget(session);
     }
 
-    /// Rows of runs that come from now on say what they cost.
+    /// Shows costs in the rows of runs that are added from now on.
     pub(crate) fn price(&self, prices: &Prices) {
         self.rows.lock().price(prices);
     }
 
-    /// Counts the pieces of all runs in progress, if nobody has done so in this second; what is in progress and not on the
-    /// board, because another process began it, joins. Only readers call it, so that it costs nothing while there are none.
+    /// Counts the pieces of all runs in progress, unless that was already done in this second. Runs in progress that
+    /// are not on the board, because another process started them, are added. Only readers call this, so it costs
+    /// nothing without any.
     pub(crate) fn count_pieces(&self, runtime: &Runtime) {
         let now = second(runtime.now().mono_us) + 1;
         if self.counted.fetch_max(now, Ordering::Relaxed) >= now {
@@ -116,7 +117,7 @@ impl Board {
         }
     }
 
-    /// What was found each time since a count, and how many there were by now; `None` if that is too long ago.
+    /// The results of all counts after this one, and the number of the last count; `None` if it is too long ago.
     pub(crate) fn pieces_since(&self, number: u64) -> (Option<Vec<Arc<Pieces>>>, u64) {
         let pieces = self.pieces.lock();
         let last = pieces.back().map_or(0, |last| last.number);
@@ -125,12 +126,12 @@ impl Board {
         (is_known.then(new), last)
     }
 
-    /// Puts runs on the board that wait for their agent: nobody drives these, so they are read.
+    /// Adds the runs that wait for their agent. Nobody drives these, so they are read from the journal.
     pub(crate) async fn find_parked(&self, runtime: &Runtime) {
         let mut unknown = runtime.parked();
         unknown.retain(|run| self.rows.lock().get(run).is_none());
         for run in unknown.into_iter().take(MOST_PARKED) {
-            // One that cannot be read now is not shown; who lists runs is told why.
+            // A run that cannot be read now is not shown; listing the runs shows why.
             if let Ok(Some(run)) = runtime.find(&run).await {
                 self.adopt(runtime, &run);
             }
@@ -144,7 +145,7 @@ impl Board {
         }
     }
 
-    /// A row that is not on the board yet: made before the lock is taken, for it takes as long as the run (invariant 1).
+    /// A new row. It is made before the lock is taken, because that takes longer the longer the run is (invariant 1).
     fn row(&self, facts: &[Arc<Record>]) -> Option<Row> {
         let prices = self.rows.lock().prices();
         Row::new(facts, prices.as_deref())

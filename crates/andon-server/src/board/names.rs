@@ -1,22 +1,22 @@
-//! What rows are called.
+//! The numbers that identify rows.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Names of rows: every place has its own name, and nobody can tell from two of them how many are between.
+/// Maps the place of each row to a unique number. Two numbers do not reveal how many rows are between them.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     keys: RandomState,
 }
 
 impl Names {
-    /// Half of a name's bits: a name is a number that every client can read.
+    /// Half of the bits of a number. All clients can represent integers of this size.
     const HALF: u32 = 26;
 
     pub(super) fn of(&self, place: u64) -> u64 {
         let mask = (1 << Self::HALF) - 1;
         let (mut left, mut right) = ((place >> Self::HALF) & mask, place & mask);
-        // Four rounds of a Feistel network: each step can be undone, so no two places have one name.
+        // Four rounds of a Feistel network: each round is reversible, so no two places get the same number.
         for round in 0..4_u8 {
             (left, right) = (right, left ^ (self.keys.hash_one((round, right)) & mask));
         }

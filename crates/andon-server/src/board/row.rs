@@ -1,11 +1,11 @@
-//! One run as the board shows it, folded from its facts.
+//! One run as the board shows it, folded from its events.
 //!
 //! # Invariants
 //!
-//! 1. State and phase are those of [`Progress`](andon_runtime::core::progress::Progress), after every fact: both ask
+//! 1. After every event, state and phase equal those of [`Progress`](andon_runtime::core::progress::Progress): both use
 //!    [`StandingFold`].
-//! 2. A fact is folded once, whoever brings it: by the observer, or out of the run's own log.
-//! 3. A row keeps nothing of what was said but its title; what is open is dropped when it is closed.
+//! 2. An event is folded once, whether it comes from the observer or from the run's own log.
+//! 3. Of a run's messages, a row keeps only the title. Open calls are dropped when they are closed.
 
 use std::sync::Arc;
 
@@ -24,32 +24,32 @@ use crate::options::prices::{Cost, Prices};
 /// One run.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// What it is called on the board.
+    /// Identifies the row on the board.
     pub(crate) n: u64,
     pub(crate) run: RunId,
     pub(crate) session: SessionKey,
     pub(crate) title: Arc<str>,
     pub(crate) accepted_at: Wall,
-    /// The last fact that is folded in.
+    /// The last event that was folded.
     pub(crate) seq: Seq,
     standing: StandingFold,
     settled: Option<Settled>,
     open_model: Option<OpenModel>,
-    /// The last model that was called.
+    /// The model that was called last.
     pub(crate) model: Option<Arc<str>>,
-    /// The calls of the turn that are not closed.
+    /// The open calls of the current turn.
     calls: Vec<Call>,
     pub(crate) cancel: Option<Cancel>,
-    /// Why the journal does not take its end, if it does not.
+    /// Why the journal does not accept the run's end, if it does not.
     pub(crate) stalled: Option<Arc<str>>,
-    /// How many pieces were accepted, when it was told last; nothing where nobody knows.
+    /// How many pieces were accepted at the last count; `None` if that is not known.
     pub(crate) pieces: Option<u64>,
-    /// What the model calls that have ended have used.
+    /// The tokens used by finished model calls.
     pub(super) tokens: Tokens,
-    /// What its model calls cost, if there are prices.
+    /// What the model calls cost, if there are prices.
     pub(super) spent: Option<Box<Spent>>,
     pub(super) leaked: i64,
-    /// Calls whose late end was told before it was shown that they had been given up.
+    /// Calls whose late result arrived before the event that they were given up.
     pub(super) early: Vec<CallId>,
 }
 
@@ -66,7 +66,7 @@ struct OpenModel {
     accounted: bool,
 }
 
-/// A call that is not closed.
+/// An open call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) id: CallId,
@@ -77,26 +77,26 @@ pub(crate) struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallState {
     Ready,
-    /// It waits for a person's yes, to arguments with this digest.
+    /// It needs approval for arguments with this digest.
     Waiting(Option<Digest>),
     Denied,
     Running,
 }
 
-/// A stop that was asked for: the first one, with the hardest force.
+/// A cancel request: the first one, with the highest force of all.
 #[derive(Debug, Clone)]
 pub(crate) struct Cancel {
     pub(crate) requested_at: Wall,
     pub(crate) by: Option<Arc<str>>,
     pub(crate) reason: Reason,
     pub(crate) force: Force,
-    /// Its instant on the clock of this epoch.
+    /// When it was requested, on the clock of this epoch.
     mono_us: u64,
     epoch: u32,
 }
 
 impl Row {
-    /// The row of a run with these facts, without a name; `None` if they do not begin with its acceptance.
+    /// The row of a run with these events, not yet numbered; `None` if they do not start with its acceptance.
     pub(crate) fn new(facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
@@ -129,7 +129,7 @@ impl Row {
         }
     }
 
-    /// Takes in a fact, and before it those that were missed.
+    /// Folds an event, and before it those that were missed.
     pub(crate) fn catch_up(&mut self, seen: &Seen<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         for missed in seen.past.get(known..).unwrap_or_default() {
@@ -138,7 +138,7 @@ impl Row {
         self.fold(seen.record, Some(seen.now), prices);
     }
 
-    /// Folds a fact in. `durable` is when it was on disk, if somebody has seen that.
+    /// Folds an event. `durable` is when the event was on disk, if that was observed.
     fn fold(&mut self, record: &Record, durable: Option<Stamp>, prices: Option<&Prices>) {
         if record.seq <= self.seq {
             return; // Invariant 2.
@@ -207,7 +207,7 @@ impl Row {
         self.close(id);
         self.leaked += later::left(remains);
         if end == ToolEnd::Leaked {
-            // It may have ended meanwhile, and that was told first.
+            // The call may have ended by now, and its result may have arrived first.
             match self.early.iter().position(|early| early == id) {
                 Some(place) => drop(self.early.swap_remove(place)),
                 None => self.leaked += 1,
@@ -240,7 +240,8 @@ impl Row {
         let of_one_clock = self.cancel.as_ref().filter(|cancel| cancel.epoch == epoch);
         let took_us = of_one_clock.zip(durable).map(|(cancel, at)| at.mono_us.saturating_sub(cancel.mono_us));
         self.settled = Some(Settled { outcome: Arc::clone(outcome), at: durable.map(|at| at.wall), took_us });
-        // Nothing is open any more (invariant 3). An unreadable journal is settled whatever its facts say.
+        // Nothing is open any more (invariant 3). A run with an unreadable journal counts as settled, whatever its
+        // events say.
         (self.open_model, self.calls, self.early) = (None, Vec::new(), Vec::new());
     }
 
@@ -248,37 +249,38 @@ impl Row {
         self.settled.is_some()
     }
 
-    /// Where it stands (invariant 1).
+    /// The state of the run (invariant 1).
     pub(crate) fn state(&self) -> State {
         self.standing.state()
     }
 
-    /// What it is doing (invariant 1).
+    /// What the run is doing (invariant 1).
     pub(crate) fn phase(&self) -> Phase {
         self.standing.phase()
     }
 
-    /// How it ended, and when that was on disk.
+    /// How the run ended, and when that was on disk.
     pub(crate) fn end(&self) -> Option<(&Arc<Ending>, Option<Wall>)> {
         self.settled.as_ref().map(|settled| (&settled.outcome, settled.at))
     }
 
-    /// Microseconds from the request to stop until it had settled, if one clock told both.
+    /// The time from the cancel request until the run had settled in microseconds, if both were measured by the same
+    /// clock.
     pub(crate) fn took_us(&self) -> Option<u64> {
         self.settled.as_ref()?.took_us
     }
 
-    /// Whether a model call is open whose tokens are not counted yet.
+    /// Whether there is an open model call whose tokens are not counted yet.
     pub(crate) fn is_counting(&self) -> bool {
         self.open_model.is_some_and(|open| !open.accounted)
     }
 
-    /// What was used: of a call that is open nobody knows it, and it is not nothing.
+    /// The tokens used so far. An open call makes the figures uncertain, because it has used an unknown number.
     pub(crate) fn tokens(&self) -> Tokens {
         if self.is_counting() { self.tokens.plus(Tokens::UNKNOWN) } else { self.tokens }
     }
 
-    /// What that costs, where there are prices.
+    /// What the tokens cost, if there are prices.
     pub(crate) fn cost(&self) -> Option<Cost> {
         let cost = self.spent.as_ref()?.told()?;
         Some(if self.is_counting() { cost.at_least() } else { cost })
@@ -288,7 +290,7 @@ impl Row {
         &self.calls
     }
 
-    /// How much it has left behind that still goes on.
+    /// How much work outlived the run and is still going on.
     pub(crate) fn leaked(&self) -> u64 {
         u64::try_from(self.leaked).unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! All rows, and in which order they have changed.
+//! All rows, and the order in which they changed.
 //!
 //! # Invariants
 //!
-//! 1. What a reader has to be told is what has a version behind its mark. Nothing is kept for it.
-//! 2. All that is kept is bounded: live rows by the runs in progress, settled ones and those that are gone by constants.
-//! 3. A row that nobody can have seen since it changed last keeps its place: so a fact costs the same however many rows
-//!    there are, and a reader that is slow comes to every row.
+//! 1. A reader needs the rows whose version is after its mark. Nothing is kept for the reader itself.
+//! 2. Everything kept is bounded: live rows by the runs in progress, settled and removed rows by constants.
+//! 3. If no reader can have seen a row since its last change, the next change leaves its version as it is. So the cost
+//!    of an event does not depend on the number of rows, and a slow reader gets to every row.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,31 +24,31 @@ pub(crate) const MOST_SETTLED: usize = 1_000;
 /// For how many seconds a settled row is kept.
 pub(crate) const KEPT: u64 = 2 * HISTORY;
 
-/// How many rows that are gone are remembered, for those who have been shown them.
+/// How many removed rows are remembered, for readers that have seen them.
 const MOST_GONE: usize = 10_000;
 
-/// How many rows are looked at in one go.
+/// How many rows are examined in one batch.
 const LOOK: usize = 1_000;
 
-/// How many rows are handed out in one go: few, because what is handed out does not change any more, and a slow link takes
-/// seconds for it.
+/// How many rows are sent in one batch. It is small because rows that have been handed out are not updated any more,
+/// and a slow link needs seconds to send them.
 pub(crate) const AT_ONCE: usize = 25;
 
-/// A row's place in the order in which they came.
+/// The position of a row in the order of arrival.
 type Place = u64;
 
-/// Counts changes.
+/// A counter of changes.
 pub(crate) type Version = u64;
 
 #[derive(Debug)]
 struct Kept {
     row: Arc<Row>,
     version: Version,
-    /// The key in `settled`, once it has settled.
+    /// The key in `settled`, once the run has settled.
     settled: Option<Place>,
 }
 
-/// A row that is gone.
+/// A row that was removed.
 #[derive(Debug)]
 struct Gone {
     version: Version,
@@ -62,13 +62,13 @@ pub(crate) struct Rows {
     rows: BTreeMap<Place, Kept>,
     by_run: HashMap<RunId, Place>,
     changed: BTreeMap<Version, Place>,
-    /// Those that have settled, by the order in which they did, and in which second.
+    /// The settled rows in the order in which they settled, each with its second.
     settled: BTreeMap<Place, (Place, u64)>,
     gone: VecDeque<Gone>,
-    /// What was gone up to here is forgotten.
+    /// Rows that were removed up to here are forgotten.
     forgotten: Version,
     version: Version,
-    /// No reader has been told of more.
+    /// No reader has seen anything newer.
     read: Version,
     next: Place,
     names: Names,
@@ -76,24 +76,24 @@ pub(crate) struct Rows {
     pub(crate) seconds: Seconds,
 }
 
-/// What has changed behind a mark.
+/// What has changed since a mark.
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) rows: Vec<Arc<Row>>,
-    /// Up to here everything is in it.
+    /// Everything up to here is included.
     pub(crate) mark: Version,
 }
 
-/// A page of what there is at the beginning.
+/// A page of the rows that exist at the start.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) rows: Vec<Arc<Row>>,
-    /// The row after which the next page begins; `None` if this was the last.
+    /// The row after which the next page starts; `None` if this is the last page.
     pub(crate) next: Option<Place>,
 }
 
 impl Rows {
-    /// What tokens cost from now on: a row that is there already has none.
+    /// Sets the prices. Rows that already exist show no cost.
     pub(crate) fn price(&mut self, prices: &Prices) {
         self.prices.get_or_insert_with(|| Arc::new(prices.clone()));
     }
@@ -102,7 +102,7 @@ impl Rows {
         self.prices.clone()
     }
 
-    /// It is now. What has settled long ago goes.
+    /// Moves to the current second, and removes rows that settled long ago.
     pub(crate) fn advance(&mut self, now: Stamp) {
         if !self.seconds.advance(now) {
             return;
@@ -115,11 +115,11 @@ impl Rows {
         }
     }
 
-    /// Takes in a fact of a run that is on the board; says whether it is.
+    /// Folds an event of a run. Returns whether the run is on the board.
     pub(crate) fn fact(&mut self, seen: &Seen<'_>) -> bool {
         let Some(place) = self.by_run.get(seen.run).copied() else { return false };
         if seen.record.seq == 1 && self.is_settled(place) {
-            // Its id is used again, behind the end of the one that had it.
+            // The id is being reused by a new run, after the end of the old one.
             self.remove(place);
             return false;
         }
@@ -130,7 +130,7 @@ impl Rows {
         true
     }
 
-    /// Puts a run on the board that is told of for the first time, and takes in the fact.
+    /// Adds a run to the board at its first event, and folds the event.
     pub(crate) fn begin(&mut self, row: Row, seen: &Seen<'_>) {
         if self.fact(seen) {
             return;
@@ -139,9 +139,10 @@ impl Rows {
         self.fact(seen);
     }
 
-    /// Puts a run on the board that it was not told of.
+    /// Adds a run whose earlier events the board did not see.
     pub(crate) fn adopt(&mut self, runtime: &Runtime, row: Row) {
-        // Asked under the lock under which a run leaves the board: one that is in progress now has not left.
+        // Checked under the lock under which runs are removed from the board: a run that is in progress now was not
+        // removed.
         let is_there = || runtime.find_in_progress(&row.run).is_some() || runtime.is_parked(&row.run);
         if !self.by_run.contains_key(&row.run) && is_there() {
             self.join(row, Change::Joined, runtime.now());
@@ -150,7 +151,7 @@ impl Rows {
 
     fn join(&mut self, mut row: Row, change: Change, now: Stamp) {
         self.advance(now);
-        // What settled before anybody was told of it is in the past.
+        // A run that settled before the board saw it is not shown.
         if row.is_settled() {
             return;
         }
@@ -163,28 +164,28 @@ impl Rows {
         self.rows.insert(place, Kept { row: Arc::new(row), version, settled: None });
     }
 
-    /// Takes in what was learnt about a run behind its facts.
+    /// Applies an addendum.
     pub(crate) fn addendum(&mut self, learnt: &SeenLater<'_>) {
         if let Some(place) = self.by_run.get(learnt.run) {
             self.fold(*place, |row, prices| row.learn(learnt, prices));
         }
     }
 
-    /// The journal does not take a run's end.
+    /// The journal does not accept a run's end.
     pub(crate) fn stall(&mut self, run: &RunId, why: &JournalError) {
         if let Some(place) = self.by_run.get(run) {
             self.fold(*place, |row, _| row.stalled = Some(why.to_string().into()));
         }
     }
 
-    /// A run leaves the board.
+    /// Removes a run from the board.
     pub(crate) fn leave(&mut self, run: &RunId) {
         if let Some(place) = self.by_run.get(run) {
             self.remove(*place);
         }
     }
 
-    /// All runs of a session leave the board.
+    /// Removes all runs of a session from the board.
     pub(crate) fn forget(&mut self, session: &SessionKey) {
         let of_it = |kept: &Kept| kept.row.session == *session;
         let places: Vec<Place> = self.rows.iter().filter(|(_, kept)| of_it(kept)).map(|(place, _)| *place).collect();
@@ -198,7 +199,7 @@ impl Rows {
         }
     }
 
-    /// Changes a row; gives it if it has settled by that.
+    /// Changes a row. Returns it if that settled it.
     fn fold(&mut self, place: Place, change: impl FnOnce(&mut Row, Option<&Prices>)) -> Option<Arc<Row>> {
         let kept = self.rows.get_mut(&place)?;
         let was_settled = kept.row.is_settled();
@@ -255,13 +256,13 @@ impl Rows {
         self.rows.get(self.by_run.get(run)?).map(|kept| &kept.row)
     }
 
-    /// How many pieces a run has accepted; says its name on the board if that is another number than before.
+    /// Sets the number of a run's pieces. Returns its row if the number has changed.
     pub(crate) fn pieces(&mut self, run: &RunId, pieces: u64) -> Option<&Row> {
         let kept = self.rows.get_mut(self.by_run.get(run)?)?;
         if kept.row.pieces == Some(pieces) {
             return None;
         }
-        // No new version: whoever follows is told of it in the second's own message.
+        // This does not change the version, because readers get the numbers in the message of the second.
         Arc::make_mut(&mut kept.row).pieces = Some(pieces);
         Some(&kept.row)
     }
@@ -273,26 +274,26 @@ impl Rows {
         live.filter_map(|row| Some((row.n, row.pieces?))).collect()
     }
 
-    /// The live rows that came before a place, the newest first.
+    /// The live rows before a place, newest first.
     pub(crate) fn live(&self, before: Place, mine: impl Fn(&SessionKey) -> bool) -> Page {
         let looked = self.rows.range(..before).rev().map(|(place, kept)| (*place, kept));
         page(looked, |kept| !kept.row.is_settled() && mine(&kept.row.session))
     }
 
-    /// The rows that settled before a place among them, the newest first.
+    /// The rows that settled before a place in the order of settling, newest first.
     pub(crate) fn settled(&self, before: Place, mine: impl Fn(&SessionKey) -> bool) -> Page {
         let looked = self.settled.range(..before).rev();
         let looked = looked.filter_map(|(order, (place, _))| self.rows.get(place).map(|kept| (*order, kept)));
         page(looked, |kept| mine(&kept.row.session))
     }
 
-    /// How many have settled and are kept.
+    /// How many settled rows are kept.
     pub(crate) fn count_settled(&self, mine: impl Fn(&SessionKey) -> bool) -> usize {
         let rows = self.settled.values().filter_map(|(place, _)| self.rows.get(place));
         rows.filter(|kept| mine(&kept.row.session)).count()
     }
 
-    /// A mark behind which everything changes from now on.
+    /// A mark for a reader that has seen everything so far.
     pub(crate) fn mark(&mut self) -> Version {
         self.read = self.version;
         self.version
@@ -302,7 +303,7 @@ impl Rows {
         self.version
     }
 
-    /// What has changed behind a mark, as far as `until`, or a part of it.
+    /// What has changed after a mark and up to `until`, or the first part of it.
     pub(crate) fn news(&mut self, mark: Version, until: Version, mine: impl Fn(&SessionKey) -> bool) -> News {
         let mut news = News { rows: Vec::new(), mark: until };
         for (looked, (version, place)) in self.changed.range(mark + 1..=until).enumerate() {
@@ -316,7 +317,7 @@ impl Rows {
         news
     }
 
-    /// The rows that have gone behind a mark, as far as `until`; `None` if it is so long ago that nobody knows.
+    /// The rows removed after a mark and up to `until`; `None` if some of them have been forgotten.
     pub(crate) fn gone(&self, mark: Version, until: Version, mine: impl Fn(&SessionKey) -> bool) -> Option<Vec<u64>> {
         if mark < self.forgotten {
             return None;
@@ -327,7 +328,7 @@ impl Rows {
     }
 }
 
-/// The next rows that are wanted, of those that are looked at.
+/// The next rows that match, among those that are examined.
 fn page<'a>(rows: impl Iterator<Item = (Place, &'a Kept)>, wanted: impl Fn(&Kept) -> bool) -> Page {
     let mut page = Page { rows: Vec::new(), next: None };
     let mut last = None;

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! 1. Nobody is told of runs that are not its own business: every figure is counted for each [`Whose`] alone.
-//! 2. However many users there are, no more than [`MOST`] tallies are kept. Where that is not enough, the history of tenants
-//!    and users is shorter; that of all is not.
-//! 3. Seconds in which nothing happened take no room.
+//! 1. Readers learn nothing about runs they cannot reach: every figure is counted separately for each [`Whose`].
+//! 2. However many users there are, at most [`MOST`] tallies are kept. If that is not enough, the history of tenants
+//!    and users is shortened, but not the history of everything.
+//! 3. Seconds in which nothing happened take no space.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,7 +20,7 @@ pub(crate) const HISTORY: u64 = 300;
 /// How many tallies are kept, in all seconds together.
 const MOST: usize = 50_000;
 
-/// How many stops of one second are looked at for their median.
+/// How many cancels of one second are considered for the median.
 const SAMPLES: usize = 10_000;
 
 /// What happened to a run.
@@ -28,28 +28,28 @@ const SAMPLES: usize = 10_000;
 pub(crate) enum Change {
     /// It was accepted.
     Begun,
-    /// It was accepted earlier, and is on the board now.
+    /// It was accepted earlier, and has just been added to the board.
     Joined,
     /// It has settled.
     Settled,
-    /// It was stopped and has settled, this many microseconds after the request if that can be told.
+    /// It was cancelled and has settled, this many microseconds after the request if that is known.
     Cancelled(Option<u64>),
-    /// It left the board without having settled.
+    /// It was removed from the board before it settled.
     Left,
 }
 
-/// What happened in one second to some runs.
+/// What happened in one second to some of the runs.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     begun: u64,
     settled: u64,
     cancelled: u64,
-    /// By how many more are live.
+    /// The change in the number of live runs.
     growth: i64,
     slowest: Option<u64>,
-    /// What stops took, while the second is open.
+    /// The durations of the cancels, while the second is open.
     took: Vec<u64>,
-    /// Their median, once it is closed.
+    /// The median of these, once the second is closed.
     median: Option<u64>,
 }
 
@@ -86,14 +86,14 @@ impl Tally {
     }
 }
 
-/// One second, as it is told.
+/// One second, as readers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Its number since the clock's zero.
+    /// The index of the second since the clock's zero.
     pub(crate) index: u64,
-    /// When it began: it is the same for whoever is told of it.
+    /// When the second began, which is the same for every reader.
     pub(crate) began: Wall,
-    /// How many were live at its end.
+    /// How many runs were live at its end.
     pub(crate) live: u64,
     pub(crate) begun: u64,
     pub(crate) settled: u64,
@@ -111,24 +111,24 @@ struct Second {
 /// The last seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Seconds {
-    /// When it began; nothing before anything was looked at.
+    /// The index of the first second; `None` until there is one.
     began: Option<u64>,
-    /// The second in which it is.
+    /// The current second.
     open: Second,
-    /// When it began, and those before it that are kept, the oldest first.
+    /// When the current second and the kept ones before it began, oldest first.
     began_at: VecDeque<Wall>,
-    /// Those behind it in which something happened, the oldest first.
+    /// Earlier seconds in which something happened, oldest first.
     past: VecDeque<Second>,
-    /// Tallies in `past`.
+    /// The number of tallies in `past`.
     kept: usize,
-    /// The first second of which the tallies of tenants and users are whole.
+    /// The first second from which on the tallies of tenants and users are complete.
     whole_since: u64,
     /// How many runs are live.
     live: HashMap<Whose, u64>,
 }
 
 impl Seconds {
-    /// It is now; says whether that is another second than before.
+    /// Moves to the current second. Returns whether that is a new one.
     pub(crate) fn advance(&mut self, now: Stamp) -> bool {
         let index = second(now.mono_us);
         let is_first = self.began.is_none();
@@ -154,7 +154,7 @@ impl Seconds {
         true
     }
 
-    /// Takes note of when this second began, and those that nobody has looked at.
+    /// Records when this second began, and also the skipped ones before it.
     fn open_at(&mut self, now: Stamp) {
         let passed = second(now.mono_us) - self.open.index;
         let began = began(now);
@@ -165,14 +165,14 @@ impl Seconds {
         self.began_at.drain(..self.began_at.len().saturating_sub(most));
     }
 
-    /// When a second began that is kept.
+    /// When a kept second began.
     fn began_at(&self, index: u64) -> Wall {
         let ago = usize::try_from(self.open.index - index).unwrap_or(usize::MAX);
         let place = self.began_at.len().checked_sub(ago + 1);
         place.and_then(|place| self.began_at.get(place)).copied().unwrap_or(Wall(0))
     }
 
-    /// Keeps no more than there may be (invariant 2).
+    /// Drops tallies until there are no more than allowed (invariant 2).
     fn shed(&mut self) {
         for second in &mut self.past {
             if self.kept <= MOST {
@@ -186,7 +186,7 @@ impl Seconds {
         }
     }
 
-    /// Something happened to a run, now.
+    /// Counts a change to a run in the current second.
     pub(crate) fn count(&mut self, session: &SessionKey, change: Change) {
         for whose in Whose::all_of(session) {
             self.count_live(&whose, change);
@@ -208,23 +208,23 @@ impl Seconds {
         }
     }
 
-    /// How many are live now.
+    /// How many runs are live now.
     pub(crate) fn live(&self, whose: &Whose) -> u64 {
         self.live.get(whose).copied().unwrap_or(0)
     }
 
-    /// The second in which it is.
+    /// The current second.
     pub(crate) fn now(&self) -> u64 {
         self.open.index
     }
 
-    /// The closed seconds from this one on, the oldest first.
+    /// The closed seconds from this one on, oldest first.
     pub(crate) fn since(&self, whose: &Whose, from: u64) -> Vec<Told> {
         let now = self.open.index;
         let whole = if *whose == Whose::All { 0 } else { self.whole_since };
         let first = from.max(now.saturating_sub(HISTORY)).max(whole).max(self.began.unwrap_or(now));
         let growth = |second: &Second| second.tallies.get(whose).map_or(0, |tally| tally.growth);
-        // What is live at the end of a second is what is live now without what came behind it.
+        // The number of live runs at the end of a second is the current number minus all later changes.
         let mut live = i64::try_from(self.live(whose)).unwrap_or(i64::MAX) - growth(&self.open);
         let mut busy = self.past.iter().rev().peekable();
         let mut told = Vec::new();
@@ -239,12 +239,12 @@ impl Seconds {
     }
 }
 
-/// In which second of the clock an instant is.
+/// The index of the second that contains a time.
 pub(crate) fn second(mono_us: u64) -> u64 {
     mono_us / 1_000_000
 }
 
-/// When the second began in which it is.
+/// When the current second began.
 fn began(now: Stamp) -> Wall {
     Wall(now.wall.0.saturating_sub(now.mono_us % 1_000_000))
 }
@@ -268,7 +268,7 @@ fn tell((index, began): (u64, Wall), live: i64, tally: Option<&Tally>) -> Told {
 mod tests {
     use super::*;
 
-    /// An instant by two clocks that do not go alike.
+    /// A time on two clocks that run at different speeds.
     fn at(second: u64, micros: u64, drift: u64) -> Stamp {
         Stamp {
             mono_us: second * 1_000_000 + micros,

@@ -4,19 +4,19 @@ use andon_runtime::{Figure, Usage};
 
 use crate::options::prices::{Cost, Prices};
 
-/// What the provider will charge for.
+/// The tokens that the provider charges for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens {
-    /// What was read, with what came from a cache or went into one.
+    /// Input tokens, including those read from or written to a cache.
     pub(crate) input: Figure,
     pub(crate) output: Figure,
 }
 
 impl Tokens {
-    /// Of no calls at all.
+    /// The tokens of no calls at all.
     pub(super) const NONE: Self = Self { input: Figure::reported(0), output: Figure::reported(0) };
 
-    /// What nobody knows.
+    /// Unknown numbers of tokens.
     pub(super) const UNKNOWN: Self = Self { input: Figure::UNKNOWN, output: Figure::UNKNOWN };
 
     pub(super) fn of(billed: &Usage) -> Self {
@@ -29,11 +29,11 @@ impl Tokens {
     }
 }
 
-/// What model calls cost together.
+/// The total cost of model calls.
 #[derive(Debug, Clone)]
 pub(super) struct Spent {
     sum: Cost,
-    /// For how many calls there was a price, and for how many there was none.
+    /// The number of calls with a price and without one.
     priced: u32,
     unpriced: u32,
 }
@@ -50,7 +50,8 @@ impl Spent {
         }
     }
 
-    /// As of a receipt: `None` if no call has a price; a call without one is unknown beside a call with one.
+    /// The cost as in a receipt: `None` if no call has a price. If only some have one, the cost of the others is
+    /// unknown.
     pub(super) fn told(&self) -> Option<Cost> {
         match (self.priced, self.unpriced) {
             (0, 1..) => None,
