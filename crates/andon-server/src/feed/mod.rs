@@ -2,12 +2,13 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
-//!    nobody anything, and one that reads on gets what it missed in a few big pieces.
-//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
-//! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
-//!    key or token is no longer valid. That of a run that waits for its agent
-//!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
+//! 1. Nothing is kept for a reader but its position: what it has not read stays in the run. So a stalled reader costs
+//!    nothing, and when it reads on it gets what it missed in a few large chunks.
+//! 2. Everything that is ready is sent together: up to [`FRAME`] bytes, plus the rest of the last event. In another
+//!    dialect, events are sent one by one.
+//! 3. A feed ends by itself: after the run's last event, when the server shuts down, and within five seconds after the
+//!    reader's key or token stops being valid. The feed of a run that waits for its agent stays open until the run is
+//!    resumed or cancelled. Only then does the reader have to reconnect.
 
 pub(crate) mod presence;
 pub(crate) mod talk;
@@ -34,13 +35,13 @@ use crate::access::scopes::Scope;
 use crate::feed::presence::Watcher;
 use crate::time::after;
 
-/// How many bytes go out together.
+/// How many bytes are sent together.
 pub(crate) const FRAME: usize = 16 << 10;
 
-/// How often it is looked whether a run has been taken up.
+/// How often to check whether a run has been resumed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A run that nobody drives, because its agent is not there.
+/// A run that nobody drives, because its agent is missing.
 #[derive(Debug)]
 pub(crate) struct Parked {
     runtime: Runtime,
@@ -59,7 +60,7 @@ impl Parked {
     }
 }
 
-/// What a reader holds while it reads: its place among the feeds, its presence at the run, and what lets it read.
+/// What a reader holds while it reads: its slot among the feeds, its presence at the run, and its permission to read.
 #[derive(Debug)]
 pub struct Reading {
     pub(crate) _place: Place,
@@ -69,18 +70,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The reader goes because it was told all that it is to have: its going is no disconnect.
+    /// The reader leaves because it has received everything it should get, which does not count as a disconnect.
     pub fn leave_in_peace(&self) {
         self.watcher.leave_in_peace();
     }
 
-    /// An item is handed to the reader's connection.
+    /// An item was handed to the reader's connection.
     pub(crate) fn saw(&self, item: &FeedItem) {
         self.lag.saw(item, &self.leave.runtime);
     }
 }
 
-/// How far a reader is behind, for the figures. What was there before the reader came is no lag.
+/// Measures how far a reader is behind, for the metrics. What existed before the reader arrived does not count.
 #[derive(Debug)]
 pub(crate) struct Lag {
     figures: Arc<Figures>,
@@ -102,7 +103,7 @@ impl Lag {
     }
 }
 
-/// Leave to read, which can end.
+/// Permission to read, which can end.
 #[derive(Debug, Clone)]
 pub(crate) struct Leave {
     pass: Pass,
@@ -116,7 +117,7 @@ impl Leave {
         Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
     }
 
-    /// Whether its reader may stop runs: one that may not does not stop a run by going away.
+    /// Whether the reader may cancel runs. A reader that may not does not cancel a run by disconnecting, either.
     pub(crate) fn may_stop(&self) -> bool {
         self.may_stop
     }
@@ -126,33 +127,33 @@ impl Leave {
         self.pass.can_end()
     }
 
-    /// Whether it is no longer valid.
+    /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.pass.can_end() && !self.pass.is_valid(self.runtime.now().wall)
     }
 
-    /// How long nothing may be looked at, if it may be this long otherwise.
+    /// How long to wait before checking it again: at most `time`.
     pub(crate) fn at_most(&self, time: Duration) -> Duration {
         if self.pass.can_end() { time.min(RECHECK) } else { time }
     }
 }
 
-/// How a feed is written down.
+/// Writes a feed in some format.
 pub trait Hand: Send + Unpin {
-    /// Writes an item behind what is written.
+    /// Appends an item.
     fn write(&mut self, item: &FeedItem);
 
-    /// What goes out now, although there may be more to be written at once.
+    /// What must be sent now, even if more could be added at once.
     fn full(&mut self) -> Option<Bytes>;
 
-    /// What goes out if nothing more is to be written at once.
+    /// What is sent if nothing more can be added at once.
     fn rest(&mut self) -> Option<Bytes>;
 
-    /// All that this reader is to have was written, and the run goes on without it.
+    /// Whether this reader has received everything it should get, although the run goes on.
     fn is_done(&self) -> bool;
 }
 
-/// The native feed: items as they are.
+/// The native feed, with the items as they are.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
     frame: BytesMut,
@@ -168,7 +169,7 @@ impl Hand for Plain {
     }
 
     fn rest(&mut self) -> Option<Bytes> {
-        // Nothing is kept of what went out (invariant 1).
+        // Nothing that was sent is kept (invariant 1).
         (!self.frame.is_empty()).then(|| std::mem::take(&mut self.frame).freeze())
     }
 
@@ -177,16 +178,16 @@ impl Hand for Plain {
     }
 }
 
-/// A feed as the body of a response.
+/// A feed as a response body.
 pub struct SseBody<H> {
     feed: Feed,
     hand: H,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     heartbeat: Duration,
-    /// When the next sign of life is due.
+    /// When the next heartbeat is due.
     timer: Pin<Box<Sleep>>,
     is_over: bool,
-    /// All that is known was told, and there will be more when the run is taken up.
+    /// Set if the run waits for its agent: everything so far has been sent, and more will come when the run is resumed.
     parked: Option<Parked>,
     reading: Reading,
 }
@@ -200,7 +201,7 @@ impl<H: Hand> SseBody<H> {
         closing: CancellationToken,
         heartbeat: Duration,
     ) -> Self {
-        // It comes again as soon as there is something to be read.
+        // Check often, so that the reader reconnects as soon as there is something to read.
         let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
         let heartbeat = reading.leave.at_most(heartbeat);
         Self {
@@ -215,7 +216,7 @@ impl<H: Hand> SseBody<H> {
         }
     }
 
-    /// What is ready to go out (invariant 2), if anything is.
+    /// What is ready to be sent, if anything (invariant 2).
     fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.hand.full() {
@@ -234,7 +235,7 @@ impl<H: Hand> SseBody<H> {
                 Poll::Ready(None) => {
                     self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
                     if self.is_over {
-                        // If the run goes on, its reader is to come again.
+                        // The run goes on, and the reader should reconnect.
                         self.reading.watcher.leave_in_peace();
                     }
                     return self.hand.rest();
@@ -244,7 +245,7 @@ impl<H: Hand> SseBody<H> {
         }
     }
 
-    /// A sign of life, if one is due.
+    /// A heartbeat, if one is due.
     fn beat(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         self.timer.as_mut().poll(cx).is_ready().then(|| {
             self.rest();
@@ -276,7 +277,7 @@ impl<H: Hand> http_body::Body for SseBody<H> {
             return Poll::Ready(None);
         }
         if let Some(beat) = self.beat(cx) {
-            // Registers the new time.
+            // Polling the timer registers its new deadline.
             let _ = self.timer.as_mut().poll(cx);
             return Poll::Ready(Some(Ok(Frame::data(beat))));
         }
@@ -293,12 +294,12 @@ fn write(frame: &mut BytesMut, item: &FeedItem) {
     frame.extend_from_slice(b"id: ");
     frame.extend_from_slice(item.cursor().to_string().as_bytes());
     frame.extend_from_slice(b"\ndata: ");
-    // An item is plain data and a frame takes everything, so this does not fail; if it did, the event would be empty.
+    // An item is plain data and a frame accepts everything, so this does not fail; if it did, the event would be empty.
     let _ = serde_json::to_writer(frame.writer(), item);
     frame.extend_from_slice(b"\n\n");
 }
 
-/// How many feeds are open, in all and for each user.
+/// How many feeds are open, in total and for each user.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Feeds {
     open: Arc<Open>,
@@ -310,7 +311,7 @@ struct Open {
     users: Mutex<std::collections::HashMap<User, usize>>,
 }
 
-/// Why there is no place for another feed.
+/// Why no further feed can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoPlace {
     InAll,
@@ -318,7 +319,7 @@ pub(crate) enum NoPlace {
 }
 
 impl Feeds {
-    /// Takes a place, until it is dropped.
+    /// Takes a slot, which is released when it is dropped.
     pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<Place, NoPlace> {
         let mut users = self.open.users.lock();
         if self.open.all.load(Ordering::Relaxed) >= max {
@@ -332,13 +333,13 @@ impl Feeds {
         Ok(Place { open: Arc::clone(&self.open), user })
     }
 
-    /// How many are open.
+    /// How many feeds are open.
     pub(crate) fn count(&self) -> usize {
         self.open.all.load(Ordering::Relaxed)
     }
 }
 
-/// A place among the feeds.
+/// A slot for a feed.
 #[derive(Debug)]
 pub(crate) struct Place {
     open: Arc<Open>,

@@ -1,10 +1,11 @@
-//! Who is counted among the readers of a run, and the form of what losing the last of them does to it.
+//! Which readers of a run count, and what happens to a run when the last of them disconnects.
 //!
 //! # Invariants
 //!
-//! 1. Only a reader that may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
-//! 2. A reader whose key or token is no longer valid was disconnected by us, and has not gone away: the run goes on.
-//! 3. A reader aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
+//! 1. Only readers that may cancel a run count: any other reader neither keeps a run going nor cancels it by
+//!    disconnecting.
+//! 2. A reader whose key or token is no longer valid was disconnected by us, so its run goes on.
+//! 3. An onlooker does not count: it neither keeps a run going nor cancels it by disconnecting.
 
 use andon_runtime::Run;
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,13 @@ use utoipa::ToSchema;
 use crate::feed::Leave;
 use crate::options::Disconnect;
 
-/// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
+/// What to do when the last open feed of a run closes. If no feed was ever opened, nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "`continue`, `cancel` or {\"cancel_after_ms\": number}")]
 pub(crate) enum OnDisconnect {
-    /// A word.
+    /// `continue` or `cancel`.
     Word(OnDisconnectWord),
-    /// It is cancelled, unless somebody comes back in time.
+    /// Cancel the run, unless a reader comes back in time.
     After(OnDisconnectAfter),
 }
 
@@ -32,7 +33,7 @@ impl Default for OnDisconnect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OnDisconnectAfter {
-    /// How long it is waited for.
+    /// How long to wait for a reader to come back, in milliseconds.
     #[schema(format = "uint64")]
     cancel_after_ms: u64,
 }
@@ -40,9 +41,9 @@ pub(crate) struct OnDisconnectAfter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnDisconnectWord {
-    /// It goes on.
+    /// The run goes on.
     Continue,
-    /// It is cancelled at once.
+    /// The run is cancelled at once.
     Cancel,
 }
 
@@ -66,25 +67,25 @@ impl From<Disconnect> for andon_runtime::OnDisconnect {
     }
 }
 
-/// Somebody who reads a run's feed.
+/// A reader of a run's feed.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    /// `None` if it is not missed (invariants 1 and 3).
+    /// `None` if the reader does not count (invariants 1 and 3).
     watched: Option<(andon_runtime::Watcher, Leave)>,
 }
 
 impl Watcher {
-    /// Somebody reads a run's feed, until this is dropped.
+    /// Registers a reader until this is dropped.
     pub(crate) fn new(run: &Run, leave: &Leave) -> Self {
         Self { watched: leave.may_stop().then(|| (run.watch(), leave.clone())) }
     }
 
-    /// Somebody who reads aside (invariant 3).
+    /// An onlooker (invariant 3).
     pub(crate) fn aside() -> Self {
         Self { watched: None }
     }
 
-    /// It goes because it was sent away, and may come back: its going is no disconnect.
+    /// The reader leaves because we ended its feed, and it may come back. This does not count as a disconnect.
     pub(crate) fn leave_in_peace(&self) {
         if let Some((watcher, _)) = &self.watched {
             watcher.leave_in_peace();

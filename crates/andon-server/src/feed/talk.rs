@@ -1,16 +1,17 @@
-//! One WebSocket: what comes in is heard, what there is to say goes out, and neither is waited for for ever.
+//! One WebSocket: reads what comes in and sends what goes out, and waits for neither without a limit.
 //!
-//! What is heard and said is a [`Talker`]'s business; pace, signs of life and closing are this module's.
+//! A [`Talker`] decides what the messages mean; this module handles pacing, heartbeats and closing.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is kept for a client that does not read: the talker is asked for more when all before is taken. So at most
-//!    [`FRAME`] bytes and one message wait for it, and not for longer than it may stall. One that reads slowly is waited for.
-//! 2. What comes in is looked at first, also while the client does not read: what it says stands behind nothing, unless the
-//!    talker is still busy with what it heard before.
-//! 3. A socket ends itself: when its talker says so, when the server closes, when its client does not answer a sign of life,
-//!    at the first message that is wrong, and within five seconds after its client's key or token is no longer valid.
-//!    For such a key nothing more is heard or said.
+//! 1. Nothing is kept for a client that does not read: the talker is asked for more only when everything before has
+//!    been sent. So at most [`FRAME`] bytes and one message wait for the client, and not for longer than it may stall.
+//!    A client that reads slowly is not cut off.
+//! 2. Incoming messages come first, even while the client does not read: they wait for nothing, unless the talker is
+//!    still busy with an earlier one.
+//! 3. A socket ends by itself: when its talker says so, when the server shuts down, when the client does not answer a
+//!    ping, at the first invalid message, and within five seconds after the client's key or token stops being valid.
+//!    From then on, nothing more is read from or sent to that client.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -33,13 +34,13 @@ use crate::options::Options;
 use crate::tasks::Tasks;
 use crate::time::after;
 
-/// How many bytes are read from a socket at a time. Little ever comes.
+/// How many bytes are read from a socket at once. Clients send little.
 const READ: usize = 1 << 10;
 
-/// How long a client is waited for once it was told that this is the end.
+/// How long to wait for a client after a close frame.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why a socket is closed: a code, and words.
+/// Why a socket is closed: a close code and a text.
 #[derive(Debug)]
 pub struct Close(pub u16, pub String);
 
@@ -48,42 +49,42 @@ pub struct Close(pub u16, pub String);
 pub enum Over {
     /// The client is told why.
     Because(Close),
-    /// The client is gone, or might as well be.
+    /// The client is gone, or can be treated as gone.
     Gone,
 }
 
 impl Over {
-    /// The client is told this.
+    /// Ends the socket with this close code and text.
     pub fn because(code: u16, words: impl Into<String>) -> Self {
         Self::Because(Close(code, words.into()))
     }
 
-    /// The server shuts down.
+    /// The server is shutting down.
     pub fn away() -> Self {
         Self::because(close_code::AWAY, "the server is shutting down")
     }
 }
 
-/// What is heard and said on one socket. Its methods are polled as those of a future are, and do not block.
+/// Handles the messages of one socket. Its methods are polled like a future, and must not block.
 pub trait Talker: Send {
-    /// Whether it can hear more. Nothing is read from the socket until it can.
+    /// Whether it can handle another message. Until it can, nothing is read from the socket.
     fn poll_free(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Over>> {
         Poll::Ready(Ok(()))
     }
 
-    /// The client says this.
+    /// Handles a message from the client.
     fn hear(&mut self, text: &str) -> Result<(), Over>;
 
-    /// What the client is told that sends anything but text.
+    /// How the socket ends if the client sends anything but text.
     fn deaf(&self) -> Over {
         Over::because(close_code::UNSUPPORTED, "send JSON as text")
     }
 
-    /// The next thing to say. It is asked for when the client has taken all before.
+    /// The next message to send. Called only when the client has received everything before it.
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>>;
 }
 
-/// How a server treats all of its sockets.
+/// The settings that all sockets of a server share.
 #[derive(Debug, Clone)]
 pub(crate) struct Sockets {
     heartbeat: Duration,
@@ -100,7 +101,7 @@ impl Sockets {
         Self { heartbeat, stalled, frames_a_second, max_frame, tasks: tasks.clone(), closing: closing.clone() }
     }
 
-    /// Answers with a WebSocket, on which this talker speaks once it is there.
+    /// Responds with a WebSocket, which this talker then handles.
     pub(crate) fn upgrade<T: Talker + 'static>(
         &self,
         (upgrade, written): (WebSocketUpgrade, Written),
@@ -110,7 +111,7 @@ impl Sockets {
         let max = self.max_frame;
         let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
         let sockets = self.clone();
-        // Shutting down waits for it, from before the upgrade on.
+        // Taken before the upgrade, so that shutdown waits for the socket from then on.
         let token = self.tasks.token();
         upgrade.on_upgrade(move |mut socket| async move {
             let _held = token;
@@ -124,13 +125,13 @@ impl Sockets {
 
 /// What happened on a socket.
 enum Step {
-    /// Something came in.
+    /// A message came in.
     Came(Message),
-    /// All that was written is taken.
+    /// Everything written has been sent.
     Taken,
-    /// Something was written.
+    /// A message was written.
     Said,
-    /// A sign of life is due.
+    /// A heartbeat is due.
     Due,
 }
 
@@ -140,14 +141,14 @@ struct Talk<T> {
     socket: WebSocket,
     talker: T,
     leave: Leave,
-    /// When it is looked whether its key or token is still valid, where that can end.
+    /// When to check again whether the key or token is still valid. `None` if it cannot end.
     check: Option<Pin<Box<Sleep>>>,
-    /// Until when the client has to take some of what was written; `None` if it has all.
+    /// When the client must have read some of what was written; `None` if it has read everything.
     writing: Option<Pin<Box<Sleep>>>,
-    /// The end, once all before it is taken.
+    /// How to end, once everything before has been sent.
     over: Option<Over>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// When the next sign of life is due.
+    /// When the next heartbeat is due.
     beat: Pin<Box<Sleep>>,
     progress: Progress,
     sign: Sign,
@@ -172,7 +173,7 @@ impl<T: Talker> Talk<T> {
         }
     }
 
-    /// Talks until there is a reason to end, and says it.
+    /// Runs until there is a reason to end, and sends that reason.
     async fn go_on(mut self) {
         let over = loop {
             let done = match poll_fn(|cx| self.step(cx)).await {
@@ -194,7 +195,7 @@ impl<T: Talker> Talk<T> {
         }
     }
 
-    /// What happens next. It only looks and hands over; nothing that it takes is lost.
+    /// Polls for what happens next. It only hands over what it receives, so nothing is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
         if self.is_out(cx) {
             return Poll::Ready(Err(Over::because(close_code::POLICY, "the key or token is no longer valid")));
@@ -207,7 +208,7 @@ impl<T: Talker> Talk<T> {
                 }
             }
             Poll::Ready(Err(over)) => return Poll::Ready(Err(over)),
-            // An answer to a sign of life could not be seen.
+            // Nothing is read from the socket now, so an answer to the ping could not be seen.
             Poll::Pending => self.sign = Sign::Answered,
         }
         let wrote = if self.writing.is_some() { self.poll_taken(cx) } else { self.poll_said(cx) };
@@ -220,17 +221,17 @@ impl<T: Talker> Talk<T> {
         self.beat.as_mut().poll(cx).map(|()| Ok(Step::Due))
     }
 
-    /// Whether its key or token is no longer valid.
+    /// Whether the key or token is no longer valid.
     fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(check) = &mut self.check else { return false };
-        // Also while the client does not read, and so nothing else happens.
+        // The timer wakes this task even while the client does not read and nothing else happens.
         while check.as_mut().poll(cx).is_ready() {
             check.as_mut().reset(after(Instant::now(), RECHECK));
         }
         self.leave.is_over()
     }
 
-    /// Whether the client has taken all that was written, or takes nothing for too long (invariant 1).
+    /// Waits until the client has read everything, or has read nothing for too long (invariant 1).
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
         let Some(stalled) = &mut self.writing else { return Poll::Pending };
         if let Poll::Ready(taken) = Pin::new(&mut self.socket).poll_flush(cx) {
@@ -246,7 +247,7 @@ impl<T: Talker> Talk<T> {
         Poll::Pending
     }
 
-    /// Writes all that is to be said now (invariant 1).
+    /// Writes the messages that are ready (invariant 1).
     fn poll_said(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
         if let Some(over) = self.over.take() {
             return Poll::Ready(Err(over));
@@ -290,13 +291,13 @@ impl<T: Talker> Talk<T> {
         Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
     }
 
-    /// A sign of life is due, unless the client has shown none for too long.
+    /// Sends a ping, unless the client has been silent for too long.
     fn beat(&mut self) -> Result<(), Over> {
         self.beat = sleep(self.sockets.heartbeat);
         if self.sign.is_overdue(self.sockets.stalled) {
             return Err(Over::Gone);
         }
-        // What is on its way is a sign of life.
+        // Data that is being sent serves as a heartbeat.
         if self.writing.is_some() {
             return Ok(());
         }
@@ -309,14 +310,14 @@ fn sleep(time: Duration) -> Pin<Box<Sleep>> {
     Box::pin(sleep_until(after(Instant::now(), time)))
 }
 
-/// Says why a socket ends, and waits a moment until the client has read it.
+/// Sends the reason for closing, and gives the client a moment to read it.
 async fn say_goodbye(socket: &mut WebSocket, Close(code, words): Close) {
-    // A close frame has room for 123 bytes of words.
+    // A close frame has room for 123 bytes of text.
     let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
     let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
     let goodbye = async {
         socket.send(frame).await.ok()?;
-        // What is still on its way is read: if it were not, the client's system would throw the words away.
+        // Read what the client still sends: otherwise its system would discard the close frame.
         while let Some(Ok(_)) = socket.next().await {}
         Some(())
     };
@@ -324,7 +325,7 @@ async fn say_goodbye(socket: &mut WebSocket, Close(code, words): Close) {
     let _ = timeout(LINGER, goodbye).await;
 }
 
-/// What is wrong with what came in, or that the client is gone.
+/// What was wrong with an incoming message, or that the client is gone.
 fn fault(error: axum::Error) -> Over {
     let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Over::Gone };
     match *error {
@@ -335,7 +336,7 @@ fn fault(error: axum::Error) -> Over {
     }
 }
 
-/// How many messages may come in this second.
+/// How many messages may still come in during this second.
 struct Allowance {
     since: Instant,
     left: u32,
