@@ -1,16 +1,16 @@
-//! How much of what clients have asked for is in memory until they have read it.
+//! Limits how much memory answers take until clients have read them.
 //!
-//! A session can be large, and whoever asks for one need not read it. Feeds have bounds of their own.
+//! A session can be large, and a client that asks for one need not read it. Feeds have limits of their own.
 //!
 //! # Invariants
 //!
-//! 1. A few whole sessions are read from the journal and written down at one time. The next one waits for a place, and is
-//!    told to come again if none gets free.
-//! 2. What is written down counts until its last byte was handed to the socket, and its place is not free before it counts.
-//!    So however many ask, and however slowly they read, no more is kept than there is room for. An answer that is larger
-//!    than all the room is kept if it is the only large one: nobody is refused for the size of their session alone.
-//! 3. Small answers have room of their own: a client that reads large ones slowly keeps nobody from small ones.
-//! 4. Only requests that change nothing are refused for want of room: what a change did is always told.
+//! 1. Only a few whole sessions are read from the journal and serialized at the same time. Further requests wait for a
+//!    slot, and are told to try again if none becomes free.
+//! 2. A serialized answer counts until its last byte was handed to the socket, and it keeps its slot until it counts.
+//!    So however many clients ask, and however slowly they read, the limit holds. An answer that is larger than the
+//!    whole limit is accepted if it is the only large one: nobody is refused just because of the size of their session.
+//! 3. Small answers have a limit of their own: clients that read large ones slowly do not block small ones.
+//! 4. Only requests that change nothing are refused for lack of memory: a client always learns what its change did.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,12 +30,12 @@ use crate::http::json::Json;
 use crate::http::problem::Problem;
 use crate::options::Options;
 
-/// An answer up to this many bytes is small.
+/// Answers up to this many bytes are small.
 const SMALL: usize = 256 << 10;
-/// How long a place for reading a session is waited for.
+/// How long to wait for a slot to read a session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Room for answers.
+/// The memory for answers.
 pub(crate) struct Answers {
     reading: Arc<Semaphore>,
     small: Arc<Room>,
@@ -48,7 +48,7 @@ impl Answers {
         Self { reading: Arc::new(crate::http::places(options.max_reading)), small: room(), large: room() }
     }
 
-    /// A place for reading a whole session (invariant 1).
+    /// A slot for reading a whole session (invariant 1).
     pub(crate) async fn place(&self) -> Result<SessionRead, Problem> {
         match timeout(PATIENCE, Arc::clone(&self.reading).acquire_owned()).await {
             Ok(Ok(place)) => Ok(SessionRead(Arc::new(place))),
@@ -64,14 +64,14 @@ impl Answers {
     }
 }
 
-/// A place among those who read whole sessions. The answer has it until the answer counts.
+/// A slot for reading a whole session. The answer holds it until it counts against the limit.
 #[derive(Debug, Clone)]
 pub struct SessionRead(
     #[expect(dead_code, reason = "it is held, and given back when it is dropped")] Arc<OwnedSemaphorePermit>,
 );
 
 impl SessionRead {
-    /// The answer that is made here. Making and writing much text takes its time: not where others are served.
+    /// Makes the answer and serializes it. That takes time, so it must not block the async threads.
     pub async fn answer<T: Serialize>(self, make: impl FnOnce() -> T + Send + 'static) -> Result<Response, Problem> {
         let written = tokio::task::spawn_blocking(move || Json(make()).into_response()).await;
         let defect = |_| Problem::unavailable("defect", "the session cannot be written down: please report it");
@@ -81,7 +81,7 @@ impl SessionRead {
     }
 }
 
-/// Bytes that are held, and how many may be.
+/// How many bytes are held, and how many may be.
 #[derive(Debug)]
 struct Room {
     held: AtomicUsize,
@@ -96,13 +96,13 @@ impl Room {
         taken.ok().map(|_| Taken { room: Arc::clone(self), bytes })
     }
 
-    /// Takes room if there is some, or if nothing else is here (invariant 2).
+    /// Takes memory if there is enough, or if nothing else is held (invariant 2).
     fn take_if_free(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
         self.take(bytes, |held| held > 0 && held.saturating_add(bytes) > self.most)
     }
 }
 
-/// Room that is given back when this is dropped.
+/// Memory that is released when this is dropped.
 #[derive(Debug)]
 struct Taken {
     room: Arc<Room>,
@@ -115,7 +115,7 @@ impl Drop for Taken {
     }
 }
 
-/// An answer with the room that it takes, which is given back when its last byte is dropped.
+/// An answer and its memory, which is released when the last byte is dropped.
 struct Held {
     text: Bytes,
     _taken: Taken,
@@ -127,7 +127,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Keeps no more answers than there is room for (invariants 2 to 4).
+/// Limits the memory that answers take (invariants 2 to 4).
 pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: Request, next: Next) -> Response {
     let does_nothing = request.method().is_safe();
     let mut response = next.run(request).await;
@@ -142,15 +142,15 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
         return Problem::unavailable("too-many-answers", detail).into_response();
     };
     let (parts, body) = response.into_parts();
-    // It is in memory already, in one piece.
+    // The body is already in memory, in one piece.
     let Ok(text) = to_bytes(body, usize::MAX).await else {
         return Problem::unavailable("defect", "the answer cannot be sent: please report it").into_response();
     };
     Response::from_parts(parts, Body::from(Bytes::from_owner(Held { text, _taken: taken })))
 }
 
-/// How many bytes of an answer in JSON are in memory. `None` for any other answer: files are in the program or on disk, and a
-/// feed comes bit by bit.
+/// The size of a JSON answer in memory. `None` for any other answer: files are in the program or on disk, and a feed is
+/// sent bit by bit.
 fn size(response: &Response) -> Option<usize> {
     let is_json = response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/json"));
     let exact = response.body().size_hint().exact().filter(|_| is_json)?;

@@ -1,4 +1,4 @@
-//! Requests as JSON: whole, not too deep, and with no field that nobody knows.
+//! JSON request bodies: complete, not nested too deeply, and without unknown fields.
 
 use std::error::Error as _;
 
@@ -14,12 +14,12 @@ use crate::http::idle::{Patience, TooSlow};
 use crate::http::problem::Problem;
 use crate::options::Options;
 
-/// What a request's body may be. Requests have it among their extensions.
+/// The limits of a request's body. They are among the extensions of the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
-    /// How many bytes it may have.
+    /// The maximum size in bytes.
     pub(crate) max: usize,
-    /// How deep its JSON may be nested.
+    /// How deeply its JSON may be nested.
     pub(crate) depth: usize,
     /// How long it may take.
     pub(crate) patience: Patience,
@@ -31,16 +31,16 @@ impl BodyLimits {
         Self { max: options.max_body, depth: options.max_depth, patience }
     }
 
-    /// Those of a request. One that came by no server of ours has the usual ones.
+    /// The limits of a request; the default ones if it did not come through our server.
     fn of(request: &Request) -> Self {
         request.extensions().get().copied().unwrap_or_else(|| Self::new(&Options::default()))
     }
 }
 
-/// A request's body, read as JSON.
+/// A request body, parsed as JSON.
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// As [`Body`], where no body at all is as good as an empty object.
+/// Like [`Body`], but a missing body counts as an empty object.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
@@ -62,7 +62,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     }
 }
 
-/// A request's body as it is, of one that says that it is JSON, and is not nested too deep.
+/// The raw body of a request that declares it as JSON, if it is not nested too deeply.
 pub async fn json_bytes(request: Request) -> Result<Bytes, Problem> {
     must_be_json(request.headers())?;
     let depth = BodyLimits::of(&request).depth;
@@ -71,7 +71,7 @@ pub async fn json_bytes(request: Request) -> Result<Bytes, Problem> {
     Ok(bytes)
 }
 
-/// As [`json_bytes`], of a request that may have no body at all.
+/// Like [`json_bytes`], but the body may be missing.
 pub async fn optional_json_bytes(request: Request) -> Result<Option<Bytes>, Problem> {
     let kind = must_be_json(request.headers());
     let depth = BodyLimits::of(&request).depth;
@@ -84,11 +84,12 @@ pub async fn optional_json_bytes(request: Request) -> Result<Option<Bytes>, Prob
     Ok(Some(bytes))
 }
 
-/// Refuses a body that does not say that it is JSON. A page of another origin can send anything but JSON without being asked first.
+/// Rejects a body that is not declared as JSON. A page of another origin can send anything but JSON without a preflight
+/// request.
 fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    // Two are a trick: one program would read the first, and another the last.
+    // Two headers are rejected, because one program would read the first and another the last.
     let kind = if kinds.next().is_some() { "" } else { kind };
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
@@ -98,10 +99,10 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail))
 }
 
-/// A request's body, no larger and no slower than is allowed.
+/// A request's body, within the limits on size and time.
 async fn read(request: Request) -> Result<Bytes, Problem> {
     let limits = BodyLimits::of(&request);
-    // One that says so itself is not read at all.
+    // If the declared size is too large, the body is not read at all.
     if request.body().size_hint().lower() > u64::try_from(limits.max).unwrap_or(u64::MAX) {
         return Err(too_large(limits.max));
     }
@@ -138,7 +139,7 @@ fn too_slow(error: &BytesRejection) -> Option<TooSlow> {
     None
 }
 
-/// Reads JSON that is not nested too deep.
+/// Parses JSON that is not nested too deeply.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
     not_too_deep(bytes, max_depth)?;
     deserialize(bytes)
@@ -155,7 +156,7 @@ fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(parsed)
 }
 
-/// Refuses JSON that is nested too deep.
+/// Rejects JSON that is nested too deeply.
 pub fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
     if depth(bytes) <= max_depth {
         return Ok(());
@@ -173,7 +174,7 @@ fn problem(place: &str, error: &serde_json::Error) -> Problem {
     }
 }
 
-/// How deep a text is nested, if it is JSON.
+/// How deeply a text is nested, if it is JSON.
 fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {

@@ -1,11 +1,12 @@
-//! How much of what clients send is in memory.
+//! Limits how much memory request bodies take.
 //!
 //! # Invariants
 //!
-//! 1. Room for a body is taken before any of it is read, and given back when its request is answered. So however many send
-//!    at once, no more than the budget is kept.
-//! 2. Cancels and the line have room of their own, and the usual room beyond that: nothing else that is sent keeps them out.
-//!    Their bodies are small, so that a few that do not go on do not fill it. Without a body they need no room at all.
+//! 1. Memory for a body is reserved before any of it is read, and released when its request has been answered. So
+//!    however many clients send at once, the budget holds.
+//! 2. Cancels and changes of the line have a budget of their own, and may use the usual one beyond that: no other
+//!    request keeps them out. Their bodies are small, so a few that stall do not use it up. Without a body they need no
+//!    memory at all.
 
 use std::sync::Arc;
 
@@ -22,15 +23,15 @@ use crate::http::problem::Problem;
 use crate::http::slots::{Guest, HURRY, Reserved, Vital};
 use crate::options::Options;
 
-/// Room is counted in pieces of this many bytes.
+/// Memory is counted in units of this many bytes.
 const PIECE: usize = 1 << 10;
 
-/// Room for bodies.
+/// The memory for bodies.
 pub(crate) struct Budget {
     usual: Semaphore,
     vital: Semaphore,
     limits: BodyLimits,
-    /// How many bytes the body of a cancel, or of a change of the line, may have.
+    /// The maximum size of the body of a cancel or of a change of the line, in bytes.
     max_vital: usize,
 }
 
@@ -45,14 +46,14 @@ impl Budget {
         }
     }
 
-    /// Takes room for a request's body, and limits the body to it.
+    /// Reserves memory for a request's body, and limits the body to it.
     fn take(&self, request: &mut Request) -> Result<Option<SemaphorePermit<'_>>, Problem> {
         let is_vital = request.extensions().get::<Vital>().is_some();
         let most = if is_vital { self.max_vital } else { self.limits.max };
         request.extensions_mut().insert(BodyLimits { max: most, ..self.limits });
         DefaultBodyLimit::max(most).apply(request);
         let told = request.body().size_hint().exact().map(|told| usize::try_from(told).unwrap_or(usize::MAX));
-        // Nothing is to be read, or it is too large and is not going to be.
+        // There is nothing to read, or the body is too large and will not be read.
         if told.is_some_and(|told| told == 0 || told > most) {
             return Ok(None);
         }
@@ -65,9 +66,9 @@ impl Budget {
     }
 }
 
-/// No body takes too long, and all of them together take no more room than there is.
+/// Limits the time that each body takes, and the memory that all of them take together.
 pub(crate) async fn bound_bodies(State(budget): State<Arc<Budget>>, mut request: Request, next: Next) -> Response {
-    // Given back when the request is answered.
+    // Released when the request has been answered.
     let _room = match budget.take(&mut request) {
         Ok(room) => room,
         Err(problem) => return problem.into_response(),

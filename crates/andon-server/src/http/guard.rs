@@ -1,12 +1,12 @@
-//! Who may call at all: the host that is asked for, and the page that asks.
+//! Checks the host that a request asks for, and the web page that it comes from.
 //!
 //! # Invariants
 //!
-//! 1. A request names one host, and it is one that this server answers to. A page whose name was bent to point here (DNS
-//!    rebinding) names its own.
-//! 2. A request that comes from a page comes from one of this server, or of an origin that was named. One that says nothing of
-//!    a page comes from no browser, and passes.
-//! 3. No answer is taken for anything but what it says it is, and none is kept by anybody.
+//! 1. A request names exactly one host, and this server answers to it. A page whose name was made to point here (DNS
+//!    rebinding) names its own host.
+//! 2. A request that comes from a page comes from a page of this server, or of an allowed origin. A request that says
+//!    nothing about a page does not come from a browser, and passes.
+//! 3. No answer is interpreted as another content type than its own, and none is cached by default.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use axum::response::{IntoResponse, Response};
 use crate::http::problem::Problem;
 use crate::options::Options;
 
-/// Where the page that asks comes from, in the words of browsers that send no origin with images, scripts and the like.
+/// The site and mode of a request. Browsers send these even where they send no origin, such as with images and scripts.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// Refuses requests that are not meant for this server, or come from a page that may not call it.
+/// Refuses requests that are not meant for this server, or that come from a page that may not call it.
 pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request, next: Next) -> Response {
     let (method, headers) = (request.method(), request.headers());
     let mut response = match check(method, headers, request.uri().authority(), &options) {
@@ -69,7 +69,8 @@ fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Proble
     }
 }
 
-/// The one value of a header. Two are a trick: one program would read the first, and another the last.
+/// The value of a header that may appear only once. Two are rejected, because one program would read the first and
+/// another the last.
 fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
@@ -83,14 +84,14 @@ fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
 fn answers_to(host: &str, options: &Options) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let name = authority.host();
-    // Neither a user nor anything but a port belongs to it.
+    // It may contain a port, but no user and nothing else.
     let rest = authority.as_str().strip_prefix(name);
     if rest.is_none_or(|rest| !rest.is_empty() && authority.port_u16().is_none()) {
         return false;
     }
     let is_loopback = |name: &str| name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    // A name can be bent to point anywhere, an address cannot.
+    // Somebody else's name can be made to point here; an address cannot.
     name.eq_ignore_ascii_case("localhost")
         || is_loopback(bare)
         || options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -101,13 +102,13 @@ fn is_own(origin: &str, host: &str) -> bool {
     named.is_some_and(|named| named.eq_ignore_ascii_case(host))
 }
 
-/// Whether this origin was named as one whose pages may call.
+/// Whether the pages of this origin may call the server.
 pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
     options.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin))
 }
 
-/// Whether a browser says that something in a page of elsewhere asks. Somebody who follows a link from there to here may look,
-/// and do nothing: a form of another page is sent in just this way, and not every browser says whose it is.
+/// Whether a browser says that the request comes from a page of another site. Following a link from there is allowed,
+/// but only to look: another page's form is submitted in just this way, and not every browser says whose it is.
 fn is_of_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
     let is_elsewhere = one(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
     let follows_a_link = one(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
@@ -140,7 +141,7 @@ mod tests {
         for own in ["same-origin", "none"] {
             assert!(passes(Method::POST, &[(site, own), (mode, "cors")]), "{own}");
         }
-        // No browser: curl, and clients of ADK.
+        // Not a browser: curl, and ADK clients.
         assert!(passes(Method::POST, &[]) && passes(Method::GET, &[]));
         let own = ("origin", "http://localhost:8000");
         assert!(passes(Method::POST, &[own, (site, "same-origin"), (mode, "navigate")]));

@@ -1,4 +1,4 @@
-//! A request's body that takes too long.
+//! Time limits for request bodies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::time::after;
 /// How long a body may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// How long nothing may come.
+    /// How long it may pause.
     pub(crate) idle: Duration,
-    /// How long it may take in all, however steadily it drips.
+    /// How long it may take in total, even if it keeps arriving slowly.
     pub(crate) total: Duration,
 }
 
-/// It took too long.
+/// The body took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TooSlow {
     #[error("nothing of the body came for too long")]
@@ -32,21 +32,21 @@ pub(crate) enum TooSlow {
 }
 
 impl Patience {
-    /// The shorter of both, in both.
+    /// Limits both times to this one.
     pub(crate) fn at_most(self, most: Duration) -> Self {
         Self { idle: self.idle.min(most), total: self.total.min(most) }
     }
 }
 
-/// A body that fails when it takes too long.
+/// A body that fails if it takes too long.
 pub(crate) struct TimedBody {
     body: Body,
     patience: Patience,
-    /// When all of it must be there; set when it is first waited for.
+    /// When the body must be complete. Set when it is first waited for.
     end: Option<Instant>,
-    /// Made when there is something to wait for: most bodies come with their head.
+    /// Created only when there is something to wait for: most bodies arrive together with their headers.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Who sends it, if it comes over a reserved slot: told when all of it is here.
+    /// Who sends the body, if it comes over a reserved slot. They are notified when it is complete.
     guest: Option<Arc<Guest>>,
 }
 

@@ -1,4 +1,4 @@
-//! An answer as JSON, on a line of its own: people read these in terminals.
+//! JSON answers, ending in a newline because people read them in terminals.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::http::problem::Problem;
 
-/// An answer as JSON.
+/// A JSON answer.
 pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        // Answers are plain data: a map with a key that is no text would be a defect.
+        // Answers are plain data; a map with keys that are not strings would be a bug.
         let Ok(mut body) = serde_json::to_vec(&self.0) else {
             return Problem::unavailable("defect", "the answer cannot be written: please report it").into_response();
         };

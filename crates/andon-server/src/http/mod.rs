@@ -16,7 +16,7 @@ pub(crate) mod socket;
 
 use tokio::sync::Semaphore;
 
-/// Any number of places may be asked for; no more than these are ever taken.
+/// A semaphore with this many permits, or as many as a semaphore can have.
 pub(crate) fn places(number: usize) -> Semaphore {
     Semaphore::new(number.min(Semaphore::MAX_PERMITS))
 }

@@ -1,4 +1,4 @@
-//! The parts of a path, with a problem that says what is wrong with them.
+//! Path parameters, with an error that says what is wrong with them.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::problem::Problem;
 
-/// The parts of a path that stand for something.
+/// The parameters of a path.
 pub struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {

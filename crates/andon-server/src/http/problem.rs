@@ -13,27 +13,28 @@ pub struct Problem {
     status: StatusCode,
     kind: &'static str,
     detail: String,
-    /// Boxed: most have none, and a refusal is handed from one to another.
+    /// Additional fields. Boxed to keep the type small, because most problems have none and they are passed around a
+    /// lot.
     more: Box<Map<String, Value>>,
     retry_after: Option<u64>,
     is_last: bool,
 }
 
-/// The form of a problem, for the description of the API.
+/// An error. Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemForm {
     /// The kind of problem, such as `urn:andon:session-busy`.
     r#type: String,
-    /// The status in words.
+    /// The HTTP status in words.
     title: String,
-    /// The status.
+    /// The HTTP status.
     status: u16,
     /// What is wrong, and what to do.
     detail: String,
-    /// The run that it is about, if it is about one.
+    /// The run concerned, if there is one.
     run_id: Option<String>,
-    /// The request, as it is called in the server's log.
+    /// The id of the request in the server's log.
     request_id: Option<String>,
 }
 
@@ -43,42 +44,42 @@ impl Problem {
         Self { status, kind, detail: detail.into(), more: Box::default(), retry_after: None, is_last: false }
     }
 
-    /// The request is not what it should be.
+    /// The request is malformed.
     pub fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, kind, detail)
     }
 
-    /// The request can be read, and asks for something that cannot be done.
+    /// The request is well-formed, but asks for something that cannot be done.
     pub fn unprocessable(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, detail)
     }
 
-    /// There is no such thing, or none that is within reach.
+    /// It does not exist, or is not within reach.
     pub fn not_found(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, kind, detail)
     }
 
-    /// Too much at once: it may work a little later.
+    /// Too many requests; it may work a little later.
     pub fn too_many(kind: &'static str, detail: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail) }
     }
 
-    /// Not now: it may work a little later.
+    /// Not available now; it may work a little later.
     pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, detail) }
     }
 
-    /// What is sent as an id is not a valid one.
+    /// This is not a valid id.
     pub fn bad_id(what: &str, error: &IdError) -> Self {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
-    /// Its kind, by which it is known in every dialect.
+    /// The kind of problem, which is the same in every dialect.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// Its status.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -88,7 +89,7 @@ impl Problem {
         &self.detail
     }
 
-    /// As clients see it.
+    /// The problem as clients see it.
     pub fn to_json(&self) -> Value {
         let mut body = json!({
             "type": format!("urn:andon:{}", self.kind),
@@ -109,18 +110,18 @@ impl Problem {
         self
     }
 
-    /// The connection is closed after it: what the client still sends is not read.
+    /// Closes the connection after this answer: what the client still sends is not read.
     #[must_use]
     pub fn closing(self) -> Self {
         Self { is_last: true, ..self }
     }
 
-    /// There is nothing at a path.
+    /// The path does not exist.
     pub(crate) fn unknown_path() -> Self {
         Self::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
     }
 
-    /// A path does not take a method.
+    /// The path does not support the method.
     pub(crate) fn wrong_method() -> Self {
         let detail = "this path does not take this method: GET /openapi.json tells which it takes";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
@@ -137,7 +138,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
         let mut response = (status, self.to_json().to_string()).into_response();
-        // Another dialect says the same in its own words.
+        // A dialect uses this to report the same problem in its own format.
         response.extensions_mut().insert(self);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -167,7 +168,7 @@ impl From<JournalError> for Problem {
             | JournalError::Storage(_)
             | JournalError::Unreadable(_)
             | JournalError::Closed => {
-                // What the storage says may name files of this machine.
+                // An error of the storage may name files on this machine.
                 Self::unavailable("journal", "the journal cannot be used now: try again later")
             }
         }

@@ -1,4 +1,4 @@
-//! A query string, with a problem that says what is wrong with it.
+//! A query string, with an error that says what is wrong with it.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 
 use crate::http::problem::Problem;
 
-/// How many things are listed if nobody says, and at most.
+/// How many items are listed by default, and at most.
 const USUAL: usize = 100;
 const MOST: usize = 1_000;
 
-/// How many things to list.
+/// How many items to list.
 pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     match asked.unwrap_or(USUAL) {
         limit @ 1..=MOST => Ok(limit),
@@ -18,7 +18,7 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// A query string, read.
+/// A parsed query string.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {

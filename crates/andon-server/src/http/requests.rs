@@ -1,10 +1,10 @@
-//! An account of every request: a figure, a line in the log, and an id by which a client's trouble is found there.
+//! Metrics and a log line for every request, and an id by which a client's problem can be found in the log.
 //!
 //! # Invariants
 //!
-//! 1. What a client sent is not logged: no path, no query, no header and no body. A route is named by its template.
-//! 2. An id that a client names is taken only if it is short and plain, so that it can stand in a log.
-//! 3. Every request is accounted for once, also one whose client leaves before the answer.
+//! 1. Nothing that a client sent is logged: no path, no query, no header and no body. A route is named by its template.
+//! 2. An id given by a client is used only if it is short and plain, so that it is safe in a log.
+//! 3. Every request is logged and counted exactly once, even if its client disconnects before the answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use uuid::Uuid;
 
 use crate::http::problem::Problem;
 
-/// The header with a request's id, both ways.
+/// The header with a request's id, in requests and responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// How long an id may be that a client names.
+/// The maximum length of an id given by a client.
 const LONGEST: usize = 64;
 
-/// What a request is called in the log.
+/// The id of a request in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(Arc<str>);
 
@@ -48,16 +48,16 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// A mark on a response: whatever its status, it is no trouble of this server, and was told once elsewhere.
+/// Marks a response that, whatever its status, is not an error of this server and has already been logged elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quiet;
-/// The status of a request whose client left before it was answered. It is on no wire: nobody is there to read it.
+/// The status that is logged for a client that disconnected before the answer. It is never sent.
 const GONE: u16 = 499;
 
-/// Accounts for a request.
+/// Logs and counts a request.
 pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
     let id = RequestId::of(request.headers());
-    // Of the highest level, so that a line of any level has it.
+    // A span of the highest level, so that log lines of every level carry it.
     let span = error_span!("request", request_id = %id, run = field::Empty);
     let mut account = Account {
         began: Instant::now(),
@@ -75,13 +75,14 @@ pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Reques
     named(response, &id)
 }
 
-/// Says in the account of the request in progress that it has started this run.
+/// Adds the run that the current request has started to its log line.
 pub(crate) fn started(run: &RunId) {
     Span::current().record("run", run.as_str());
     info!("run asked for");
 }
 
-/// What is to be told of a request. It is told when this is dropped: at the answer, or when the client leaves before (invariant 3).
+/// Logs and counts a request when it is dropped: after the answer, or when the client disconnects before it (invariant
+/// 3).
 struct Account {
     figures: Arc<Figures>,
     began: Instant,
@@ -107,15 +108,15 @@ impl Drop for Account {
 fn log(method: &str, route: &str, status: u16, took_us: u64, is_quiet: bool) {
     match (status, route) {
         _ if is_quiet => debug!(method, route, status, took_us, "request"),
-        // Not now is an answer, and no defect.
+        // 503 is a normal answer, not a bug.
         (500..=502 | 504.., _) => error!(method, route, status, took_us, "request"),
-        // Machines ask these all day.
+        // Machines ask for these all day.
         (_, "/healthz" | "/readyz" | "/metrics" | "/health") => debug!(method, route, status, took_us, "request"),
         _ => info!(method, route, status, took_us, "request"),
     }
 }
 
-/// Tells the client what its request is called.
+/// Adds the id of the request to the response.
 fn named(mut response: Response, id: &RequestId) -> Response {
     let is_problem =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
@@ -129,7 +130,7 @@ fn named(mut response: Response, id: &RequestId) -> Response {
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         headers.insert(REQUEST_ID, value);
     }
-    // No page shows this in a frame, where somebody could be made to click what they do not see.
+    // Prevents clickjacking: no page may show this in a frame.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("frame-ancestors 'none'"));
     response

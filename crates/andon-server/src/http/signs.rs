@@ -1,4 +1,4 @@
-//! Whether a client of a long-lived socket is still there: what it takes, and what it answers.
+//! Whether the client of a long-lived socket is still there: whether it reads, and whether it answers pings.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::http::socket::Written;
 
-/// Whether what is written gets on.
+/// Whether a write makes progress.
 pub(crate) struct Progress {
     written: Written,
     seen: u64,
@@ -17,15 +17,15 @@ impl Progress {
         Self { seen: written.bytes(), written }
     }
 
-    /// Whether something was taken since this was asked last.
+    /// Whether any bytes were written since the last call.
     pub(crate) fn is_made(&mut self) -> bool {
         let bytes = self.written.bytes();
         std::mem::replace(&mut self.seen, bytes) != bytes
     }
 }
 
-/// Whether a client answers signs of life. How long it takes is counted from when one is on its way: before that the client
-/// could not see it.
+/// Whether a client answers pings. The time is counted from when a ping was sent, because the client cannot see it
+/// earlier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sign {
     Answered,
@@ -40,7 +40,7 @@ impl Sign {
         }
     }
 
-    /// All that was written is taken.
+    /// Everything written has been sent.
     pub(crate) fn taken(&mut self) {
         if matches!(self, Self::Written) {
             *self = Self::Sent(Instant::now());

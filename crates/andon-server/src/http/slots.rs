@@ -1,16 +1,16 @@
-//! Who may stay connected.
+//! Which connections may stay open.
 //!
 //! # Invariants
 //!
-//! 1. However many connections are open, a few more are let in, and on those the cord can be pulled, the line be held and the
-//!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
-//!    Nobody waits there for runs to settle, either.
-//! 2. A new connection takes the place of the oldest reserved one that has not sent a whole request. What that one has sent
-//!    is read first, and if it is a whole request another one has to go. So a flood of connections that say nothing, or do not
-//!    go on, keeps out nobody who asks at once, however busy the server is.
-//! 3. A slot is given back when its socket is closed, however that came about.
-//! 4. There are no more slots than files that can be opened, less those that the server has open and those that its work
-//!    needs.
+//! 1. However many connections are open, a few more are accepted. These are reserved for cancelling runs, holding the
+//!    line and checking the server's health. They serve nothing else, so that nothing else fills them, and no request
+//!    on them waits for runs to settle.
+//! 2. A new connection takes the place of the oldest reserved one that has not sent a complete request. What that one
+//!    has sent so far is read first, and if it is a complete request, another one has to go. So a flood of connections
+//!    that send nothing, or stop halfway, keeps out nobody who sends a request at once, however busy the server is.
+//! 3. A slot is released when its socket is closed, whatever the cause.
+//! 4. There are no more slots than files that can be opened, minus those that the server already has open and those
+//!    that its work needs.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ use crate::http::idle::{Patience, TimedBody};
 use crate::http::problem::Problem;
 use crate::time::FOR_EVER;
 
-/// How long the head, and then the body, of a request may take on a reserved slot: there are few of them.
+/// How long the head, and then the body, of a request may take on a reserved slot. It is short because there are few of
+/// them.
 pub(crate) const HURRY: Duration = Duration::from_secs(2);
 
 /// How many slots there are.
@@ -46,8 +47,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// What is asked for, as far as the process may open files, of which some are `open` already. A quarter of them is for
-    /// the journal, tools and models, and no fewer than [`WORK`] (invariant 4).
+    /// The requested numbers, as far as the process can open files, of which `open` are open already. A quarter of all
+    /// files, and at least [`WORK`], is left for the journal, tools and models (invariant 4).
     pub(crate) fn new(usual: usize, reserved: usize, files: usize, open: usize) -> Self {
         let own = open.saturating_add(WORK).max(files / 4);
         let free = files.saturating_sub(own).max(FEWEST);
@@ -56,19 +57,18 @@ impl Room {
     }
 }
 
-/// How many files the work of a server takes at least, beyond those that it has open when it begins.
+/// How many files the server needs at least for its work, besides those that are open when it starts.
 const WORK: usize = 16;
-/// The fewest slots there are: a machine that cannot have even these cannot serve at all.
+/// The minimum number of slots. Without even these, a machine cannot serve at all.
 const FEWEST: usize = 4;
-/// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
+/// How long to wait for a connection to close after it was told to. It takes longer only if the machine is very busy.
 const LEAVING: Duration = Duration::from_millis(200);
-/// How much of a request is read before anything else is done with it: a cancel is small.
+/// How much of a request is read before anything else is done with it. This is enough for a cancel.
 const AHEAD: usize = 64 << 10;
-/// How often a connection is looked at before it is closed to make room: the first time its head is read, the next time its
-/// body.
+/// How often a connection is polled before it is closed to make room: the first time reads its head, the next its body.
 const LAST_LOOKS: usize = 3;
 
-/// All slots.
+/// All connection slots.
 #[derive(Clone)]
 pub(crate) struct ConnectionSlots {
     /// How many connections are open.
@@ -76,11 +76,11 @@ pub(crate) struct ConnectionSlots {
     head_time: Duration,
     room: Room,
     reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
-    /// Told when somebody has left, or stays though told to leave.
+    /// Notified when a connection that was told to leave has closed, or stays.
     decided: Arc<Notify>,
 }
 
-/// Whoever has a reserved slot.
+/// A connection on a reserved slot.
 #[derive(Debug)]
 pub(crate) struct Guest {
     place: Mutex<Place>,
@@ -94,12 +94,12 @@ struct Place {
     is_to_leave: bool,
 }
 
-/// How much of a request has come.
+/// How much of a request has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sent {
     Nothing,
     Head,
-    /// It is being answered.
+    /// The request is being answered.
     All,
 }
 
@@ -109,23 +109,23 @@ impl Guest {
         Self { place, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
     }
 
-    /// The head of a request has come.
+    /// The head of a request has arrived.
     pub(crate) fn asks(&self) {
         self.place.lock().sent = Sent::Head;
     }
 
-    /// All of the request has come: from here on nobody takes the slot away.
+    /// The whole request has arrived: from here on, nobody takes the slot away.
     pub(crate) fn has_asked(&self) {
         self.place.lock().sent = Sent::All;
     }
 
-    /// It was answered.
+    /// The request was answered.
     pub(crate) fn was_answered(&self) {
         self.place.lock().sent = Sent::Nothing;
     }
 
-    /// Waits until somebody else is to have the slot. Its connection is polled before each look at this, so that whatever has
-    /// come is read by then (invariant 2).
+    /// Waits until somebody else should get the slot. The connection is polled before each check of this, so that
+    /// everything that has arrived is read by then (invariant 2).
     pub(crate) async fn leaves(&self) {
         loop {
             self.told_to_leave.notified().await;
@@ -141,7 +141,7 @@ impl Guest {
         }
     }
 
-    /// How much of a request has come from somebody who may be told to leave.
+    /// How much of a request has arrived; `None` if this connection may not be told to leave.
     fn may_leave(&self) -> Option<Sent> {
         let place = self.place.lock();
         (!place.is_to_leave && place.sent != Sent::All).then_some(place.sent)
@@ -168,12 +168,12 @@ impl ConnectionSlots {
         if let Some(guest) = &guest {
             self.reserved.lock().push(Arc::clone(guest));
         }
-        // Given back by the drop, if it was none.
+        // If it is one too many, dropping it gives it back.
         let slot = ConnectionSlot { slots: self.clone(), guest };
         (taken < self.room.usual.saturating_add(self.room.reserved)).then_some(slot)
     }
 
-    /// Takes a slot, if need be the one of somebody who has not asked for anything yet (invariant 2).
+    /// Takes a slot, if necessary that of a connection that has not sent a complete request yet (invariant 2).
     pub(crate) async fn make_room(&self) -> Option<ConnectionSlot> {
         loop {
             let slot = self.take();
@@ -183,8 +183,8 @@ impl ConnectionSlots {
         }
     }
 
-    /// Tells whoever has sent the least of a request to leave a reserved slot, and of those the one that came first; comes back when it is
-    /// decided whether they do. False if all of them have asked.
+    /// Tells the reserved connection that has sent the least of a request to leave; if there are several, the oldest.
+    /// Returns once it is decided whether that connection leaves. False if all of them have sent a complete request.
     pub(crate) async fn free_one(&self) -> bool {
         let decided = self.decided.notified();
         {
@@ -193,24 +193,24 @@ impl ConnectionSlots {
             let Some((_, guest)) = may_leave.min_by_key(|(sent, _)| *sent) else { return false };
             guest.tell_to_leave();
         }
-        // Until its socket is closed its file is open.
+        // Its file stays open until its socket is closed.
         timeout(LEAVING, decided).await.is_ok()
     }
 }
 
-/// A place among the connections.
+/// The slot of one connection.
 pub(crate) struct ConnectionSlot {
     slots: ConnectionSlots,
     guest: Option<Arc<Guest>>,
 }
 
 impl ConnectionSlot {
-    /// Whoever has it, if it is a reserved slot.
+    /// The connection, if it is on a reserved slot.
     pub(crate) fn guest(&self) -> Option<&Arc<Guest>> {
         self.guest.as_ref()
     }
 
-    /// How long the head of a request may take here.
+    /// How long the head of a request may take on this slot.
     pub(crate) fn head_time(&self) -> Duration {
         let usual = self.slots.head_time.min(FOR_EVER);
         if self.guest.is_some() { usual.min(HURRY) } else { usual }
@@ -227,11 +227,11 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The mark of a request that came in over a reserved slot.
+/// Marks a request that came over a reserved slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reserved;
 
-/// Whether a request may wait for runs to settle: not on a reserved slot (invariant 1).
+/// Whether a request may wait for runs to settle. Not on a reserved slot (invariant 1).
 pub struct MayWait(pub bool);
 
 impl<S: Send + Sync> FromRequestParts<S> for MayWait {
@@ -242,15 +242,15 @@ impl<S: Send + Sync> FromRequestParts<S> for MayWait {
     }
 }
 
-/// The mark of a request that is about the cord, the line or health.
+/// Marks a request that cancels a run, concerns the line or checks health.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vital;
 
-/// Whether a method and a path are about the cord, the line or health.
+/// Whether a method and a path cancel a run, concern the line or check health.
 pub(crate) type IsVital = Box<dyn Fn(&Method, &str) -> bool + Send + Sync>;
 
-/// Marks what is about the cord, the line and health. On reserved slots nothing else is served, and one request on each
-/// (invariant 1).
+/// Marks the requests that cancel a run, concern the line or check health. Reserved slots serve only these, and one
+/// request each (invariant 1).
 pub(crate) async fn keep_the_reserve(
     State(is_vital): State<Arc<Vec<IsVital>>>,
     mut request: Request,
@@ -275,8 +275,8 @@ pub(crate) async fn keep_the_reserve(
     response
 }
 
-/// Reads all of a request before anything else is done with it: from then on nobody takes its slot away, however long it
-/// takes to find out who asks. What goes wrong is told by whoever reads the body.
+/// Reads the whole request before anything else is done with it: from then on, nobody takes its slot away, however long
+/// it takes to find out who sent it. Errors are reported when the body is read again.
 async fn read_ahead(request: Request) -> Request {
     if request.body().size_hint().lower() > AHEAD as u64 {
         return request;
@@ -291,7 +291,7 @@ async fn read_ahead(request: Request) -> Request {
     Request::from_parts(parts, body)
 }
 
-/// Whether a request of the native API is about the cord, the line or health.
+/// Whether a request of the native API cancels a run, concerns the line or checks health.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     match *method {
         Method::POST => path == "/v1/cancel" || (path.starts_with("/v1/runs/") && path.ends_with("/cancel")),
@@ -339,7 +339,7 @@ mod tests {
         assert!(slots.make_room().await.is_none(), "all have asked");
     }
 
-    /// Checks P1: a cancel whose bytes are here, and were not read yet when its slot was wanted, is not lost.
+    /// Checks P1: a cancel that has arrived, but was not yet read when its slot was needed, is not lost.
     #[tokio::test]
     async fn who_turns_out_to_have_asked_stays_and_the_next_one_leaves() {
         let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 2 });

@@ -1,13 +1,13 @@
-//! A client's socket, which is not waited for for ever.
+//! A client's socket, with time limits on writing.
 //!
 //! # Invariants
 //!
-//! 1. A write that makes no progress for `stalled` fails, and the connection with it. What was not sent is not kept: its
-//!    reader comes back with the id of the last event it has.
-//! 2. What the kernel keeps for a client is bounded, and so is what hyper keeps: together about [`KERNEL_BUFFER`] and a frame.
-//!    Of that no more than [`UNSENT`] is on no way yet: so what a slow link carries next is from now, and not from long ago.
-//! 3. A client that is still sending when it is answered and closed gets to read the answer: what it sends is thrown away for
-//!    a moment. Closing at once would take the answer from it.
+//! 1. A write that makes no progress for `stalled` fails, and so does the connection. What was not sent is not kept:
+//!    the reader comes back with the id of the last event it received.
+//! 2. What the kernel buffers for a client is limited, and so is what hyper buffers: together about [`KERNEL_BUFFER`]
+//!    and a frame. Of that, at most [`UNSENT`] has not been sent yet. So what a slow link carries next is recent.
+//! 3. A client that is still sending when it is answered and closed can still read the answer: what it sends is
+//!    discarded for a moment. Closing at once would make it lose the answer.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, IoSlice};
@@ -25,15 +25,16 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::http::slots::ConnectionSlot;
 
-/// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
+/// How much the kernel buffers for a client that does not read. It uses twice that, because of its own bookkeeping.
 const KERNEL_BUFFER: usize = 512 << 10;
-/// How much the kernel takes that it cannot send yet. Where this cannot be said, it is as much as it keeps.
+/// How much the kernel accepts before it can send it. Where this cannot be set, it is as much as it buffers.
 const UNSENT: u32 = 16 << 10;
-/// How long, and how much, a client may go on sending when it was answered already.
+/// How long, and how much, a client may keep sending after it was answered.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 4 << 20;
 
-/// How much was written to a client: whether a long write gets on. Requests have it among their extensions.
+/// How much was written to a client, which shows whether a long write makes progress. It is among the extensions of a
+/// request.
 #[derive(Debug, Clone, Default)]
 pub struct Written(Arc<AtomicU64>);
 
@@ -46,19 +47,20 @@ impl Written {
 impl<S: Sync> FromRequestParts<S> for Written {
     type Rejection = Infallible;
 
-    /// A server of somebody else's does not tell: there nothing is known of how a write gets on.
+    /// Another server does not set this, so nothing is known about the progress of writes there.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_default())
     }
 }
 
-/// Lets the kernel notice a machine that is gone, while no more than signs of life are sent to it. Not while a client is
-/// waited for: the kernel takes one that reads a little at a time for one that is gone, and that one is watched here.
+/// Lets the kernel detect that a machine is gone while only heartbeats are sent to it. Not while a write waits for the
+/// client: the kernel would take a client that reads a little at a time for one that is gone, so that case is watched
+/// here.
 fn watch(stream: &TcpStream, time: Option<Duration>) {
     #[cfg(target_os = "linux")]
     {
         let millis = time.map_or(0, |time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1));
-        // What cannot be set is left as it is: the socket works without.
+        // If it cannot be set, the socket works without it.
         let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, millis);
     }
     #[cfg(not(target_os = "linux"))]
@@ -73,14 +75,14 @@ pub(crate) struct Socket {
     stalled: Duration,
     /// Runs while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
-    /// When a write waited last, if that is not long ago.
+    /// When a write last had to wait, if that was recently.
     waited: Option<Instant>,
     closing: Closing,
 }
 
 enum Closing {
     NotYet,
-    /// The client knows; it may still be sending.
+    /// The client has been told, but may still be sending.
     Lingering {
         timer: Pin<Box<Sleep>>,
         bytes: usize,
@@ -90,7 +92,7 @@ enum Closing {
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream, slot: ConnectionSlot, stalled: Duration, written: Written) -> Self {
-        // What cannot be set is left as it is: the socket works without.
+        // Options that cannot be set are skipped; the socket works without them.
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
         #[cfg(target_os = "linux")]
@@ -100,7 +102,7 @@ impl Socket {
         Self { stream, _slot: slot, written, stalled, timer, waited, closing }
     }
 
-    /// Takes note of how a write went (invariant 1).
+    /// Notes how a write went (invariant 1).
     fn wrote(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
             self.timer = None;
@@ -120,7 +122,7 @@ impl Socket {
         timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
     }
 
-    /// Throws away what the client still sends, for a moment (invariant 3).
+    /// Discards what the client still sends, for a moment (invariant 3).
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Closing::Lingering { timer, bytes } = &mut self.closing else { return Poll::Ready(()) };
         let mut waste = [0_u8; 4096];
@@ -129,7 +131,7 @@ impl Socket {
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => *bytes += buffer.filled().len(),
                 Poll::Ready(_) => return Poll::Ready(()),
-                // It was not sending.
+                // The client was not sending.
                 Poll::Pending if *bytes == 0 => return Poll::Ready(()),
                 Poll::Pending => return timer.as_mut().poll(cx),
             }
@@ -198,7 +200,7 @@ mod tests {
         let stalled = Duration::from_millis(300);
         let mut socket = Socket::new(stream, slot, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
-        // The kernel would close it by itself; here it is not asked to.
+        // Turned off, because the kernel would close the socket by itself.
         #[cfg(target_os = "linux")]
         sockopt::set_tcp_user_timeout(&socket.stream, 0).unwrap();
         let begun = Instant::now();
