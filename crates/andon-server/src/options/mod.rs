@@ -1,4 +1,4 @@
-//! What a server allows, and how long it waits.
+//! The limits and time limits of a server.
 
 pub(crate) mod oidc;
 pub(crate) mod prices;
@@ -9,94 +9,97 @@ use std::time::Duration;
 use self::oidc::Oidc;
 use self::prices::Prices;
 
-/// What a server allows, and how long it waits.
+/// The limits and time limits of a server, and other settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of a request's body.
+    /// The maximum size of a request body, in bytes.
     pub max_body: usize,
-    /// Bytes of the bodies of all requests that are being read or answered. One without a length counts as the largest.
+    /// The maximum total size of the bodies of all requests that are being read or answered, in bytes. A body without a
+    /// declared length counts as one of the maximum size.
     pub max_bodies: usize,
-    /// As that, for cancels and the line, which have room of their own.
+    /// The same for cancels and changes of the line, which have a budget of their own.
     pub max_vital_bodies: usize,
-    /// Bytes of a request's head.
+    /// The maximum size of a request's head, in bytes.
     pub max_head: usize,
-    /// Bytes of a message that comes in over a WebSocket, and of the body of a cancel or a change of the line.
+    /// The maximum size of an incoming WebSocket message, and of the body of a cancel or a change of the line, in
+    /// bytes.
     pub max_frame: usize,
-    /// Messages a second that may come in over one WebSocket.
+    /// How many messages a client may send over one WebSocket per second.
     pub frames_a_second: u32,
-    /// How deep JSON may be nested.
+    /// How deeply JSON may be nested.
     pub max_depth: usize,
-    /// How long a request's head may take, and how long a connection may wait between two requests.
+    /// How long a request's head may take, and how long a connection may be idle between two requests.
     pub head_time: Duration,
-    /// How long nothing may come of a request's body.
+    /// How long a request's body may pause.
     pub body_idle: Duration,
-    /// How long a request's body may take in all.
+    /// How long a request's body may take in total.
     pub body_time: Duration,
-    /// How long a client that has stopped reading is waited for.
+    /// How long to wait for a client that has stopped reading.
     pub stalled: Duration,
-    /// Runs in progress, queued ones included.
+    /// The maximum number of runs in progress, including queued ones.
     pub max_runs: usize,
-    /// Runs in progress of one user.
+    /// The maximum number of runs in progress of one user.
     pub max_runs_of_user: usize,
-    /// Open feeds.
+    /// The maximum number of open feeds.
     pub max_feeds: usize,
-    /// Open feeds of one user.
+    /// The maximum number of open feeds of one user.
     pub max_feeds_of_user: usize,
-    /// Connections.
+    /// The maximum number of connections.
     pub max_connections: usize,
-    /// Connections beyond those, on which runs can be cancelled, the line be held and health be asked for, and nothing else.
+    /// Additional connections that can only be used to cancel runs, to hold the line and to check the server's health.
     pub reserved_connections: usize,
-    /// How many requests may be starting runs at one time. Cancelling has room of its own.
+    /// How many requests may be starting runs at the same time. Cancels do not count.
     pub max_creating: usize,
-    /// How many cancels may be waiting for the disk at one time. One more stops its run all the same, and is answered
-    /// without waiting.
+    /// How many cancels may be waiting for the disk at the same time. Any further cancel still stops its run, but is
+    /// answered without waiting.
     pub max_cancelling: usize,
-    /// How many cancels may be waiting for runs to settle at one time. One more is answered without waiting.
+    /// How many cancels may be waiting for runs to settle at the same time. Any further cancel is answered without
+    /// waiting.
     pub max_waiting: usize,
-    /// How many conversations may be shown at one time, each until it has been sent: they are large.
+    /// How many conversations may be shown at the same time. They are large, so each counts until it has been sent.
     pub max_showing: usize,
-    /// How many whole sessions may be read from the journal at one time. One more waits for its place.
+    /// How many whole sessions may be read from the journal at the same time. Further requests wait.
     pub max_reading: usize,
-    /// Bytes of large answers that may be held until clients have read them, and as much again of small ones. One that is
-    /// larger than this by itself is held if it is the only one.
+    /// How many bytes of large answers may be held until clients have read them, and as much again for small ones. An
+    /// answer that is larger than this by itself is held if it is the only one.
     pub max_answers: usize,
-    /// A sign of life on a feed on which nothing happens.
+    /// How often a heartbeat is sent on a feed on which nothing happens.
     pub heartbeat: Duration,
-    /// How long a cancel waits until it is durable before it says that it is not.
+    /// How long a cancel waits to become durable before the answer says that it is not.
     pub record_patience: Duration,
-    /// How long a cancel with `wait` waits for the end.
+    /// How long a cancel with `wait` waits for the run to settle.
     pub wait: Duration,
     /// How long a cancel for a run that has not arrived is remembered.
     pub remember: Duration,
     /// How many such cancels are remembered for one principal.
     pub max_remembered: usize,
-    /// How long runs may go on when the server shuts down.
+    /// How long runs may continue when the server shuts down.
     pub drain: Duration,
-    /// How long the rest may take to settle after that.
+    /// How long the remaining runs may take to settle after that.
     pub settle: Duration,
-    /// Whoever asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
-    /// beyond this machine.
+    /// Whether clients need a key. Without this, everybody who can reach the server may do everything, so it can only
+    /// be reached from this machine.
     pub auth: bool,
-    /// As that, and tokens of this issuer are taken beside keys.
+    /// Like `auth`, but tokens of this issuer are accepted as well as keys.
     pub oidc: Option<Oidc>,
-    /// What models cost, if it is to be told.
+    /// The prices of models, if costs should be shown.
     pub prices: Option<Prices>,
-    /// Names that this server answers to, beside those of the machine itself.
+    /// Host names that this server answers to, besides those of the machine itself.
     pub hosts: Vec<String>,
-    /// Foreign origins whose pages may call it, such as `https://app.example`.
+    /// Other origins whose pages may call the server, such as `https://app.example`.
     pub origins: Vec<String>,
-    /// Serve the web page from this folder, and not the one that is in the program: to see at once what was changed in it.
+    /// A folder from which to serve the web page, instead of the built-in one. For development: changes show at once.
     pub web_dir: Option<PathBuf>,
 }
 
-/// What losing its client does to a run.
+/// What happens to a run when its client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disconnect {
-    /// It goes on.
+    /// The run goes on.
     Continue,
-    /// It is cancelled at once.
+    /// The run is cancelled at once.
     Cancel,
-    /// It is cancelled, unless somebody comes back in time.
+    /// The run is cancelled, unless a reader comes back in time.
     CancelAfter(Duration),
 }
 
@@ -144,7 +147,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether it matters who asks.
+    /// Whether requests must be authenticated.
     pub(crate) fn is_guarded(&self) -> bool {
         self.auth || self.oidc.is_some()
     }

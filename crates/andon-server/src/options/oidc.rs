@@ -1,8 +1,8 @@
-//! The issuer whose tokens a server takes.
+//! The issuer whose tokens a server accepts.
 
 use reqwest::Url;
 
-/// An issuer whose tokens are taken.
+/// An issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oidc {
     pub(crate) issuer: String,
@@ -15,16 +15,16 @@ pub struct Oidc {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OidcError {
-    /// The address is none, or one that others could answer for.
+    /// The address is not valid, or somebody else could answer in its place.
     #[error("{0:?} is no address of an issuer: write it with https://, or with http:// on this machine")]
     Address(String),
-    /// Every token of the issuer would be taken, whomever it is meant for.
+    /// Without an audience, every token of the issuer would be accepted, whomever it is meant for.
     #[error("an audience is needed: without one, tokens that are meant for others would be taken")]
     NoAudience,
 }
 
 impl Oidc {
-    /// Tokens of this issuer, for this audience.
+    /// Accepts tokens of this issuer for this audience.
     pub fn new(issuer: impl Into<String>, audience: impl Into<String>) -> Result<Self, OidcError> {
         let (issuer, audience) = (issuer.into(), audience.into());
         checked(&issuer)?;
@@ -34,14 +34,15 @@ impl Oidc {
         Ok(Self { issuer, audience, jwks: None, tenant_claim: None })
     }
 
-    /// Where its keys are; unless told otherwise its own description says so.
+    /// Sets the address of the issuer's keys. By default, it is taken from the issuer's own description.
     pub fn jwks(self, address: impl Into<String>) -> Result<Self, OidcError> {
         let address = address.into();
         checked(&address)?;
         Ok(Self { jwks: Some(address), ..self })
     }
 
-    /// The claim that says whose data it is about. A token without it is then refused; without this all are of `local`.
+    /// Sets the claim that names the tenant. Tokens without it are then refused. By default, all tokens are for
+    /// `local`.
     pub fn tenant_claim(self, claim: impl Into<String>) -> Self {
         Self { tenant_claim: Some(claim.into()), ..self }
     }
@@ -52,7 +53,7 @@ fn checked(address: &str) -> Result<(), OidcError> {
     url.map(drop).ok_or_else(|| OidcError::Address(without_secret(address)))
 }
 
-/// An address without what may be a password in it.
+/// An address without anything that may be a password.
 fn without_secret(address: &str) -> String {
     match address.rsplit_once('@') {
         Some((before, host)) => {
@@ -63,13 +64,13 @@ fn without_secret(address: &str) -> String {
     }
 }
 
-/// Whether nobody else can answer for an address.
+/// Whether nobody else can answer in place of this address.
 pub(crate) fn is_safe(url: &Url) -> bool {
     let is_plain = url.username().is_empty() && url.password().is_none();
     is_plain && url.has_host() && (url.scheme() == "https" || (url.scheme() == "http" && is_here(url)))
 }
 
-/// Whether an address is one of this machine.
+/// Whether an address is on this machine.
 pub(crate) fn is_here(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! 1. Money is counted in whole units of 10⁻¹², so that nothing is rounded: a price has at most six digits behind its point and
-//!    is for a million tokens, and tokens are whole.
-//! 2. A cost is as honest as the figures that it comes from: it has a value only if all of them have one, what is unknown counts
-//!    nothing towards the lower bound, and there is an upper bound only if all have one. What is free costs nothing however
-//!    much of it there was.
-//! 3. Of several names that fit a model the longest counts; of two that are equally long the one without `*`.
+//! 1. Money is counted in whole units of 10⁻¹², so that nothing is rounded: prices are per million tokens and have at
+//!    most six decimals, and tokens are whole.
+//! 2. A cost is as certain as the figures it comes from: it has a value only if all of them have one, unknown figures
+//!    add nothing to the lower bound, and there is an upper bound only if all figures have one. Free tokens cost
+//!    nothing, however many there were.
+//! 3. If several names match a model, the longest counts; of two of the same length, the one without `*`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,36 +20,36 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// How many digits a price may have behind its point.
+/// How many decimals a price may have.
 const PRICE_DIGITS: usize = 6;
 
-/// The largest price: with any more a cost would be no figure that anybody can read.
+/// The maximum price. With more, a cost would be too long to read.
 const MOST_PRICE: u64 = 1_000_000_000;
 
-/// How many digits a cost has behind its point: those of a price, and six for the million tokens.
+/// How many decimals a cost has: those of a price, and six for the million tokens.
 const COST_DIGITS: usize = 12;
 
-/// What models cost.
+/// The prices of models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prices {
     currency: Arc<str>,
     models: BTreeMap<String, ModelPrice>,
 }
 
-/// What a million tokens of each kind cost.
+/// The price of a million tokens of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelPrice {
-    /// Read, and neither read from nor written to a cache.
+    /// Input tokens that are neither read from nor written to a cache.
     pub input: Price,
-    /// Read from the provider's cache.
+    /// Input tokens that are read from the provider's cache.
     pub cache_read: Price,
-    /// Written to the provider's cache.
+    /// Input tokens that are written to the provider's cache.
     pub cache_write: Price,
-    /// Written by the model, thinking included.
+    /// Output tokens, including thinking.
     pub output: Price,
 }
 
-/// What a million tokens cost: written as `3`, `0.15`.
+/// The price of a million tokens, written like `3` or `0.15`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Price {
     /// In millionths.
@@ -59,18 +59,18 @@ pub struct Price {
 /// Why a price list cannot be used, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
-    /// The currency is none.
+    /// This is not a currency.
     #[error("a currency is three capital letters, such as USD")]
     BadCurrency,
-    /// A price is none.
+    /// This is not a price.
     #[error(
         "a price is a number that is not negative, with at most {PRICE_DIGITS} digits behind its point, such as 3 or 0.15"
     )]
     BadPrice,
-    /// A price is more than can be counted.
+    /// The price is too high.
     #[error("a price is at most {MOST_PRICE} for a million tokens")]
     TooLarge,
-    /// A name has `*` in the middle, or is empty.
+    /// The name is empty, or has a `*` that is not at its end.
     #[error("a model's name may have one `*`, and only at its end, such as claude-sonnet-*")]
     BadName,
 }
@@ -93,15 +93,15 @@ impl FromStr for Price {
 }
 
 impl Prices {
-    /// A list without models, in this currency.
+    /// A price list without models, in this currency.
     pub fn new(currency: &str) -> Result<Self, PriceError> {
         let is_one = currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_uppercase());
         let new = || Self { currency: currency.into(), models: BTreeMap::new() };
         is_one.then(new).ok_or(PriceError::BadCurrency)
     }
 
-    /// The list with one more entry. The name is a model's, with or without its provider (`anthropic/claude-sonnet-4`,
-    /// `claude-sonnet-4`); with `*` at its end it stands for all that begin so.
+    /// Adds an entry. The name is that of a model, with or without its provider (`anthropic/claude-sonnet-4`,
+    /// `claude-sonnet-4`). With a `*` at its end, it matches all models that start with it.
     pub fn with(mut self, name: &str, price: ModelPrice) -> Result<Self, PriceError> {
         let stem = name.strip_suffix('*').unwrap_or(name);
         if name.is_empty() || stem.contains('*') {
@@ -111,7 +111,7 @@ impl Prices {
         Ok(self)
     }
 
-    /// What this usage of a model costs; `None` if no entry fits the model.
+    /// What this usage of a model costs; `None` if no entry matches the model.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<Cost> {
         let price = self.find(model)?;
         let parts = [
@@ -124,8 +124,8 @@ impl Prices {
         Some(parts.into_iter().fold(self.nothing(), |sum, part| sum.plus(&part)))
     }
 
-    /// What a run's model calls cost together, by what is billed for them. `None` if no entry fits any of their models;
-    /// where it fits only some, the rest is unknown, and so is what a call costs that has not ended.
+    /// What a run's model calls cost in total, as billed. `None` if no entry matches any of their models. If entries
+    /// match only some, the rest is unknown, and so is the cost of a call that has not ended.
     pub fn of_run(&self, receipt: &Receipt) -> Option<Cost> {
         let calls = &receipt.model_calls;
         let costs: Vec<Option<Cost>> = calls.iter().map(|call| self.cost(&call.model, &call.usage.billed)).collect();
@@ -134,7 +134,7 @@ impl Prices {
         }
         let unknown = Cost { value: None, low: None, high: None, ..self.nothing() };
         let sum = costs.iter().fold(self.nothing(), |sum, cost| sum.plus(cost.as_ref().unwrap_or(&unknown)));
-        // A call that is open has no account of its own, and makes the run's figures unsure.
+        // An open call has no usage of its own yet, and makes the run's figures uncertain.
         let accounted = calls.iter().fold(Usage::NONE, |sum, call| sum.plus(call.usage.billed));
         Some(if accounted == receipt.usage.billed { sum } else { sum.plus(&unknown) })
     }
@@ -144,7 +144,7 @@ impl Prices {
         Cost { currency: Arc::clone(&self.currency), value: Some(0), low: Some(0), high: Some(0) }
     }
 
-    /// The entry that fits a model best (invariant 3).
+    /// The entry that matches a model best (invariant 3).
     fn find(&self, model: &str) -> Option<&ModelPrice> {
         let fitting = self.models.iter().filter(|(name, _)| fits(name, model));
         let best = fitting.max_by_key(|(name, _)| {
@@ -155,7 +155,7 @@ impl Prices {
     }
 }
 
-/// Whether a name stands for a model, with or without what says where the model is served.
+/// Whether a name matches a model, with or without the provider in front of the model's name.
 fn fits(name: &str, model: &str) -> bool {
     let tails = model.match_indices('/').filter_map(|(at, _)| model.get(at + 1..));
     std::iter::once(model).chain(tails).any(|tail| match name.strip_suffix('*') {
@@ -164,7 +164,7 @@ fn fits(name: &str, model: &str) -> bool {
     })
 }
 
-/// Money, or the honest lack of a figure.
+/// An amount of money, with bounds if it is not certain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
     currency: Arc<str>,
@@ -184,7 +184,7 @@ impl Cost {
         Self { currency, value: times(figure.value), low: times(figure.low), high: times(figure.high) }
     }
 
-    /// The sum of two costs in one currency (invariant 2).
+    /// The sum of two costs in the same currency (invariant 2).
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let add = |a: Option<u128>, b: Option<u128>| Some(a?.saturating_add(b?));
@@ -196,7 +196,7 @@ impl Cost {
         Self { currency, value: add(self.value, other.value), low, high: add(self.high, other.high) }
     }
 
-    /// The same where more was spent, and nobody knows how much.
+    /// The same cost plus an unknown amount.
     #[must_use]
     pub(crate) fn at_least(&self) -> Self {
         Self { currency: Arc::clone(&self.currency), value: None, low: self.low, high: None }
@@ -208,7 +208,7 @@ impl Cost {
     }
 }
 
-/// An amount as people write it: `0.0123`.
+/// An amount as people write it, such as `0.0123`.
 struct Amount(u128);
 
 impl fmt::Display for Amount {
@@ -224,7 +224,7 @@ impl fmt::Display for Amount {
 
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The nearest number to a decimal text is written as that text again, up to fifteen digits.
+        // With up to fifteen digits, the number nearest to a decimal text is printed as the same text again.
         let number = |amount: Option<u128>| amount.and_then(|amount| Amount(amount).to_string().parse::<f64>().ok());
         let mut cost = serializer.serialize_struct("Cost", 4)?;
         cost.serialize_field("currency", &*self.currency)?;
@@ -235,21 +235,22 @@ impl Serialize for Cost {
     }
 }
 
-/// Money, or the honest lack of a figure. Only for the description of the API.
+/// An amount of money, with bounds if it is not certain. Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Cost)]
 pub(crate) struct CostForm {
     /// The currency, such as `USD`.
     currency: String,
-    /// The amount, if all that it comes from is known.
+    /// The amount, if everything it comes from is known.
     value: Option<f64>,
-    /// It is at least this.
+    /// The lower bound.
     low: Option<f64>,
-    /// It is at most this.
+    /// The upper bound.
     high: Option<f64>,
 }
 
-/// A receipt, with what the run and each of its model calls cost where that is known. Without prices it is the receipt as it is.
+/// A receipt, with what the run and each of its model calls cost as far as that is known. Without prices, the receipt
+/// is unchanged.
 pub(crate) fn priced(prices: Option<&Prices>, receipt: Receipt) -> Priced {
     let Some(prices) = prices else { return Priced::Plain(Box::new(receipt)) };
     let costs = receipt.model_calls.iter().map(|call| prices.cost(&call.model, &call.usage.billed));
@@ -272,7 +273,7 @@ fn put(told: &mut Value, cost: Option<Cost>) {
     }
 }
 
-/// A receipt as it is told.
+/// A receipt as clients see it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Priced {
