@@ -1,21 +1,21 @@
-//! Files of a folder that are served as they are.
+//! Serves the files of a folder.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is found but files that are within the folder, wherever links in it point.
+//! 1. Only files inside the folder are served, wherever links in it point.
 
 use std::path::{Component, Path, PathBuf};
 
 use axum::body::Bytes;
 
-/// A file of the folder, and its media type; `None` if there is no such file within it.
+/// The media type and content of a file; `None` if there is no such file in the folder.
 pub async fn read_file(folder: &Path, file: &str) -> Option<(&'static str, Bytes)> {
     let place = within(folder, file).await?;
     let bytes = tokio::fs::read(&place).await.ok()?;
     Some((kind(file), bytes.into()))
 }
 
-/// Where a file is, if it is within the folder (invariant 1).
+/// The path of a file, if it is inside the folder (invariant 1).
 async fn within(folder: &Path, file: &str) -> Option<PathBuf> {
     let asked = Path::new(file);
     if !asked.components().all(|step| matches!(step, Component::Normal(_))) {
@@ -27,7 +27,7 @@ async fn within(folder: &Path, file: &str) -> Option<PathBuf> {
     (is_file && place.starts_with(&folder)).then_some(place)
 }
 
-/// What kind of thing a file is, by the end of its name.
+/// The media type of a file, by its extension.
 pub(crate) fn kind(file: &str) -> &'static str {
     match Path::new(file).extension().and_then(|end| end.to_str()).unwrap_or_default() {
         "html" => "text/html; charset=utf-8",

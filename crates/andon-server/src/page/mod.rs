@@ -1,11 +1,11 @@
-//! The web page: files that are in the program, or in a folder while somebody works on them.
+//! The web page. Its files are built into the program, or read from a folder during development.
 //!
 //! # Invariants
 //!
-//! 1. The page is a program that anybody may load. What it shows it asks for, with a key where one is needed.
-//! 2. Nothing that it shows can become a script: only files from here are run, no other origin is asked for anything, and
-//!    no text is taken for code.
-//! 3. It works wherever the server is mounted: it is told no address, and finds everything beside itself.
+//! 1. Anybody may load the page. To show any data, it has to ask the API, with a key if one is needed.
+//! 2. Nothing that the page shows can become a script: only scripts from this server are run, no other origin is
+//!    contacted, and no text is interpreted as code.
+//! 3. The page works wherever the server is mounted: it uses only relative paths.
 
 pub(crate) mod folder;
 mod preloads;
@@ -30,7 +30,7 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::options::Options;
 
-/// The files of the page, as they are in the source.
+/// The files of the page, as in the source.
 #[derive(Embed)]
 #[folder = "../../web"]
 struct Files;
@@ -40,12 +40,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Where the page is.
+/// The routes of the page.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Options>>)> {
     vec![("/ui", get(to_page)), ("/ui/", get(index)), ("/ui/{*file}", get(file))]
 }
 
-/// The page, and the root, which leads to it, or to the page of another.
+/// The page, and a root that redirects to it or to the page of a dialect.
 pub(crate) fn router(options: &Arc<Options>, front: Option<&'static str>) -> Router {
     let front = match front {
         Some(page) => get(move || std::future::ready(Redirect::temporary(page))),
@@ -56,13 +56,13 @@ pub(crate) fn router(options: &Arc<Options>, front: Option<&'static str>) -> Rou
     router.with_state(Arc::clone(options))
 }
 
-/// Leads to the page from beside it (invariant 3).
+/// Redirects to the page with a relative path (invariant 3).
 async fn to_page(OriginalUri(asked): OriginalUri) -> Redirect {
-    // What the browser asked for ends in the last name of where the server is mounted, in a slash, or in `ui`.
+    // The requested path ends in the last part of the path where the server is mounted, in a slash, or in `ui`.
     let last = asked.path().rsplit('/').next().unwrap_or_default();
     match last {
         "" | "ui" => Redirect::temporary("ui/"),
-        // A name with a colon in it would be read as a scheme.
+        // Without `./`, a name with a colon in it would be read as a scheme.
         mounted => Redirect::temporary(&format!("./{mounted}/ui/")),
     }
 }
@@ -99,13 +99,13 @@ fn with_policy() -> [(HeaderName, HeaderValue); 3] {
     ]
 }
 
-/// A file of the page, made ready once.
+/// A file of the page, prepared once.
 struct Asset {
     kind: &'static str,
-    /// Changes with every byte of it. It is weak: packed or not, it is the same file.
+    /// A hash of the content. It is a weak tag, because the file is the same whether compressed or not.
     tag: String,
     plain: Bytes,
-    /// For slow links.
+    /// Compressed, for slow links.
     packed: Bytes,
 }
 
@@ -114,7 +114,7 @@ static PAGE: LazyLock<HashMap<String, Asset>> = LazyLock::new(|| {
     files.map(|(name, file)| (name.to_string(), Asset::new(&name, content(&name, file.data)))).collect()
 });
 
-/// The bytes that are served for a file: those of the file, or `index.html` with the modules that it needs.
+/// The content that is served for a file. `index.html` gets the list of the modules it needs.
 fn content(name: &str, file: Cow<'static, [u8]>) -> Bytes {
     match (name, std::str::from_utf8(&file)) {
         ("index.html", Ok(index)) => Bytes::from(preloads::with_preloads(index, text)),
@@ -138,10 +138,10 @@ impl Asset {
         Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }
     }
 
-    /// The file, unless the browser has it already.
+    /// The file, unless the browser already has it.
     fn response(&self, asked: &HeaderMap) -> Response {
         let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("W/\"\""));
-        // Kept, and asked for again each time: a new program brings its own page.
+        // Browsers cache the file but check it every time, because a new version of the program has a new page.
         let keep = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let vary = (header::VARY, HeaderValue::from_static("accept-encoding"));
         let common = [(header::ETAG, tag), keep, vary];
@@ -157,7 +157,7 @@ impl Asset {
     }
 }
 
-/// Whether a header that is a list has this in it. What is wanted with the quality 0 is not wanted.
+/// Whether a list in a header contains this item. An item with quality 0 is not wanted.
 fn names(asked: &HeaderMap, header: &HeaderName, wanted: &str) -> bool {
     let lists = asked.get_all(header).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {

@@ -42,7 +42,7 @@ async fn the_page_is_found_from_the_root_wherever_the_server_is_mounted() {
     assert_eq!(leads_to(&ask(&router, "/").await), "ui/");
     assert_eq!(leads_to(&ask(&router, "/ui").await), "ui/");
     let mounted = Router::new().nest("/a/b", router);
-    // As a browser reads them: beside what was asked for.
+    // Relative to the requested path, as a browser reads them.
     for (asked, there) in [("/a/b", "./b/ui/"), ("/a/b/", "ui/"), ("/a/b/ui", "ui/")] {
         let response = ask(&mounted, asked).await;
         if response.status() != StatusCode::NOT_FOUND {
@@ -100,10 +100,11 @@ async fn the_page_has_no_script_within_and_asks_nobody_else() {
     for name in Files::iter() {
         let text = String::from_utf8(Files::get(&name).unwrap().data.into_owned()).unwrap();
         for foreign in ["http://", "https://", "//cdn"] {
-            // A name of a kind of drawing is not an address that is asked.
+            // The name of an XML namespace is not an address that is contacted.
             let plain = text.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
             let mut behind = plain.match_indices(foreign).map(|(at, _)| plain[at + foreign.len()..].chars().next());
-            // What begins an address is looked for in what a model wrote; what goes on names somebody.
+            // The page looks for the start of an address in what a model wrote; only an address that goes on names a
+            // host.
             let names_somebody = behind.any(|next| next.is_some_and(char::is_alphanumeric));
             assert!(!names_somebody, "{name} names {foreign}");
         }
@@ -154,7 +155,7 @@ async fn from_a_folder_a_change_is_seen_at_once_and_nothing_is_kept() {
     assert_eq!(ask(&router, "/ui/..%2Fsecret").await.status(), StatusCode::NOT_FOUND);
 }
 
-/// The modules that a module imports, and those that they import.
+/// All modules that a module imports, directly or not.
 fn made_of(module: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut open = vec![module.to_owned()];
