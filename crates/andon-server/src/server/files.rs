@@ -1,11 +1,11 @@
-//! How many files the process may have open: each connection is one.
+//! How many files the process may have open. Each connection is one.
 
 use std::fs::File;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of files that this process may open as far as the system lets it, and tells how many that is; nothing
-/// if there is no limit. Most systems begin with few, for programs of another age.
+/// Raises the number of files that this process may open as far as the system allows, and returns that number; `None`
+/// if there is no limit. Most systems start with a low limit, for historical reasons.
 pub fn raise_file_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -22,13 +22,14 @@ pub(crate) fn file_limit() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// How many files are open now; as many as a server usually has, where the system does not tell.
+/// How many files are open now; a typical number if the system does not tell.
 pub(crate) fn open_files() -> usize {
     const USUAL: usize = 24;
     std::fs::read_dir("/proc/self/fd").map_or(USUAL, Iterator::count)
 }
 
-/// Spare descriptors, given up one by one so that a connection can still be accepted when no more files can be opened.
+/// Spare file descriptors. They are closed one by one, so that a connection can still be accepted when no more files
+/// can be opened.
 pub(crate) struct Spares(Vec<File>);
 
 impl Spares {
@@ -45,7 +46,7 @@ impl Spares {
         self.0.pop().is_some()
     }
 
-    /// Opens those that are missing, as far as that can be done.
+    /// Opens the missing ones again, as far as possible.
     pub(crate) fn put_back(&mut self) {
         while self.0.len() < Self::MOST {
             match File::open("/dev/null") {

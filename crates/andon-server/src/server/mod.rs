@@ -1,4 +1,4 @@
-//! A server: what it is made of, its routes, its accept loop and its end.
+//! The server: its parts, its routes, its accept loop and its shutdown.
 
 pub(crate) mod files;
 mod router;
@@ -28,19 +28,20 @@ pub struct Server {
     core: Shared,
     dialects: Arc<[Arc<dyn Dialect>]>,
     table: Arc<Table>,
-    /// Nobody is let in any more, and connections are closed.
+    /// Cancelled when no more connections are accepted and the open ones must close.
     stopping: CancellationToken,
-    /// How much of a hurry the end of the server is in.
+    /// How urgent the shutdown is.
     hurry: Arc<watch::Sender<Hurry>>,
 }
 
 impl Server {
-    /// A server over a runtime. What an earlier one left on record, such as a hold on the line, is in force at once.
+    /// Creates a server over a runtime. What an earlier server left on record, such as a hold on the line, applies at
+    /// once.
     pub async fn new(runtime: &Runtime, options: Options) -> Result<Self, JournalError> {
         Self::with_dialects(runtime, options, Vec::new()).await
     }
 
-    /// As [`new`](Self::new), with [dialects](dialect) beside the native API.
+    /// Like [`new`](Self::new), with [dialects](dialect) besides the native API.
     pub async fn with_dialects(
         runtime: &Runtime,
         options: Options,
@@ -61,12 +62,12 @@ impl Server {
         })
     }
 
-    /// The agents that it runs.
+    /// The agents that the server runs.
     pub fn apps(&self) -> &Apps {
         &self.core.apps
     }
 
-    /// What it allows, and how long it waits.
+    /// The limits and other settings of the server.
     pub fn options(&self) -> &Options {
         &self.core.options
     }
@@ -76,13 +77,14 @@ impl Server {
         &self.core.runtime
     }
 
-    /// The figures that `GET /metrics` gives out. Those of runs are among them if the runtime was built with [`Figures`] as an
-    /// observer.
+    /// The metrics that `GET /metrics` returns. They include those of runs if the runtime was built with [`Figures`] as
+    /// an observer.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.core.figures
     }
 
-    /// What an earlier server left on record and this one could not read, for whoever starts it to be told.
+    /// One message for each item that an earlier server left on record and this one could not read. Show them to
+    /// whoever starts the server.
     pub fn warnings(&self) -> Vec<&str> {
         let all = self.core.admission.warnings().iter().chain(self.core.auth.keys.warnings());
         all.map(String::as_str).collect()
@@ -93,27 +95,26 @@ impl Server {
         &self.core.auth.keys
     }
 
-    /// A key that allows everything and is valid for as long as this server lives: for whoever may read what it stores, such
-    /// as the command line on the same machine. `None` if nobody needs a key.
+    /// A key that allows everything, and is valid as long as this server lives. It is for whoever may read what the
+    /// server stores, such as the command line on the same machine. `None` if no key is needed.
     pub fn owner_key(&self) -> Option<&Secret> {
         self.core.auth.owner_key()
     }
 
-    /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
-    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s. Unless
-    /// [`Options::auth`] is on nobody checks who asks: that is for the router that it is mounted in, wherever others than
-    /// this machine can reach it.
-    /// [Shut it down](Self::shut_down) before the program ends.
+    /// All routes, for mounting in your own router. Hosts, origins, and the size and time of bodies are checked. What
+    /// only an accept loop can check (heads that never end, readers that stall) is left to [`serve`](Self::serve).
+    /// Unless [`Options::auth`] is on, nothing checks who sends a request: if other machines can reach it, your own
+    /// router must do that. [Shut the server down](Self::shut_down) before the program ends.
     pub fn router(&self) -> Router {
         router::router(self)
     }
 
-    /// Where `/` leads, if it is to a page of a dialect.
+    /// Where `/` redirects to, if it is the page of a dialect.
     pub fn front_page(&self) -> Option<&'static str> {
         self.dialects.iter().find_map(|dialect| dialect.front_page())
     }
 
-    /// All of its routes, each with what it asks of whoever calls it.
+    /// All routes, each with what it requires of its callers.
     pub fn routes(&self) -> &[dialect::Row] {
         self.table.rows()
     }

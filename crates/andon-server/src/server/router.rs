@@ -1,4 +1,4 @@
-//! All routes, and what stands before each of them.
+//! All routes, and the layers in front of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) fn router(server: &Server) -> Router {
     guarded(all, server)
 }
 
-/// Routes, with what stands before each of them.
+/// Adds the layers in front of all routes.
 fn guarded(routes: Router, server: &Server) -> Router {
     let Server { core, dialects, table, .. } = server;
     let gate = Gate { auth: Arc::clone(&core.auth), table: Arc::clone(table), runtime: core.runtime.clone() };
@@ -50,7 +50,7 @@ fn guarded(routes: Router, server: &Server) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&core.figures), requests::account))
 }
 
-/// What is about the cord, the line and health, in whichever dialect.
+/// Which requests cancel a run, concern the line or check health, in every dialect.
 fn vital(dialects: &[Arc<dyn Dialect>]) -> Arc<Vec<IsVital>> {
     let of_dialects = dialects
         .iter()
@@ -60,7 +60,8 @@ fn vital(dialects: &[Arc<dyn Dialect>]) -> Arc<Vec<IsVital>> {
     Arc::new(std::iter::once(native).chain(of_dialects).collect())
 }
 
-/// Stands around all that can refuse: on the paths of a dialect it is said in the words of that dialect.
+/// Wraps everything that can refuse a request, so that on the paths of a dialect the error has the format of that
+/// dialect.
 async fn in_the_words_of_its_path(
     State(dialects): State<Arc<[Arc<dyn Dialect>]>>,
     request: Request,
@@ -75,7 +76,7 @@ async fn in_the_words_of_its_path(
     }
 }
 
-/// Lets pages of the origins that were named ask for more than a form could.
+/// Lets pages of the allowed origins send requests that a form could not.
 fn cors(options: &Arc<Options>) -> CorsLayer {
     let named = Arc::clone(options);
     let is_allowed = move |origin: &HeaderValue, _: &_| origin.to_str().is_ok_and(|origin| is_named(origin, &named));

@@ -8,7 +8,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::dialect::Row;
 
-/// A dialect of few words.
+/// A minimal dialect.
 struct Terse;
 
 impl Dialect for Terse {

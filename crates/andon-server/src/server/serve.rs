@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing that a client does or leaves undone keeps a connection for ever: its head, its body and its reading have their
-//!    times, and the end of the server closes what is left.
-//! 2. Nobody beyond this machine is let in, unless it is checked who asks.
+//! 1. Nothing that a client does or fails to do keeps a connection open for ever: its head, its body and its reading
+//!    have time limits, and shutdown closes what is left.
+//! 2. Other machines are not let in unless requests are authenticated.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,35 +27,35 @@ use crate::server::Server;
 use crate::server::files::{Spares, file_limit, open_files};
 use crate::server::shutdown::Serving;
 
-/// How long a connection may take to say its last words when the server ends.
+/// How long a connection may take to finish when the server shuts down.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long nobody is let in when a file cannot be opened. Somebody has to close one first.
+/// How long to pause accepting when no file can be opened. Somebody has to close one first.
 const OUT_OF_FILES: Duration = Duration::from_millis(20);
-/// The least buffer that hyper takes.
+/// The minimum buffer size that hyper accepts.
 const LEAST_BUFFER: usize = 8 << 10;
 
-/// Why a server does not begin to serve.
+/// Why a server cannot start serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Others than this machine could reach it, and nobody checks who they are.
+    /// Other machines could reach the server, and nothing checks who they are.
     #[error(
         "{0} can be reached from other machines, and nobody would check who asks: ask for keys (--auth), or bind to \
          127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    /// A dialect cannot be served as it was told.
+    /// A dialect is not configured correctly.
     #[error("{0}")]
     Dialect(String),
-    /// The web page is not in the folder that it is to be served from.
+    /// The given folder does not contain the web page.
     #[error("{} has no index.html, so the web page is not in it: name the folder web of Andon's source", .0.display())]
     NoWebPage(PathBuf),
-    /// The listener is none.
+    /// The listener does not work.
     #[error("the listener cannot be used: {0}")]
     Listener(#[from] std::io::Error),
 }
 
 impl Server {
-    /// Serves at a listener, until it is [shut down](Serving::shut_down).
+    /// Serves on a listener until the server is [shut down](Serving::shut_down).
     pub fn serve(&self, listener: TcpListener) -> Result<Serving, ServeError> {
         let address = listener.local_addr()?;
         if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
@@ -72,12 +72,12 @@ impl Server {
     }
 }
 
-/// Whether the web page is in a folder; what to do if it is not.
+/// Checks that a folder contains the web page; the error says what to do.
 pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoWebPage(folder.to_owned())) }
 }
 
-/// What is served on the usual slots, and on those that are kept for the cord.
+/// The routers for the usual slots and for the reserved ones.
 struct Routers {
     usual: Router,
     reserved: Router,
@@ -105,7 +105,7 @@ async fn accept(server: Server, listener: TcpListener, routers: Routers) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            // Without a slot it is closed at once.
+            // Without a slot, the connection is closed at once.
             Ok((stream, _)) => {
                 if let Some(slot) = slots.make_room().await {
                     let router = routers.of(&slot);
@@ -113,8 +113,8 @@ async fn accept(server: Server, listener: TcpListener, routers: Routers) {
                 }
                 spares.put_back();
             }
-            // No more files can be opened, or the client is gone already. The first is helped by a file that is kept for it, or
-            // by somebody who leaves; nothing by trying again at once.
+            // Either no more files can be opened, or the client is already gone. Freeing a spare file or a reserved
+            // slot helps in the first case; trying again at once never does.
             Err(_) if spares.give_up_one() || slots.free_one().await => {}
             Err(_) => sleep(OUT_OF_FILES).await,
         }
@@ -153,7 +153,7 @@ async fn connection(server: Server, stream: TcpStream, slot: ConnectionSlot, rou
     tokio::select! {
         biased;
         () = server.stopping.cancelled() => {}
-        // Whatever ended it, the client is gone.
+        // Whatever ended the connection, the client is gone.
         _ = connection.as_mut() => return,
         () = leaving(guest) => return,
     }
@@ -161,7 +161,7 @@ async fn connection(server: Server, stream: TcpStream, slot: ConnectionSlot, rou
     let _ = timeout(LAST_WORDS, connection).await;
 }
 
-/// Waits until somebody else is to have this slot; for ever if it is none of the reserved ones.
+/// Waits until another connection should get this slot; for ever if it is not a reserved one.
 async fn leaving(guest: Option<Arc<Guest>>) {
     match guest {
         Some(guest) => guest.leaves().await,

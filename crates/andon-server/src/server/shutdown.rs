@@ -1,13 +1,14 @@
-//! The end of a server.
+//! The shutdown of a server.
 //!
 //! # Invariants
 //!
-//! 1. It is bounded: `drain` and `settle` and a little, whatever runs, hangs or does not read. [`Server::harden`] makes it
-//!    shorter at every point.
-//! 2. While it lasts nothing is let in, and everything else is served: above all cancels, and the feeds of what still runs.
-//! 3. Every run that could settle has: graceful at first, and without grace when half of `settle` is gone, so that a long
-//!    grace does not cost a run its end on record.
-//! 4. Feeds end behind the last event of their run where that came, and before the connections are closed.
+//! 1. It takes a bounded time: `drain` plus `settle` plus a little, whatever runs, hangs or does not read.
+//!    [`Server::harden`] makes it shorter at any point.
+//! 2. During shutdown no new runs are let in, but everything else is served: above all cancels, and the feeds of the
+//!    remaining runs.
+//! 3. Every run that can settle does: the cancel is graceful at first, and without grace once half of `settle` has
+//!    passed, so that a long grace does not prevent a run's end from being recorded.
+//! 4. Feeds end before the connections are closed, and after the last event of their run if there was time for it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,22 +20,22 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::server::Server;
 use crate::time::after;
 
-/// How long connections, and whatever else the server began, may take at the very end.
+/// How long connections and other tasks of the server may take at the very end.
 const LAST: Duration = Duration::from_secs(2);
 
-/// How much of a hurry there is.
+/// How urgent the shutdown is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Hurry {
     /// Runs may finish, for a while.
     #[default]
     None,
-    /// They may not.
+    /// Runs are cancelled now.
     Hard,
     /// Nothing is waited for any more.
     GiveUp,
 }
 
-/// A server that serves, until it is told to end: dropping this does not.
+/// A running server. It serves until it is shut down: dropping this does not stop it.
 #[derive(Debug)]
 pub struct Serving {
     server: Server,
@@ -45,15 +46,15 @@ pub struct Serving {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutDown {
-    /// Runs that were in progress and came to an end of their own, or were stopped by somebody else.
+    /// Runs that were in progress and ended by themselves, or were cancelled by somebody else.
     pub finished: usize,
-    /// Runs that were stopped because their time was over, and have settled.
+    /// Runs that the shutdown cancelled, and that have settled.
     pub cancelled: usize,
-    /// Runs that had not settled when it was over. Their journal says so, and the next server tells their end.
+    /// Runs that had not settled in time. Their journal shows that, and the next server reports how they ended.
     pub unsettled: usize,
-    /// Tasks of the runtime that had not ended when it was over.
+    /// Tasks of the runtime that had not ended in time.
     pub left: usize,
-    /// It was told to hurry.
+    /// Whether the shutdown was hardened.
     pub hardened: bool,
 }
 
@@ -62,7 +63,7 @@ impl Serving {
         Self { server, address }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -72,16 +73,16 @@ impl Serving {
         self.server.shut_down().await
     }
 
-    /// [Hurries](Server::harden).
+    /// [Hardens](Server::harden) the shutdown.
     pub fn harden(&self) {
         self.server.harden();
     }
 }
 
 impl Server {
-    /// Lets nothing in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all is
-    /// settled and told. Bounded in all. It ends the server at every address at which it serves; where it is
-    /// [mounted](Server::router), its feeds end and the rest is the router's.
+    /// Lets no new runs in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all
+    /// have settled and their feeds have ended. The time for this is bounded. It stops the server on every address it
+    /// serves; where it is [mounted](Server::router), it ends the feeds and leaves the rest to the outer router.
     pub async fn shut_down(&self) -> ShutDown {
         self.core.admission.drain();
         let runs = self.open();
@@ -97,8 +98,8 @@ impl Server {
         ShutDown { finished, cancelled, unsettled, left, hardened: *self.hurry.borrow() >= Hurry::Hard }
     }
 
-    /// Stops all runs now, without waiting for the drain or any grace; a shutdown in progress goes on with that at once.
-    /// The second time nothing is waited for any more.
+    /// Cancels all runs now, without waiting for the drain or any grace; a shutdown in progress continues with that at
+    /// once. The second call ends all waiting.
     pub fn harden(&self) {
         self.core.admission.drain();
         self.hurry.send_modify(|hurry| {
@@ -108,13 +109,13 @@ impl Server {
     }
 }
 
-/// Whether the end of the server was the end of a run.
+/// Whether the shutdown cancelled a run.
 fn was_cancelled(run: &Run) -> bool {
     run.try_outcome().is_some_and(|outcome| *outcome.ending == Ending::Cancelled { reason: Reason::Shutdown })
 }
 
 impl Server {
-    /// Runs that have not settled.
+    /// The runs that have not settled.
     fn open(&self) -> Vec<Run> {
         self.core.runtime.in_progress().into_iter().filter(|run| run.try_outcome().is_none()).collect()
     }
@@ -125,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Waits until all runs have settled. What they left behind (tools that were let go, say) is not waited for.
+    /// Waits until all runs have settled, but not for work that outlived them, such as leaked tools.
     async fn all_settled(&self) {
         loop {
             let open = self.open();
@@ -140,11 +141,11 @@ impl Server {
 
     async fn hurried(&self, at_least: Hurry) {
         let mut hurry: watch::Receiver<Hurry> = self.hurry.subscribe();
-        // The sender is in here: it does not go away.
+        // `self` owns the sender, so this does not fail.
         let _ = hurry.wait_for(|hurry| *hurry >= at_least).await;
     }
 
-    /// Waits until runs have finished, or their time is over.
+    /// Waits until all runs have finished, or their time is up.
     async fn drained(&self) {
         tokio::select! {
             biased;
@@ -153,7 +154,7 @@ impl Server {
         }
     }
 
-    /// Waits until what was cancelled has settled (invariant 3), and tells how many tasks are left.
+    /// Waits until the cancelled runs have settled (invariant 3), and returns how many tasks are left.
     async fn settled(&self) -> usize {
         let settle = self.core.options.settle;
         let end = after(Instant::now(), settle);
@@ -173,7 +174,7 @@ impl Server {
         }
     }
 
-    /// Ends feeds, then connections, then whatever else was begun.
+    /// Ends the feeds, then the connections, then all other tasks.
     async fn end(&self) {
         self.core.closing.cancel();
         self.stopping.cancel();
