@@ -1,4 +1,4 @@
-//! What the calls of the API share.
+//! What the routes of the API share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,46 +21,46 @@ use crate::http::places;
 use crate::options::Options;
 use crate::tasks::Tasks;
 
-/// What the calls of the API share.
+/// What the routes of the API share.
 pub(crate) type Shared = Arc<Core>;
 
 pub(crate) struct Core {
     pub(crate) runtime: Runtime,
     pub(crate) apps: Apps,
     pub(crate) options: Arc<Options>,
-    /// Who may, and how it is known.
+    /// Authenticates requests.
     pub(crate) auth: Arc<Auth>,
     pub(crate) admission: Arc<Admission>,
-    /// Why a dialect cannot have a session of a name, if it cannot.
+    /// Why a dialect does not allow a session name, if it does not.
     pub(crate) session_names: Vec<RefusesName>,
     pub(crate) feeds: Feeds,
     pub(crate) sockets: Sockets,
-    /// Room for what clients send.
+    /// The memory for request bodies.
     pub(crate) bodies: Arc<Budget>,
-    /// Room for what clients are answered.
+    /// The memory for answers.
     pub(crate) answers: Arc<Answers>,
-    /// Requests that are starting runs.
+    /// Permits for requests that start runs.
     pub(crate) creating: Semaphore,
-    /// Cancels that wait for the disk.
+    /// Permits for cancels that wait for the disk.
     pub(crate) cancelling: Semaphore,
-    /// Cancels that wait for runs to settle.
+    /// Permits for cancels that wait for runs to settle.
     pub(crate) waiting: Semaphore,
-    /// Places for conversations that are being shown.
+    /// Permits for conversations that are being shown.
     pub(crate) showing: Arc<Semaphore>,
-    /// Feeds end themselves when this is cancelled.
+    /// Feeds end when this is cancelled.
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: Tasks,
     pub(crate) counts: Counts,
-    /// What operators see. Those of runs are in it if the runtime was built with it.
+    /// The metrics. They include those of runs if the runtime was built with them.
     pub(crate) figures: Arc<Figures>,
-    /// All runs as rows, if the runtime was built with it.
+    /// All runs as rows, if the runtime was built with a board.
     pub(crate) board: Option<Arc<Board>>,
 }
 
 /// Why no session may have a name; `None` if one may.
 pub(crate) type RefusesName = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What has happened since the server began.
+/// What has happened since the server started.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) cancels: AtomicU64,
@@ -68,7 +68,7 @@ pub(crate) struct Counts {
 }
 
 impl Core {
-    /// What an earlier server left on record, such as a hold on the line, is in force at once.
+    /// Reads what an earlier server left on record, such as a hold on the line. It applies at once.
     pub(crate) async fn read(
         runtime: &Runtime,
         options: Options,
@@ -102,12 +102,12 @@ impl Core {
         })
     }
 
-    /// Begins something that goes on when the request that began it is gone.
+    /// Starts a task that continues even if the request that started it is gone.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.tasks.spawn(work)
     }
 
-    /// Why no session may have this name, if none may.
+    /// Why no session may have this name; `None` if one may.
     pub(crate) fn refuses_session(&self, name: &str) -> Option<String> {
         self.session_names.iter().find_map(|refuses| refuses(name))
     }

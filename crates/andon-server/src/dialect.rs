@@ -1,13 +1,13 @@
-//! Dialects: other servers' ways of talking, at their own paths beside the native API.
+//! Dialects: the APIs of other servers, at their own paths besides the native API.
 //!
-//! A [`Dialect`] is handed to [`Server::with_dialects`](crate::Server::with_dialects). It brings its routes, and for each of
-//! them a [`Row`] that says what the route asks of whoever calls it. The rest of this module is what a dialect stands on: the
-//! [`Host`] that it speaks for, and the forms of requests and answers that all dialects share.
+//! Pass a [`Dialect`] to [`Server::with_dialects`](crate::Server::with_dialects). It brings its routes, and for each of
+//! them a [`Row`] that says what the route requires of its callers. The rest of this module is what dialects build on:
+//! the [`Host`] they run in, and the requests and responses that all dialects share.
 //!
 //! # Invariants
 //!
-//! 1. A dialect's routes stand behind the same guard, limits and access checks as all others.
-//! 2. A run is started, followed and stopped as by the native API: a dialect only says it in other words.
+//! 1. A dialect's routes are behind the same guard, limits and access checks as all others.
+//! 2. Runs are started, followed and cancelled just as in the native API: a dialect only translates.
 
 use std::sync::Arc;
 
@@ -46,23 +46,23 @@ pub use crate::http::slots::MayWait;
 pub use crate::http::socket::Written;
 pub use crate::page::folder::read_file;
 
-/// Another server's way of talking.
+/// The API of another server.
 pub trait Dialect: Send + Sync + 'static {
-    /// What each of its routes asks for. A route without a row is served to nobody where it matters who asks.
+    /// What each of its routes requires. When authentication is on, a route without a row is served to nobody.
     fn rows(&self) -> Vec<Row>;
 
     /// Its routes.
     fn router(&self, host: &Host) -> Router;
 
-    /// Whether a path is its own, so that what is refused there is said in its words. It is asked before any route is looked
-    /// for, and also for paths that have none.
+    /// Whether a path belongs to the dialect, so that errors there have its format. Called before routing, and
+    /// therefore also for paths that have no route.
     fn speaks(&self, path: &str) -> bool;
 
-    /// An answer of one of its paths. One that is a refusal has a [`Problem`] among its extensions, and is to be said in the
-    /// dialect's own words.
+    /// Converts the response of one of its paths. An error has a [`Problem`] among its extensions, which must be
+    /// converted to the format of the dialect.
     fn in_own_words(&self, answer: Response) -> Response;
 
-    /// Whether a request pulls a cord, or asks for health: such requests are served when nothing else is.
+    /// Whether a request cancels a run or checks health. Such requests are served even when nothing else is.
     fn is_vital(&self, _method: &Method, _path: &str) -> bool {
         false
     }
@@ -72,12 +72,12 @@ pub trait Dialect: Send + Sync + 'static {
         None
     }
 
-    /// The path of its own web page, if `/` is to lead there.
+    /// The path of its own web page, if `/` should redirect there.
     fn front_page(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether it can be served as it was told; if not, what to do.
+    /// Checks that the dialect is configured correctly; the error says what to do.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -89,35 +89,35 @@ pub struct Host {
     core: Shared,
 }
 
-/// A run that is to be started.
+/// A run to start.
 #[derive(Debug)]
 pub struct RunOrder {
-    /// The agent, in the session.
+    /// The agent, bound to the session.
     pub agent: Agent,
     /// The run's id.
     pub run_id: RunId,
-    /// What is asked.
+    /// The prompt.
     pub input: Message,
-    /// What to do when a run is in progress in the session.
+    /// What to do if a run is already in progress in the session.
     pub when_busy: WhenBusy,
-    /// What losing the last reader of its feed does.
+    /// What to do when the last reader of the run's feed disconnects.
     pub on_disconnect: OnDisconnect,
-    /// What it may use.
+    /// The limits of the run.
     pub limits: Limits,
-    /// What it changes in the session's state as it begins.
+    /// Changes to the session's state when the run starts.
     pub state: StateMap,
 }
 
-/// What stopping a session's runs did.
+/// What cancelling a session's runs did.
 #[derive(Debug)]
 pub struct StoppedSession {
     /// How many runs were in progress and are stopping now, or have stopped.
     pub cancelled: usize,
-    /// Whether all that was looked for has settled.
+    /// Whether all matching runs have settled.
     pub settled: bool,
-    /// How many other runs are in progress, of those that the principal may stop.
+    /// How many other runs that the principal may cancel are in progress.
     pub others: usize,
-    /// What became of each run.
+    /// What happened to each run.
     pub runs: Vec<StoppedRun>,
 }
 
@@ -128,11 +128,11 @@ pub struct StoppedRun {
     pub run_id: RunId,
     /// What the cancel did, such as `accepted`.
     pub reply: &'static str,
-    /// Where the run stands now.
+    /// The state of the run now.
     pub state: State,
-    /// How it ended, if it has.
+    /// How the run ended, if it has settled.
     pub outcome: Option<Ending>,
-    /// What may still be going on after the run, by name: of one that has settled.
+    /// The names of work that outlived the run and may still be going on. Only for a run that has settled.
     pub leaked: Vec<String>,
 }
 
@@ -146,37 +146,37 @@ impl Host {
         &self.core.runtime
     }
 
-    /// The agents that are served.
+    /// The agents that the server runs.
     pub fn apps(&self) -> &Apps {
         &self.core.apps
     }
 
-    /// What the server allows, and how long it waits.
+    /// The limits and other settings of the server.
     pub fn options(&self) -> &Options {
         &self.core.options
     }
 
-    /// Cancelled when feeds are to end, because the server shuts down.
+    /// Cancelled when feeds must end, because the server is shutting down.
     pub fn closing(&self) -> &CancellationToken {
         &self.core.closing
     }
 
-    /// Begins something that goes on when the request that began it is gone. Shutting down waits for it.
+    /// Starts a task that continues even if the request that started it is gone. Shutdown waits for it.
     pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.core.spawn(work)
     }
 
-    /// A place for reading a whole session: there are few, because sessions can be large.
+    /// A slot for reading a whole session. There are few, because sessions can be large.
     pub async fn read_session(&self) -> Result<SessionRead, Problem> {
         self.core.answers.place().await
     }
 
-    /// Waits until a principal's key or token is no longer valid. It notices within a few seconds.
+    /// Waits until a principal's key or token is no longer valid, which it notices within a few seconds.
     pub async fn ended(&self, principal: &Principal) {
         principal.ended(&self.core.runtime).await;
     }
 
-    /// Room for the feed of a run in this session. Whoever wants one has this first: if it cannot be had, nothing is started.
+    /// A slot for the feed of a run in this session. Get this before starting the run: if it fails, nothing is started.
     pub fn want_feed(&self, principal: &Principal, session: &SessionKey) -> Result<WantedFeed, Problem> {
         WantedFeed::new(&self.core, principal, session, &HeaderMap::new(), None)
     }
@@ -186,8 +186,8 @@ impl Host {
         wanted.reading(&self.core, run)
     }
 
-    /// Starts a run if it may begin, and waits until it is on record. Whoever asked is its reader from the moment it may
-    /// begin.
+    /// Starts a run if it may start, and waits until it is on record. The caller counts as its reader from the moment
+    /// it may start.
     pub async fn start(&self, principal: &Principal, order: RunOrder) -> Result<(Run, Reading), Problem> {
         let _permit = create::may_create(&self.core)?;
         let RunOrder { agent, run_id, input, when_busy, on_disconnect, limits, state } = order;
@@ -199,12 +199,12 @@ impl Host {
         Ok((run, reading))
     }
 
-    /// A run's feed as Server-Sent Events, written by this hand.
+    /// A run's feed as Server-Sent Events, in the format of this hand.
     pub fn sse<H: Hand>(&self, feed: andon_runtime::Feed, hand: H, reading: Reading) -> SseBody<H> {
         SseBody::new(feed, hand, reading, None, self.core.closing.clone(), self.core.options.heartbeat)
     }
 
-    /// Answers with a WebSocket, on which this talker speaks once it is there.
+    /// Responds with a WebSocket, which this talker then handles.
     pub fn talk<T: Talker + 'static>(
         &self,
         principal: &Principal,
@@ -214,8 +214,8 @@ impl Host {
         self.core.sockets.upgrade(upgrade, Leave::new(principal, &self.core.runtime), talker)
     }
 
-    /// Stops all runs of one session of the principal's own tenant: its app, its user and its name. It waits until that is on
-    /// record, and if asked until all of them have settled.
+    /// Cancels all runs in one session of the principal's own tenant, given by app, user and name. Waits until that is
+    /// on record and, if asked to, until all of them have settled.
     pub async fn stop_session(
         &self,
         principal: &Principal,
@@ -240,8 +240,8 @@ impl Host {
         })
     }
 
-    /// Deletes a session; its runs in progress are cancelled and settled first, which takes the scope `run:cancel`. Whether
-    /// there was one.
+    /// Deletes a session. Its runs in progress are cancelled and settled first, which requires the scope `run:cancel`.
+    /// Returns whether the session existed.
     pub async fn delete_session(&self, principal: &Principal, key: SessionKey) -> Result<bool, Problem> {
         sessions::delete_session(&self.core, principal, key).await
     }

@@ -1,4 +1,5 @@
-//! Instants that are far away: a client or an option may name any time, and no clock can be added to for ever.
+//! Limits how far in the future an instant can be: a client or an option may name any duration, but an `Instant` can
+//! overflow.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 /// A year, which is as good as for ever.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// The instant that far away, or a year.
+/// The instant after this duration, or after a year if that is shorter.
 pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
     now + wait.min(FOR_EVER)
 }

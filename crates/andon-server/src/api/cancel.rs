@@ -269,8 +269,8 @@ async fn recorded(core: &Shared, run: &Run, reply: &Reply) -> Result<(), Problem
     recorded.map_err(|problem| problem.with("pulled", reply.is_stopping()).with("run_id", run.id().as_str()))
 }
 
-/// Waits for the disk. Only a limited number of requests do so at once; beyond that, the answer is made from what is on
-/// record by then. The cancel takes effect either way.
+/// Waits for the disk. Only a limited number of requests wait at the same time; any further one is answered at once, by
+/// whether its cancel is on record yet. The cancel takes effect either way.
 pub(super) async fn on_record(
     core: &Shared,
     recorded: impl Future<Output = Result<(), JournalError>>,
