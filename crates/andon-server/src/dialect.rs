@@ -1,4 +1,4 @@
-//! Dialects: the APIs of other servers, at their own paths besides the native API.
+//! Dialects: the APIs of other servers, at their own paths alongside the native API.
 //!
 //! Pass a [`Dialect`] to [`Server::with_dialects`](crate::Server::with_dialects). It brings its routes, and for each of
 //! them a [`Row`] that says what the route requires of its callers. The rest of this module is what dialects build on:
@@ -124,7 +124,7 @@ pub struct StoppedSession {
 /// What a cancel did to one run.
 #[derive(Debug)]
 pub struct StoppedRun {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
     /// What the cancel did, such as `accepted`.
     pub reply: &'static str,

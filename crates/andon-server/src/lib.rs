@@ -1,6 +1,7 @@
 //! Andon over HTTP: start runs, watch them, and pull the cord from anywhere.
 //!
-//! A run belongs to the [`Runtime`](andon_runtime::Runtime), never to a request: losing a connection is not a cancel unless the run says so.
+//! A run belongs to the [`Runtime`](andon_runtime::Runtime), never to a request: a lost connection does not cancel a run,
+//! unless the run was started that way.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! How a cancel is asked for.
+//! How a client asks for a cancel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use andon_runtime::{Cancel, Force, Reason};
 pub struct CancelOrder {
     /// How hard to stop.
     pub force: Force,
-    /// Why.
+    /// Why it is cancelled.
     pub reason: Reason,
     /// Free text for the receipt.
     pub note: Option<Arc<str>>,

@@ -42,9 +42,9 @@ enum Decision {
 /// A decision that is on record.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Decided {
-    /// The run.
+    /// The id of the run.
     run_id: String,
-    /// The call.
+    /// The id of the call.
     call: String,
     /// What was decided.
     decision: Decision,

@@ -42,7 +42,7 @@ pub(crate) struct CancelRun {
     /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why the run is cancelled: `requested` or `operator`.
+    /// Why the run is cancelled: `requested` (default) or `operator`, which requires the scope `admin`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipt.
@@ -61,7 +61,7 @@ pub(crate) struct CancelCall {
     /// The grace in milliseconds, instead of the tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why the call is cancelled: `requested` or `operator`.
+    /// Why the call is cancelled: `requested` (default) or `operator`, which requires the scope `admin`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the record.
@@ -71,7 +71,7 @@ pub(crate) struct CancelCall {
 /// What a cancel did.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Cancelled {
-    /// The run.
+    /// The id of the run.
     #[schema(value_type = String)]
     pub(crate) run_id: RunId,
     /// What the cancel did: `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.

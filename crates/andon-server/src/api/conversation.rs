@@ -87,7 +87,7 @@ enum Open {
     },
     /// The result of a tool call.
     Result {
-        /// The call.
+        /// The id of the call.
         #[schema(value_type = String)]
         call: CallId,
         /// The placeholder in `request`.
@@ -95,7 +95,7 @@ enum Open {
     },
     /// What an earlier run that has not settled may still say.
     Run {
-        /// The run.
+        /// The id of the run.
         #[schema(value_type = String)]
         run: RunId,
         /// The placeholder in `request`.

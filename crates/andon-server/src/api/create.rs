@@ -30,9 +30,8 @@ use crate::http::problem::{Problem, ProblemForm};
 use crate::http::requests;
 
 /// What to run.
-///
-/// If the client has chosen the run's id, the digest of this request is recorded with the run. A field that is added
-/// here must therefore be left out of the serialized form when the client does not set it.
+// If the client has chosen the run's id, the digest of this request is recorded with the run. A field that is added
+// here must therefore be left out of the serialized form when the client does not set it.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRun {

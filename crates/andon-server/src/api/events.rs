@@ -39,7 +39,7 @@ pub(crate) struct From {
     aside: bool,
 }
 
-/// One event of a feed. Only for the OpenAPI description.
+/// One event of a feed.
 #[derive(Debug, ToSchema)]
 #[schema(as = FeedEvent)]
 #[expect(dead_code, reason = "a description")]

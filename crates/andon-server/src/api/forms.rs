@@ -22,7 +22,7 @@ pub(crate) struct RunView {
     /// The id of the run.
     #[schema(value_type = String)]
     pub(crate) run_id: RunId,
-    /// The app.
+    /// The name of the app.
     #[schema(value_type = String)]
     app: Arc<str>,
     /// The user whose run it is.
@@ -48,8 +48,8 @@ pub(crate) struct RunView {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Wall>,
-    /// When the run settled, that is, when its outcome was on disk. Also absent if that time was lost with its process,
-    /// or if the run is older than the recording of it.
+    /// When the run settled, that is, when its outcome was on disk. Also absent if that time was lost with
+    /// its process, or if the run is from before that time was recorded.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
@@ -67,7 +67,7 @@ pub(crate) struct RunView {
 /// A tool call that needs approval.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct AwaitedApproval {
-    /// The call.
+    /// The id of the call.
     #[schema(value_type = String)]
     call: CallId,
     /// The tool.
@@ -143,21 +143,21 @@ fn awaited(run: &Run) -> Vec<AwaitedApproval> {
     told.collect()
 }
 
-/// A name that can be part of a path: no slashes and no control characters. Only for the OpenAPI description.
+/// A name that can be part of a path: no slashes and no control characters.
 #[derive(Debug, ToSchema)]
 #[schema(as = Id, value_type = String, min_length = 1, max_length = 256, pattern = r"^[^/\x00-\x1f\x7f-\x9f]+$")]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct IdForm(String);
 
-/// The cancel reasons that a client may give. Only for the OpenAPI description.
+/// The cancel reasons that a client may give.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Reason)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) enum ReasonForm {
-    /// Somebody asked for it.
+    /// A client asked for it.
     Requested,
-    /// The operator of the server asked for it.
+    /// The operator of the server asked for it. Requires the scope `admin`.
     Operator,
 }
 
@@ -190,7 +190,7 @@ impl From<StateForm> for State {
     }
 }
 
-/// How a run ended. Only for the OpenAPI description.
+/// How a run ended.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 #[schema(as = Outcome)]
@@ -266,16 +266,17 @@ pub(crate) fn how(
     Ok(CancelOrder { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
 }
 
-/// The account of a run's end. Only for the OpenAPI description; more fields may be added.
+/// The account of a run's end. More fields may be added.
+// Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Receipt)]
 pub(crate) struct ReceiptForm {
-    /// The run.
+    /// The id of the run.
     run: String,
-    /// Its session.
+    /// The session of the run.
     #[schema(value_type = Object)]
     session: Value,
-    /// How the run ended. Absent until it has settled.
+    /// How the run ended; `null` until it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     outcome: Option<OutcomeForm>,
     /// When the run was accepted.
@@ -287,16 +288,16 @@ pub(crate) struct ReceiptForm {
     /// When the driver received the cancel.
     #[schema(format = DateTime)]
     delivered_at: Option<String>,
-    /// From when on nothing more was accepted or started.
+    /// When the run stopped accepting and starting anything.
     #[schema(format = DateTime)]
     quiet_at: Option<String>,
-    /// When all work had ended and the outcome was on disk. Absent if that time was lost in a crash, or if the run is
-    /// older than the recording of it: `on_disk` says whether the run has settled.
+    /// When all work had ended and the outcome was on disk; `null` if that time was lost in a crash, or if the run is
+    /// from before that time was recorded. `on_disk` says whether the run has settled.
     #[schema(format = DateTime)]
     settled_at: Option<String>,
     /// Whether the outcome is on disk.
     on_disk: bool,
-    /// How long the stop took, from the request to each of these times, in microseconds. Unknown times are absent.
+    /// How long the stop took, from the request to each of these times, in microseconds. Unknown times are `null`.
     #[schema(value_type = Object)]
     took: Value,
     /// Why the run was cancelled.

@@ -22,7 +22,7 @@ use crate::http::body::Body;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::slots::MayWait;
 
-/// The line.
+/// The line: whether the server accepts new runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Line)]
 pub(crate) struct LineView {

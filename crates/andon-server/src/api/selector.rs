@@ -46,7 +46,7 @@ pub(crate) struct CancelMany {
     /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
-    /// Why the runs are cancelled: `requested` or `operator`.
+    /// Why the runs are cancelled: `requested` (default) or `operator`, which requires the scope `admin`.
     #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipts.

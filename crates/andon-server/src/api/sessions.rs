@@ -43,7 +43,7 @@ pub(crate) struct SessionList {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 pub(crate) struct SessionView {
-    /// The app.
+    /// The name of the app.
     app: String,
     /// The user whose session it is.
     user: String,
@@ -79,7 +79,7 @@ impl From<SessionInfo> for SessionView {
 /// The state of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionState {
-    /// The app.
+    /// The name of the app.
     app: String,
     /// The user whose session it is.
     user: String,

@@ -20,7 +20,8 @@ pub struct Problem {
     is_last: bool,
 }
 
-/// An error. Only for the OpenAPI description.
+/// An error: what is wrong, and what to do.
+// Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemForm {

@@ -235,7 +235,8 @@ impl Serialize for Cost {
     }
 }
 
-/// An amount of money, with bounds if it is not certain. Only for the OpenAPI description.
+/// An amount of money, with bounds if it is not certain.
+// Only for the OpenAPI description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Cost)]
 pub(crate) struct CostForm {

@@ -41,7 +41,7 @@ impl Server {
         Self::with_dialects(runtime, options, Vec::new()).await
     }
 
-    /// Like [`new`](Self::new), with [dialects](dialect) besides the native API.
+    /// Like [`new`](Self::new), with [dialects](dialect) alongside the native API.
     pub async fn with_dialects(
         runtime: &Runtime,
         options: Options,

@@ -97,9 +97,9 @@ pub(crate) struct SecondAndPieces {
 pub(crate) struct RowForm {
     /// Identifies the row for as long as it is on the board.
     n: u64,
-    /// The run.
+    /// The id of the run.
     run_id: String,
-    /// The app.
+    /// The name of the app.
     app: String,
     /// The user whose run it is.
     user: String,
@@ -204,7 +204,7 @@ pub(crate) struct CancelForm {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardWaiting)]
 pub(crate) struct WaitingForm {
-    /// The call.
+    /// The id of the call.
     call: String,
     /// The tool.
     tool: String,

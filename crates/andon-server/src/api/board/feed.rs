@@ -36,7 +36,7 @@ enum Stage {
     /// The settled rows before this position.
     Settled(u64),
     Ready,
-    /// What has changed up to here; `None` until the next [`RHYTHM`].
+    /// What has changed up to here; `None` until the next round is due.
     Following(Option<Version>),
 }
 
