@@ -77,8 +77,8 @@ pub struct Options {
     pub drain: Duration,
     /// How long the remaining runs may take to settle after that.
     pub settle: Duration,
-    /// Whether clients need a key. Without this, everybody who can reach the server may do everything, so it can only
-    /// be reached from this machine.
+    /// Whether clients need a key. Without this, everybody who can reach the server may do everything, so it then serves
+    /// only this machine.
     pub auth: bool,
     /// Like `auth`, but tokens of this issuer are accepted as well as keys.
     pub oidc: Option<Oidc>,
