@@ -202,7 +202,7 @@ async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on
     free.send(()).unwrap();
     let late = async {
         loop {
-            // Looked up each time: a settled run that was found does not change afterwards.
+            // Looked up each time, because looking up a settled run returns a snapshot.
             let receipt = inside.run(first["invocationId"].as_str().unwrap()).await.receipt().unwrap();
             if receipt.revision > 0 {
                 return receipt;
