@@ -70,7 +70,7 @@ impl RunRequest {
     }
 }
 
-/// A message of ADK's, as what is asked for.
+/// What an ADK message asks for.
 pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
     asked(parts(content)?)
 }

@@ -127,7 +127,7 @@ async fn begin(core: &Shared, principal: &Principal, key: &SessionKey, state: St
     begun(core, principal, key, reading).await
 }
 
-/// A new session. State that others have put into what it shares with them is shown only to callers who may read.
+/// A new session. Shared state that others have set is shown only to callers who may read.
 async fn begun(
     core: &Shared,
     principal: &Principal,

@@ -95,7 +95,7 @@ fn shown(key: &SessionKey, run: &RunId, span: &Span) -> Value {
     })
 }
 
-/// What is known about the model call that an event answers: its span, the request and the response.
+/// What is known about the model call whose answer an event is: its span, the request and the response.
 pub(crate) async fn of_event(
     State(core): State<Shared>,
     principal: Principal,

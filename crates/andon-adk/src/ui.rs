@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Only files within the folder are served (see [`read_file`]).
-//! 2. The page is told that it may not track anybody before it can ask.
+//! 2. Before the page can ask, it is told that it may not track anybody.
 
 use std::path::PathBuf;
 

@@ -39,7 +39,7 @@ async fn rest() {
     tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
-/// A request for a run in ada's session `s`, queued behind the one that is there.
+/// A request for a run in ada's session `s`, queued behind the current one.
 fn ask() -> Value {
     let message = json!({"role": "user", "parts": [{"text": "x"}]});
     json!({"appName": "shop", "userId": "ada", "sessionId": "s", "newMessage": message})

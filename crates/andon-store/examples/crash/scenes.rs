@@ -16,7 +16,7 @@ pub(crate) enum Person {
     Approves,
     Denies,
     Cancels,
-    /// Nobody is there in this life.
+    /// Does nothing in this life.
     IsAway,
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn decide(mut run: Watching, person: Person) {
     run.until_end().await;
 }
 
-/// A run that waits behind one that waits for a person.
+/// A run that is queued behind one that waits for a person.
 async fn wait_in_line(client: &Client) {
     let Some(mut run) = client.ask(Scene::Approve, Scene::Plain, 1, false) else { return };
     run.until(|record| matches!(record.event, Event::RunAccepted { .. })).await;
