@@ -1,4 +1,4 @@
-//! What the server is, and which apps it has.
+//! What this server is, and which apps it has.
 
 use andon_runtime::{Agent, ToolSpec};
 use andon_server::App;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::routes::Route;
 use crate::Shared;
 
-/// ADK knows two languages of an agent, and its clients refuse a third.
+/// ADK defines two agent languages, and its clients reject any other.
 const LANGUAGE: &str = "yaml";
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -84,11 +84,11 @@ fn declaration(tool: &ToolSpec) -> Value {
     json!({"functionDeclarations": [one]})
 }
 
-/// The agent of an app, and what it is for.
+/// An app's agent and its description.
 pub(crate) fn served(core: &Shared, app: &str) -> Result<(Agent, Option<String>), Problem> {
     match core.host.apps().get(app) {
         Some(App::Served { agent, description }) => Ok((agent, description)),
-        // Why it is refused may name files of this machine: the native API tells it to whoever runs the server.
+        // The reason may name files on this machine, so only the native API gives it, to whoever runs the server.
         Some(App::Refused { .. }) | None => {
             Err(Problem::not_found("no-such-app", format!("Agent not found: {app:?}. GET /list-apps lists all.")))
         }

@@ -1,14 +1,15 @@
-//! Artifacts: what people and agents put down beside a conversation, each under a name and in versions.
+//! Artifacts: files that people and agents save beside a conversation, each under a name and in versions.
 //!
-//! One whose name begins with `user:` is shared by all sessions of that user of the app; any other is kept with its session,
-//! and goes with it.
+//! An artifact whose name begins with `user:` is shared by all of the user's sessions in the app; any other belongs to its
+//! session and is deleted with it.
 //!
 //! # Invariants
 //!
-//! 1. Versions of a name count from 0, without a gap, and none is ever replaced: they are saved one after the other.
-//! 2. A session, and a user, have so many versions and so many bytes at most; each is no larger than a request may be.
-//! 3. What is known of a version is kept apart from what it is. So a request for names, versions and what is known of them
-//!    does not read all of it, and a request for one version reads that one.
+//! 1. The versions of a name count from 0 without a gap, and none is ever replaced: saves are serialized.
+//! 2. The number of versions and their total bytes are limited per session and per user; no version is larger than a request may
+//!    be.
+//! 3. A version's metadata is stored apart from its content. So a request for names, versions or metadata reads no content, and a
+//!    request for one version reads only that one.
 
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Kept, SessionKey, StateChange};
@@ -26,19 +27,19 @@ use super::routes::Route;
 use super::valid::{self, Fields, noted};
 use crate::Shared;
 
-/// What is known of a version is kept as this.
+/// The kind under which a version's metadata is stored.
 const KIND: &str = "adk.artifact";
 
-/// What a version is, is kept as the one thing of a kind of its own, which begins so.
+/// The prefix of the kind under which a version's content is stored. Each version has its own kind, with one item in it.
 const PART: &str = "adk.artifact.part";
 
-/// How many versions a session, or a user, has at most.
+/// The most versions that a session, or a user, may have.
 const MOST: usize = 1_000;
 
-/// How many bytes all versions of a session, or of a user, have at most, as they are written down.
+/// The most bytes that all versions of a session, or of a user, may have, as serialized.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// How long a name may be.
+/// The longest name, in bytes.
 const MAX_NAME: usize = 256;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -66,7 +67,7 @@ impl Version {
         Some(Self { name: name.to_owned(), number: number.parse().ok()?, at: at.or(saved)?, value })
     }
 
-    /// What is known of it, as ADK tells it.
+    /// Its metadata, as ADK formats it.
     fn metadata(&self, key: &SessionKey) -> Value {
         let owner = if is_shared(&self.name) { String::new() } else { format!("/sessions/{}", key.session) };
         let place = format!("apps/{}/users/{}{owner}/artifacts/{}", key.app, key.user, self.name);
@@ -82,12 +83,12 @@ impl Version {
         told
     }
 
-    /// Its name among all versions.
+    /// Its key among all versions.
     fn place(&self) -> String {
         place(&self.name, self.number)
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     fn bytes(&self) -> u64 {
         self.value.get("bytes").and_then(Value::as_u64).unwrap_or_default()
     }
@@ -97,7 +98,7 @@ fn place(name: &str, number: u64) -> String {
     format!("{name}@{number:08}")
 }
 
-/// The kind whose one thing is what a version is.
+/// The kind that holds only this version's content.
 fn part_kind(place: &str) -> String {
     format!("{PART}/{place}")
 }
@@ -106,30 +107,30 @@ fn is_shared(name: &str) -> bool {
     name.starts_with("user:")
 }
 
-/// What is shared by all sessions of a user stands on the shelf as things of this kind.
+/// The kind on the shelf for what all of a user's sessions share.
 fn shelf_kind(key: &SessionKey) -> String {
-    // None of the names can have a slash.
+    // None of these names can contain a slash.
     format!("{KIND}/{}/{}/{}", key.tenant, key.app, key.user)
 }
 
-/// As that, for what a version is.
+/// The same, for a version's content.
 fn shelf_part_kind(key: &SessionKey, place: &str) -> String {
     format!("{PART}/{}/{}/{}/{place}", key.tenant, key.app, key.user)
 }
 
-/// All versions of what is kept with a session, in order.
+/// All versions that belong to a session, in order.
 async fn of_session(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
     let kept = core.host.runtime().kept(key, KIND).await?;
     Ok(kept.into_iter().filter_map(|kept| Version::read(&kept.name, Some(kept.at), kept.value)).collect())
 }
 
-/// All versions of what a user's sessions share, in order.
+/// All versions that a user's sessions share, in order.
 async fn of_user(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
     let kept = core.host.runtime().shelf().kept(&shelf_kind(key)).await?;
     Ok(kept.into_iter().filter_map(|(name, value)| Version::read(&name, None, value)).collect())
 }
 
-/// What a version is; `None` if it was deleted meanwhile.
+/// A version's content; `None` if it was deleted in the meantime.
 async fn part_of(core: &Shared, key: &SessionKey, version: &Version) -> Result<Option<Value>, Problem> {
     let place = version.place();
     if is_shared(&version.name) {
@@ -168,13 +169,13 @@ async fn save(
 ) -> Result<Json<Value>, Problem> {
     let (name, value, part) = valid::read(&body, order)?;
     let key = reach::session(&principal, &app, &user, &session)?;
-    // Begun, it is brought to its end, whether the client waits or not.
+    // Once begun, it runs to completion even if the client stops waiting.
     let shared = Shared::clone(&core);
     let saving = core.host.spawn(async move { put(&shared, &key, name, value, part).await });
     saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(Json)
 }
 
-/// What is to be saved: its name, what is known of it, and itself.
+/// What to save: the name, the metadata and the content.
 fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>, Value), Problem> {
     let name = body.text("filename");
     let artifact = body.needed("artifact");
@@ -196,7 +197,7 @@ async fn put(
     mut value: Map<String, Value>,
     part: Value,
 ) -> Result<Value, Problem> {
-    // One after the other: two that count at one time would count the same (invariant 1).
+    // Serialized: two saves that count at once would get the same number (invariant 1).
     let _turn = core.artifacts.turn(&whose(key, &name)).await;
     if core.host.runtime().state(key).await?.is_none() {
         return Err(no_session());
@@ -212,7 +213,7 @@ async fn put(
     let version = Version { name, number, at, value: Value::from(value) };
     let (place, value) = (version.place(), version.value.clone());
     if is_shared(&version.name) {
-        // First what it is: one that is known is there.
+        // The content first: if the metadata exists, so does the content.
         core.host.runtime().shelf().keep(&shelf_part_kind(key, &place), &place, part).await?;
         core.host.runtime().shelf().keep(&shelf_kind(key), &place, value).await?;
     } else {
@@ -225,7 +226,7 @@ async fn put(
     Ok(version.metadata(key))
 }
 
-/// Whether there is room for one more, of so many bytes (invariant 2).
+/// Checks that one more version of this size fits (invariant 2).
 fn has_room(all: &[Version], bytes: u64) -> Result<(), Problem> {
     if all.len() >= MOST {
         let detail = format!("There are {MOST} versions of artifacts here already: delete some first.");
@@ -239,12 +240,12 @@ fn has_room(all: &[Version], bytes: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many bytes a value takes.
+/// A value's size in bytes.
 fn size(value: &Value) -> u64 {
     value.to_string().len() as u64
 }
 
-/// Whose versions are counted together.
+/// The key under which versions are counted together.
 fn whose(key: &SessionKey, name: &str) -> String {
     if is_shared(name) { shelf_kind(key) } else { format!("{}/{}", shelf_kind(key), key.session) }
 }
@@ -267,7 +268,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::bad_request("bad-name", format!("Artifact filename {shown:?} {wrong}.")))
 }
 
-/// The part that is kept, and what kind of data it is.
+/// The part to store, and its media type.
 fn part(artifact: &Fields<'_>) -> Result<(Value, Option<String>), Problem> {
     if let Some(data) = artifact.object("inlineData") {
         let media = data.some_text("mimeType").map(str::to_owned);
@@ -287,7 +288,7 @@ fn part(artifact: &Fields<'_>) -> Result<(Value, Option<String>), Problem> {
     Err(Problem::bad_request("bad-artifact", "Artifact must have either inline_data or text content."))
 }
 
-/// What a path behind `artifacts/` asks for.
+/// What a path below `artifacts/` asks for.
 #[derive(Debug, PartialEq)]
 enum Asked<'a> {
     One(&'a str),
@@ -351,7 +352,7 @@ async fn look(
     }))
 }
 
-/// A version's number in a path; `None` for the last one.
+/// A version number in a path; `None` means the latest.
 fn version(number: &str) -> Result<Option<i64>, Problem> {
     if number == "latest" {
         return Ok(None);

@@ -1,12 +1,12 @@
-//! `POST /apps/{app}/users/{user}/sessions/{session}:cancel`: stop what runs in a session, and what waits for it.
+//! `POST /apps/{app}/users/{user}/sessions/{session}:cancel`: stop what runs in a session, and what is queued there.
 //!
 //! # Invariants
 //!
-//! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
-//! 2. It is about one session of one tenant, that of whoever asks, whatever else they may reach.
-//! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike. An app that is
-//!    not there is told as such.
-//! 4. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
+//! 1. It reaches the runs that exist when it arrives, and none that come later. It creates nothing.
+//! 2. It is about one session in the caller's own tenant, whatever else the caller may reach.
+//! 3. A session in which nothing runs, one that does not exist and one that is somebody else's get the same answer. An app that
+//!    does not exist is reported as such.
+//! 4. A stop is almost never refused for its form: no body, `null` and unknown fields all mean the same.
 
 use andon_runtime::{Ending, Force, Reason, RunId, State as RunState};
 use andon_server::dialect::{Json, MAX_NOTE, MayWait, Path, Principal, Problem};
@@ -57,7 +57,7 @@ struct CancelledSession {
     app_name: String,
     user_id: String,
     session_id: String,
-    /// Whether all of it has come to rest.
+    /// Whether all of it has settled.
     settled: bool,
     cancelled: Vec<CancelledRun>,
 }
@@ -74,7 +74,8 @@ struct CancelledRun {
     leaked: Vec<String>,
 }
 
-/// `POST` to a session: a cancel, if the name ends so, and else the beginning of it. axum has no `{session}:cancel`.
+/// `POST` to a session: a cancel if the name ends in `:cancel`, otherwise it creates the session. axum cannot route
+/// `{session}:cancel`.
 pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,
@@ -95,7 +96,7 @@ pub(crate) async fn dispatch(
     }
 }
 
-/// Nothing was stopped; what goes on beside it is told as far as whoever asks reaches it (invariant 3).
+/// Nothing was stopped. Counts only those other runs that the caller may stop (invariant 3).
 fn nothing(session: &str, others: usize) -> Problem {
     let others = match others {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The event that closes a run which did not come to its end, in ADK's words.
+//! The event that closes a run which did not complete, in ADK's words.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ pub(crate) const ABORTED: &str = "INVOCATION_ABORTED";
 /// Our code for a run whose process died.
 pub(crate) const INTERRUPTED: &str = "INVOCATION_INTERRUPTED";
 
-/// What is known of a run's end before it comes.
+/// What is known about a run's end before it comes.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     stop: Option<Stop>,
-    /// What model calls used of whose answer nothing came.
+    /// The usage of model calls that returned nothing.
     used: Option<Used>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Stop {
 }
 
 impl Closing {
-    /// Somebody pulled the cord. The first one counts as who did it; the hardest force counts.
+    /// Somebody pulled the cord. The first to pull is named; the hardest force counts.
     pub(crate) fn stopped(&mut self, stop: Stop) {
         match &mut self.stop {
             Some(first) => first.force = first.force.max(stop.force),
@@ -37,13 +37,13 @@ impl Closing {
         }
     }
 
-    /// A model call used this, and nothing came of it.
+    /// A model call used this and returned nothing.
     pub(crate) fn used_for_nothing(&mut self, used: Option<Used>) {
         let used = used.unwrap_or(Used::UNKNOWN);
         self.used = Some(self.used.map_or(used, |before| before.plus(used)));
     }
 
-    /// The event that closes the run; `None` for one that came to its end.
+    /// The event that closes the run; `None` if it completed.
     pub(crate) fn event(&self, ending: &Ending, run: &RunId, blank: AdkEvent) -> Option<AdkEvent> {
         let nowhere = NodeInfo { path: "".into() };
         let mut event = match ending {
@@ -81,7 +81,7 @@ impl Closing {
     }
 }
 
-/// ADK's sentence for a stop by the client; one of the same kind for any other.
+/// ADK's sentence for a stop by the client, and a similar one for any other reason.
 pub(crate) fn aborted(reason: Reason) -> String {
     match reason {
         Reason::Requested | Reason::ClientDisconnected => "Invocation was aborted by client.".to_owned(),
@@ -101,8 +101,7 @@ pub(crate) fn code(kind: FailureKind) -> &'static str {
     }
 }
 
-/// Whether a failure is what the provider answered. ADK tells that as an event and no more; anything else is an error of the
-/// server's to it.
+/// Whether a failure is the provider's answer. ADK reports that only as an event; anything else is a server error to it.
 pub(crate) fn is_providers_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Model | FailureKind::ContextOverflow)
 }

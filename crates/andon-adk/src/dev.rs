@@ -1,7 +1,7 @@
-//! What ADK's web page asks for beside conversations: the picture of an agent, its tests, its traces.
+//! What ADK's web page asks for besides conversations: the graph of an agent, its tests, its traces.
 //!
-//! What only makes sense beside Python files on the server's disk (the builder, tests, evaluations, deploying) is not there:
-//! lists are empty, and whatever would change something is refused.
+//! What only makes sense with Python files on the server's disk (the builder, tests, evaluations, deploying) does not exist here:
+//! lists are empty, and any request that would change something is refused.
 
 use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::State;
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Nobody is watched here, whatever is asked.
+/// Nobody is tracked here, whatever is asked.
 pub(crate) async fn consent() -> Json<Value> {
     Json(json!({"telemetry": false}))
 }
@@ -86,7 +86,7 @@ async fn picture(State(core): State<Shared>, _: Principal, Path(app): Path<Strin
     Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
 }
 
-/// The whole agent: which part of it an event is about is in the event itself.
+/// The whole agent: the event itself says which part of the agent it is about.
 async fn event_picture(
     State(core): State<Shared>,
     _: Principal,
@@ -95,14 +95,14 @@ async fn event_picture(
     Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
 }
 
-/// An agent and its tools in the language of Graphviz.
+/// An agent and its tools as a Graphviz graph.
 fn dot(core: &Shared, app: &str) -> Result<String, Problem> {
     let (agent, _) = served(core, app)?;
     let agent_name = quoted(agent.name());
     let mut lines =
         vec!["digraph {".to_owned(), "  node [shape=rect style=rounded]".to_owned(), format!("  {agent_name}")];
     for tool in agent.tools() {
-        // A tool may have the agent's name.
+        // The space keeps a tool apart from an agent of the same name.
         let tool = quoted(&format!("{} ", tool.name));
         lines.push(format!("  {tool} [style=\"rounded,dashed\"]"));
         lines.push(format!("  {agent_name} -> {tool}"));
@@ -115,7 +115,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// What an agent is made of is not shown as a file.
+/// An agent is not shown as a file.
 async fn nothing_written() -> Response {
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "").into_response()
 }

@@ -1,4 +1,4 @@
-//! ADK's event, as JSON: camelCase, nothing that is nothing, the fields in ADK's own order.
+//! ADK's event as JSON: camelCase, no empty fields, the fields in ADK's own order.
 
 use std::sync::Arc;
 
@@ -10,56 +10,56 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// An event of ADK's.
+/// An ADK event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdkEvent {
-    /// What is said.
+    /// The content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Content>,
-    /// Whether it is a piece of an answer; said of the whole answer only where pieces were sent before.
+    /// Whether it is a piece of an answer; set on the whole answer only if pieces were sent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) partial: Option<bool>,
-    /// The turn is over, on a live connection.
+    /// The turn is over; only on a live connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) turn_complete: Option<bool>,
     /// Why the model stopped writing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finish_reason: Option<&'static str>,
-    /// The kind of what went wrong.
+    /// The kind of error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error_code: Option<&'static str>,
-    /// What went wrong, for people.
+    /// The error, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error_message: Option<String>,
-    /// It did not come to its end.
+    /// It was cut short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) interrupted: Option<bool>,
-    /// What ADK has no word for, under `andon`.
+    /// What ADK has no field for, under `andon`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) custom_metadata: Option<Value>,
     /// The tokens, as far as they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage_metadata: Option<Tokens>,
-    /// The run.
+    /// The run's id.
     pub(crate) invocation_id: RunId,
     /// `user`, or the agent.
     pub(crate) author: Arc<str>,
-    /// What it did beside speaking.
+    /// What it did besides speaking.
     pub(crate) actions: Actions,
     /// Where in the app it came from.
     pub(crate) node_info: NodeInfo,
-    /// The calls that go on for long; said of every event with calls.
+    /// The long-running calls; set on every event that has calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long_running_tool_ids: Option<Vec<String>>,
     /// Its id.
     #[serde(serialize_with = "as_text")]
     pub(crate) id: Uuid,
-    /// When it happened, in seconds.
+    /// When it happened, in seconds since 1970.
     pub(crate) timestamp: f64,
 }
 
-/// What is said, and in whose turn.
+/// The content, and whose turn it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Content {
     /// The parts.
@@ -68,7 +68,7 @@ pub(crate) struct Content {
     pub(crate) role: &'static str,
 }
 
-/// A part of what is said: exactly one of its fields, and `thought` beside `text`.
+/// A part of the content: exactly one of its fields is set, except that `thought` goes with `text`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdkPart {
@@ -86,7 +86,7 @@ pub(crate) struct AdkPart {
     pub(crate) thought: Option<bool>,
 }
 
-/// The model asks for a tool.
+/// The model calls a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -94,7 +94,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
 }
 
-/// A tool's answer.
+/// A tool's response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Response {
     pub(crate) id: String,
@@ -102,7 +102,7 @@ pub(crate) struct Response {
     pub(crate) response: Value,
 }
 
-/// What an event did beside speaking.
+/// What an event did besides speaking.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Actions {
@@ -111,7 +111,7 @@ pub(crate) struct Actions {
     /// The artifacts that it wrote.
     pub(crate) artifact_delta: Map<String, Value>,
     requested_auth_configs: Map<String, Value>,
-    /// The calls that wait for a person's yes.
+    /// The calls that need a person's approval.
     pub(crate) requested_tool_confirmations: Map<String, Value>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct NodeInfo {
     pub(crate) path: Arc<str>,
 }
 
-/// The tokens of a model call. What is not known is not there; it is never 0.
+/// The tokens of a model call. An unknown count is left out, never 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tokens {
@@ -138,7 +138,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// As ADK counts them; `None` if nothing is known.
+    /// As ADK counts them; `None` if no count is known.
     pub(crate) fn of(usage: &Usage) -> Option<Self> {
         let Usage { input, cache_read, cache_write, output, reasoning } = *usage;
         let prompt = input.plus(cache_read).plus(cache_write);
@@ -171,7 +171,7 @@ impl AdkPart {
         Self { function_response: Some(Response { id: id.into(), name: name.into(), response }), ..Self::default() }
     }
 
-    /// An image: its bytes if they are in its address, and the address if not.
+    /// An image: its bytes if it is a data URL, otherwise its address.
     fn image(Image { media_type, reference }: &Image) -> Self {
         match reference.split_once(";base64,").filter(|(head, _)| head.starts_with("data:")) {
             Some((_, data)) => {
@@ -182,7 +182,7 @@ impl AdkPart {
     }
 }
 
-/// A message's parts as ADK writes them, and the calls whose arguments are no JSON.
+/// A message's parts as ADK writes them, and the calls whose arguments are not a JSON object.
 pub(crate) fn parts(message: &Message) -> (Vec<AdkPart>, Vec<(String, String)>) {
     let mut unreadable = Vec::new();
     let parts = message.parts.iter().filter_map(|part| match part {
@@ -190,14 +190,14 @@ pub(crate) fn parts(message: &Message) -> (Vec<AdkPart>, Vec<(String, String)>) 
         Part::Thinking { text, .. } => Some(AdkPart::thought(text)),
         Part::Image(image) => Some(AdkPart::image(image)),
         Part::ToolCall(call) => {
-            // ADK's clients take an object and nothing else.
+            // ADK's clients accept only an object.
             let args = call.input().ok().filter(Value::is_object).unwrap_or_else(|| {
                 unreadable.push((call.id.to_string(), call.arguments.clone()));
                 json!({})
             });
             Some(AdkPart::call(call.id.as_str(), &call.name, args))
         }
-        // Results are told with the calls that they answer.
+        // Results are reported with the calls that they answer.
         Part::ToolResult(_) => None,
     });
     (parts.collect(), unreadable)
@@ -207,9 +207,9 @@ fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
 }
 
-/// Seconds since 1970, as ADK tells time.
+/// Seconds since 1970, as ADK writes time.
 pub(crate) fn seconds(wall: Wall) -> f64 {
-    // Exact to a microsecond for some hundred years to come.
+    // Exact to the microsecond for another hundred years or so.
     #[expect(clippy::cast_precision_loss, reason = "a double has 53 bits, and microseconds since 1970 need 51")]
     let micros = wall.0 as f64;
     micros / 1e6
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn what_is_not_known_of_the_tokens_is_not_there() {
         assert_eq!(Tokens::of(&Usage::UNKNOWN), None);
-        // How much of it was thinking is not known, and so nothing is that ADK has a name for.
+        // How much of it was thinking is unknown, so there is no count that ADK has a field for.
         let output_alone = Usage { output: Figure::exact(146, Provenance::Estimated), ..Usage::UNKNOWN };
         assert_eq!(Tokens::of(&output_alone), None);
         let input_alone = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };

@@ -1,4 +1,4 @@
-//! Bodies that clients of ADK send: JSON, which some requests may do without.
+//! The JSON bodies that ADK's clients send; for some requests the body is optional.
 
 use andon_server::dialect::{Problem, optional_json_bytes};
 use axum::extract::{FromRequest, Request};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::valid;
 
-/// A request's body, which must be there.
+/// A request's body, which is required.
 pub(crate) struct Body(pub(crate) Value);
 
-/// A request's body; no body at all and `null` are the same.
+/// A request's optional body; no body and `null` mean the same.
 pub(crate) struct MaybeBody(pub(crate) Option<Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Body {

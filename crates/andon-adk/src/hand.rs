@@ -1,6 +1,6 @@
-//! A run's feed as ADK writes it: one event, one write.
+//! A run's feed as ADK writes it: one write per event.
 //!
-//! ADK's page shows an event twice, or not at all, where a read ends within one. So no event shares a chunk with another.
+//! ADK's page shows an event twice, or not at all, if a read ends in the middle of one. So no event shares a chunk with another.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use super::render::Rendering;
 pub(crate) struct EventByEvent {
     rendering: Rendering,
     runtime: Runtime,
-    /// What one item has given: two at most.
+    /// The events of one feed item: two at most.
     events: VecDeque<Bytes>,
     is_done: bool,
 }
@@ -57,18 +57,18 @@ impl Hand for EventByEvent {
     }
 }
 
-/// What ADK's server sends behind the event of an error that it did not expect; its page shows it to the person.
+/// What ADK's server sends after the event of an unexpected error; its page shows it to the person.
 pub(crate) fn error_object(failure: &Failure, timestamp: f64) -> serde_json::Value {
     let (kind, message) = (code(failure.error), &failure.message);
     let details = json!({"error_type": kind, "error_message": message, "timestamp": timestamp});
     json!({"error": format!("{kind}: {message}"), "error_details": details})
 }
 
-/// One event.
+/// One event as a frame.
 fn event(told: &impl Serialize) -> Bytes {
     let mut frame = BytesMut::with_capacity(512);
     frame.extend_from_slice(b"data: ");
-    // Plain data, and a frame takes everything, so this does not fail; if it did, the event would be empty.
+    // Plain data into a buffer that grows, so this does not fail; if it did, the event would be empty.
     let _ = serde_json::to_writer((&mut frame).writer(), told);
     frame.extend_from_slice(b"\n\n");
     frame.freeze()

@@ -1,12 +1,12 @@
-//! A conversation that comes with a new session: ADK's events become settled runs, so that any provider can go on with it.
+//! A conversation that comes with a new session: ADK's events become settled runs, so that any provider can continue it.
 //!
 //! # Invariants
 //!
-//! 1. What is taken in makes sense: each result answers a call, each call has one result, and what the model says follows
-//!    what a user said. Anything else is refused, and nothing is begun.
-//! 2. A client cannot make events that only a server makes: those with actions, with calls that run on, or with calls of ADK's
+//! 1. What is imported makes sense: each result answers a call, each call has one result, and what the model says follows what a
+//!    user said. Anything else is refused, and no session is created.
+//! 2. A client cannot make events that only a server makes: events with actions, with long-running calls, or with calls of ADK's
 //!    own protocol are refused in ADK's words.
-//! 3. Runs have ids of their own: the ids in the events may be those of somebody else's runs.
+//! 3. Imported runs get new ids: the ids in the events may belong to somebody else's runs.
 
 mod read;
 mod write;
@@ -18,11 +18,11 @@ use andon_server::dialect::Problem;
 
 pub(crate) use read::{Turn, turns};
 
-/// A session with the conversation of these turns.
+/// A session with the conversation in these turns.
 pub(crate) fn session(key: &SessionKey, state: &StateMap, turns: Vec<Turn>, now: Stamp) -> Result<Moved, Problem> {
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {
-        // The same check as for any other record from elsewhere.
+        // The same check as for any other record that comes from outside.
         Progress::fold(&stored.entries).map_err(|error| bad(format!("the events make no sense: {error}")))?;
     }
     Ok(Moved { session: key.clone(), created_at: now.wall, state: state.clone(), kept: Vec::new(), runs })

@@ -1,4 +1,4 @@
-//! The dialect of ADK's server, at ADK's own paths: its clients and its web page work unchanged, and can be stopped.
+//! The dialect of ADK's server, at ADK's own paths: ADK's clients and web page work unchanged, and their runs can be stopped.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,10 +16,10 @@
 //!
 //! # Invariants
 //!
-//! 1. What a client is sent while a run goes on and what its session shows afterwards are made by one rendering of the run's
-//!    own events. So they are the same.
-//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes. `words.rs` sees to that for all of them.
-//! 3. Everything that it does to runs and sessions it does through [`Host`]: it knows nothing of the server's inside.
+//! 1. One rendering of the run's own events makes both what a client is sent during a run and what its session shows afterwards.
+//!    So they are the same.
+//! 2. Every refusal is in ADK's words: `{"detail": …}`, with ADK's codes. `words.rs` ensures that for all of them.
+//! 3. It acts on runs and sessions only through [`Host`]: it knows nothing of the server's internals.
 
 mod about;
 mod artifacts;
@@ -58,10 +58,10 @@ use crate::turns::Turns;
 
 pub use ui::{NoPage, has_page};
 
-/// ADK's dialect, and how it is spoken.
+/// ADK's dialect and its settings.
 #[derive(Debug, Clone)]
 pub struct Adk {
-    /// What losing its client does to a run: ADK's Stop button is a closed connection.
+    /// What happens to a run when its client disconnects: ADK's Stop button just closes the connection.
     pub on_disconnect: Disconnect,
     /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
     pub page: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub(crate) type Shared = Arc<Core>;
 pub(crate) struct Core {
     pub(crate) host: Host,
     pub(crate) adk: Adk,
-    /// Artifacts of a session, or of a user, are saved and deleted one after the other.
+    /// Serializes saves and deletes of a session's, or a user's, artifacts.
     pub(crate) artifacts: Turns,
 }
 

@@ -1,14 +1,14 @@
-//! `/run_live`: a conversation over a WebSocket, turn by turn. Text only; a client that sends speech or pictures is told so.
+//! `/run_live`: a conversation over a WebSocket, turn by turn. Text only; a client that sends audio or images is told so.
 //!
 //! # Invariants
 //!
-//! 1. Each message that comes in with content is a run; one that comes while another goes on waits for its turn.
-//! 2. Nothing is kept for a client that does not read: a run's feed is asked for more when all before is taken, and one that
-//!    takes nothing for too long is gone.
+//! 1. Each incoming message with content is a run; one that comes during another waits for its turn.
+//! 2. Nothing is buffered for a client that does not read: the next item is taken from a run's feed only once the client has
+//!    taken all earlier ones. A client that takes nothing for too long counts as gone.
 //! 3. A client whose socket is gone has left all runs that it asked for.
-//! 4. A socket ends itself: when what it waits for was cancelled, when the server closes, at the first message that is
-//!    wrong, and within five seconds after its client's key or token is no longer valid. How much there is to be told, and how
-//!    slowly it is taken, puts none of this off; and nothing is begun or told for a key that is no longer valid.
+//! 4. A socket closes itself: when the run that it waits for was cancelled, when the server closes, at the first invalid message,
+//!    and within five seconds after its client's key or token becomes invalid. Neither a long backlog nor a slow client delays
+//!    any of this, and nothing is begun or sent for an invalid key.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ use crate::Shared;
 
 const VIEW: View = View::Caller { pieces: true };
 
-/// What stands in the address.
+/// The query parameters.
 #[derive(Debug, Default)]
 struct Address {
     app: String,
@@ -47,7 +47,7 @@ struct Address {
 }
 
 impl Address {
-    /// Reads a query string; `None` if it is not what it should be.
+    /// Reads a query string; `None` if it is invalid.
     fn read(query: &str) -> Option<Self> {
         let (mut app, mut user, mut session, mut wants_more) = (None, None, None, false);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -92,7 +92,7 @@ pub(crate) async fn run_live(
     Ok(core.host.talk(&principal, (upgrade, written), live))
 }
 
-/// The place that an address names, or why there is nothing to be said there.
+/// The place that an address names, or why the conversation cannot start.
 async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<Place, Close> {
     if address.wants_more_than_text {
         return Err(text_only());
@@ -117,19 +117,19 @@ struct Live {
     core: Shared,
     principal: Principal,
     place: Place,
-    /// What was heard and is being begun; nothing more is heard meanwhile.
+    /// A message that is being acted on; no further message is read meanwhile.
     beginning: Option<Pending<Result<Option<Followed>, Problem>>>,
-    /// The runs that were asked for, the one in progress first.
+    /// The requested runs, the one in progress first.
     turns: VecDeque<Followed>,
-    /// A run whose feed has ended, and what is said if it came to its end.
+    /// A run whose feed has ended, and the event to send once its outcome is known.
     ending: Option<(Pending<Arc<Outcome>>, AdkEvent)>,
-    /// What is to be said next.
+    /// What to send next.
     said: VecDeque<String>,
     /// One of the runs was cancelled.
     is_cancelled: bool,
 }
 
-/// Something that is waited for.
+/// A future in progress.
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Live {
@@ -146,7 +146,7 @@ impl Live {
         }
     }
 
-    /// Tells what happened in the turn.
+    /// Sends what happened in the turn.
     fn tell(&mut self, item: Option<&FeedItem>) -> Result<(), Over> {
         let now = self.core.host.runtime().now().wall;
         let Some(turn) = self.turns.front_mut() else { return Ok(()) };
@@ -165,7 +165,7 @@ impl Live {
         if waits {
             return self.say(&complete);
         }
-        // Its feed has ended: how it ended is known, if only in memory.
+        // Its feed has ended, so its outcome is known, if only in memory.
         self.ending = Some((Box::pin(async move { turn.run.outcome().await }), complete));
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Live {
 }
 
 impl Talker for Live {
-    /// What was heard last has begun (invariant 1).
+    /// Ready once the last message has been acted on (invariant 1).
     fn poll_free(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Over>> {
         let Some(beginning) = &mut self.beginning else { return Poll::Ready(Ok(())) };
         let begun = ready!(beginning.as_mut().poll(cx));
@@ -222,7 +222,7 @@ impl Talker for Live {
 
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
         loop {
-            // However much there is to be told (invariant 4).
+            // Checked first, so that a long backlog does not delay it (invariant 4).
             if self.core.host.closing().is_cancelled() {
                 return Poll::Ready(Err(Over::away()));
             }
@@ -249,7 +249,7 @@ impl Talker for Live {
     }
 }
 
-/// Begins what was asked for; `None` if that was only a change of the session's state.
+/// Begins what was asked for; `None` if that was only a change to the session's state.
 async fn begin(
     core: Shared,
     principal: Principal,
@@ -265,19 +265,19 @@ async fn begin(
     }
 }
 
-/// The first thing that is wrong, in words: a close frame has room for few.
+/// The first error, in words: a close frame has little room.
 fn what_is_wrong(problem: &Problem) -> String {
     let told = problem.to_json();
     let first = told.pointer("/detail/0").and_then(|first| Some((first.get("loc")?, first.get("msg")?.as_str()?)));
     first.map_or_else(|| problem.detail().to_owned(), |(place, words)| format!("{words}: {place}"))
 }
 
-/// What speech and pictures come in.
+/// The fields that carry audio and images.
 const SPOKEN: [&str; 4] = ["blob", "activityStart", "activityEnd", "audioStreamEnd"];
 
-/// What a frame says.
+/// The content of a frame.
 enum Said {
-    /// Something that is no text.
+    /// Something other than text.
     Spoken,
     Close,
     Content(Option<Result<Asked, Problem>>, StateMap),

@@ -1,4 +1,4 @@
-//! Which session a request is about, and whether whoever asks may.
+//! Which session a request is about, and whether the caller may reach it.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use andon_server::dialect::{Principal, Problem};
 use axum::http::Method;
 use percent_encoding::percent_decode_str;
 
-/// What a session's name ends in where ADK's clients cancel what runs in it.
+/// The suffix with which ADK's clients cancel what runs in a session.
 pub(crate) const CANCEL: &str = ":cancel";
 
-/// Whether a name would be that of a cancel: no session has such a name. Nor one that a program on the way, which trims names
-/// or writes them in small letters, would turn into such a name.
+/// Whether a name would read as a cancel: no session may have such a name, nor one that becomes such a name if a program on the
+/// way trims it or lowercases it.
 pub(crate) fn is_a_cancel(session: &str) -> bool {
     session.trim_end().to_lowercase().ends_with(CANCEL)
 }
@@ -21,19 +21,19 @@ pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     *method == Method::POST && path.starts_with("/apps/") && is_a_cancel(&percent_decode_str(path).decode_utf8_lossy())
 }
 
-/// The session of a path. What is out of reach is refused like what there is not.
+/// The session of a path. One that is out of reach is refused like one that does not exist.
 pub(crate) fn session(principal: &Principal, app: &str, user: &str, session: &str) -> Result<SessionKey, Problem> {
     let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
     within(principal, user)?;
     Ok(SessionKey { tenant: Arc::clone(principal.tenant()), ..key })
 }
 
-/// A user of an app, as the beginning of all keys of their sessions.
+/// A user of an app, as the prefix of the keys of all their sessions.
 pub(crate) fn user(principal: &Principal, app: &str, user: &str) -> Result<SessionKey, Problem> {
     session(principal, app, user, "any")
 }
 
-/// Whether the principal may act for this user. The one place of the dialect that asks.
+/// Checks that the principal may act for this user. The only place in the dialect that does.
 fn within(principal: &Principal, user: &str) -> Result<(), Problem> {
     if principal.may_act_for(user) { Ok(()) } else { Err(no_session()) }
 }

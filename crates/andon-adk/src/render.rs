@@ -1,15 +1,15 @@
-//! A run's own events as ADK's.
+//! Renders a run's own events as ADK's.
 //!
 //! # Invariants
 //!
-//! 1. It is a fold over what a run's feed gives out, and reads no clock and no store. So whoever follows a run and whoever
-//!    looks at its session later are told the same, with the same ids.
+//! 1. It is a fold over a run's feed that reads no clock and no store. So whoever follows a run and whoever looks at its session
+//!    later see the same events, with the same ids.
 //! 2. One item gives one event at most.
-//! 3. Every call has exactly one response, and all responses of one answer are one event. What a stop has cut says so; what
-//!    had finished beside it keeps its result.
-//! 4. A run that did not come to its end is closed by one event. No words are put into the model's mouth: where its turn
-//!    would be missing, that event holds an empty one.
-//! 5. Pieces are told only to those who asked for them. They share the id of the answer that they are pieces of.
+//! 3. Every call has exactly one response, and all responses to one answer are one event. A response that a stop has cut says so;
+//!    calls that had finished by then keep their results.
+//! 4. A run that did not complete is closed by one event. No words are put into the model's mouth: where its turn would be
+//!    missing, that event holds an empty one.
+//! 5. Pieces are sent only to clients that asked for them. They share the id of the answer that they belong to.
 
 use std::sync::Arc;
 
@@ -28,34 +28,34 @@ use super::results;
 /// The name of the call with which ADK asks a person.
 pub(crate) const CONFIRMATION: &str = "adk_request_confirmation";
 
-/// Who is told.
+/// Who the events are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Whoever looks at the session: the person's words too, and nothing of a run that never started.
+    /// For whoever looks at the session: includes the person's input, and leaves out a run that never started.
     Session,
-    /// Whoever asked for the run: all but their own words.
+    /// For whoever asked for the run: everything except their own input.
     Caller {
-        /// With the pieces of each answer as they come.
+        /// Whether to send the pieces of each answer as they come.
         pieces: bool,
     },
 }
 
-/// A run, as far as it was told.
+/// A run, as far as it has been rendered.
 #[derive(Debug)]
 pub(crate) struct Rendering {
     run: RunId,
     agent: Arc<str>,
-    /// The agent's place in its app.
+    /// The agent's path in its app.
     path: Arc<str>,
     view: View,
     accepted: Option<Arc<Accepted>>,
     has_started: bool,
     model: ModelCall,
     calls: Vec<OpenCall>,
-    /// Questions to a person that the end of the run has closed.
+    /// Questions to a person that the end of the run closed.
     unanswered: Vec<AdkPart>,
     results: u32,
-    /// Whose turn was told last.
+    /// Whether the last rendered turn was the model's.
     is_models_turn: bool,
     closing: Closing,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Rendering {
 #[derive(Debug, Default)]
 struct ModelCall {
     id: Uuid,
-    /// Pieces of its answer were told.
+    /// Pieces of its answer were sent.
     has_pieces: bool,
     message: Option<Arc<Message>>,
     used: Option<Used>,
@@ -78,18 +78,18 @@ struct OpenCall {
     result: Option<(Arc<ToolResult>, Option<StateMap>)>,
 }
 
-/// Whether a person is asked about a call.
+/// Whether a person is being asked about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
-    /// No, or it is decided.
+    /// No, or already decided.
     None,
     Open,
-    /// An answer was given that is not on record yet.
+    /// An answer was given but is not recorded yet.
     Answered,
 }
 
 impl Rendering {
-    /// Nothing was told yet of this run of an agent.
+    /// A rendering that has seen nothing of its run yet.
     pub(crate) fn new(run: &RunId, agent: &str, view: View) -> Self {
         Self {
             run: run.clone(),
@@ -113,7 +113,7 @@ impl Rendering {
         records.iter().filter_map(|record| rendering.fact(record)).collect()
     }
 
-    /// What is told of an item. `now` is when a piece came: pieces are on no record.
+    /// Renders an item. `now` is when a piece came: pieces are not recorded.
     pub(crate) fn tell(&mut self, item: &FeedItem, now: impl FnOnce() -> Wall) -> Option<AdkEvent> {
         match item {
             FeedItem::Fact(record) => self.fact(record),
@@ -129,13 +129,13 @@ impl Rendering {
         }
     }
 
-    /// Whether nothing goes on until a person has decided.
+    /// Whether the run cannot go on until a person decides.
     pub(crate) fn waits(&self) -> bool {
         let mut open = self.calls.iter().filter(|call| call.result.is_none()).peekable();
         open.peek().is_some() && open.all(|call| call.question == Question::Open)
     }
 
-    /// A person has answered: the run goes on, although its record does not say so yet.
+    /// A person has answered: the run goes on, although that is not recorded yet.
     pub(crate) fn answered(&mut self, call: &CallId) {
         if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *call && open.question == Question::Open)
         {
@@ -143,7 +143,7 @@ impl Rendering {
         }
     }
 
-    /// What is told of a fact.
+    /// Renders a fact.
     pub(crate) fn fact(&mut self, record: &Record) -> Option<AdkEvent> {
         let at = record.at.wall;
         match &record.event {
@@ -178,7 +178,7 @@ impl Rendering {
         }
     }
 
-    /// An event of the agent's with nothing in it yet.
+    /// An empty event by the agent.
     fn blank(&self, id: Uuid, at: Wall) -> AdkEvent {
         AdkEvent {
             content: None,
@@ -200,12 +200,12 @@ impl Rendering {
         }
     }
 
-    /// An event's id: the same whenever and wherever it is told.
+    /// An event's id: the same every time it is rendered.
     fn id(&self, place: &str) -> Uuid {
         id_of(&self.run, place)
     }
 
-    /// An event of the person's.
+    /// An event by the person.
     fn of_user(&self, place: &str, parts: Vec<AdkPart>, at: Wall) -> AdkEvent {
         AdkEvent {
             content: Some(Content { parts, role: "user" }),
@@ -229,11 +229,11 @@ impl Rendering {
         AdkEvent { content, partial: Some(true), ..self.blank(self.model.id, now) }
     }
 
-    /// A model call is over: its whole answer, or what had come of it.
+    /// A model call is over: renders its whole answer, or what had come of it.
     fn answer(&mut self, end: &ModelEnd, at: Wall) -> Option<AdkEvent> {
         let used = self.model.used.take();
         let Some(message) = self.model.message.take() else {
-            // Nothing came of it, and what it used is told at the end.
+            // It returned nothing; its usage is reported at the end.
             self.closing.used_for_nothing(used);
             return None;
         };
@@ -260,7 +260,7 @@ impl Rendering {
         })
     }
 
-    /// A person has to say yes.
+    /// A person must approve.
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
         open.question = Question::Open;
@@ -278,7 +278,7 @@ impl Rendering {
         Some(event)
     }
 
-    /// A person, or the stop, has decided.
+    /// A person has decided, or a stop has closed the question.
     fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.question != Question::None)?;
         open.question = Question::None;
@@ -296,7 +296,7 @@ impl Rendering {
         (self.view == View::Session).then(|| self.of_user(&format!("decision {call}"), vec![answer], at))
     }
 
-    /// A call has its result; with the last one all are told (invariant 3).
+    /// A call has its result; the last result renders them all (invariant 3).
     fn result(
         &mut self,
         call: &CallId,
@@ -325,12 +325,12 @@ impl Rendering {
         Some(event)
     }
 
-    /// The turn is over, for a client that is told turn by turn.
+    /// The event that ends a turn on a live connection.
     pub(crate) fn turn_complete(&self, now: Wall) -> AdkEvent {
         AdkEvent { turn_complete: Some(true), ..self.blank(self.id("turn"), now) }
     }
 
-    /// The run is at rest (invariant 4).
+    /// The run has settled (invariant 4).
     fn end(&mut self, outcome: &andon_runtime::Ending, at: Wall) -> Option<AdkEvent> {
         if self.view == View::Session && !self.has_started {
             return None;
@@ -344,7 +344,7 @@ impl Rendering {
     }
 }
 
-/// The id of the event with a run's answer of this number.
+/// The id of the event with the run's answer of this number.
 pub(crate) fn answer_id(run: &RunId, call: u64) -> Uuid {
     id_of(run, &format!("model {call}"))
 }
@@ -366,7 +366,7 @@ fn finish_reason(stop: ModelStop) -> &'static str {
     }
 }
 
-/// What ADK has no words for: what a cut call used and how that is known, and arguments that are no JSON.
+/// What ADK has no fields for: the usage of a cut call and how it is known, and arguments that are not a JSON object.
 fn metadata(stop: Option<ModelStop>, used: Option<&Used>, unreadable: &[(String, String)]) -> Option<Value> {
     let mut told = serde_json::Map::new();
     if stop.is_none() {

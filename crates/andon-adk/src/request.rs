@@ -1,6 +1,6 @@
-//! What ADK's clients ask for: `RunRequest`, as it is understood here.
+//! What ADK's clients ask for: `RunRequest`, as we understand it.
 //!
-//! Unknown fields are passed over, as ADK does. What would mean something else here than there is refused.
+//! Unknown fields are ignored, as in ADK. What would mean something different here is refused.
 
 use andon_runtime::core::message::Image;
 use andon_runtime::{Message, Part, Role, StateMap};
@@ -17,7 +17,7 @@ pub(crate) struct RunRequest {
     pub(crate) user: String,
     pub(crate) session: String,
     pub(crate) asked: Asked,
-    /// With the pieces of each answer.
+    /// Whether to send the pieces of each answer.
     pub(crate) streaming: bool,
     pub(crate) state: StateMap,
 }
@@ -27,7 +27,7 @@ pub(crate) struct RunRequest {
 pub(crate) enum Asked {
     /// A run with this input.
     Run(Message),
-    /// That runs which wait for a person go on.
+    /// Decisions about calls for which runs are waiting.
     Decide(Vec<Decision>),
 }
 
@@ -70,7 +70,7 @@ impl RunRequest {
     }
 }
 
-/// A message of ADK's, as what is asked for.
+/// What an ADK message asks for.
 pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
     asked(parts(content)?)
 }
@@ -81,7 +81,7 @@ fn parts(content: &Fields<'_>) -> Result<Vec<Said>, Problem> {
     content.objects("parts").iter().map(said).collect()
 }
 
-/// All of it is words for the model, or all of it answers questions.
+/// Either all of it is input for the model, or all of it answers questions.
 fn asked(parts: Vec<Said>) -> Result<Asked, Problem> {
     let (mut words, mut decisions) = (Vec::new(), Vec::new());
     for part in parts {
@@ -147,7 +147,7 @@ fn said(part: &Fields<'_>) -> Result<Said, Problem> {
     Err(Problem::bad_request("bad-part", detail))
 }
 
-/// An image, by its bytes or its address. Nothing else is looked at or listened to.
+/// An image, by its bytes or its address. No other media are accepted.
 fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> String) -> Result<Said, Problem> {
     let (media_type, held) = (data.text(MIME), data.text(holds));
     let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(Said::Part(Part::text(""))) };
@@ -160,7 +160,7 @@ fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> S
     Ok(Said::Part(Part::Image(image)))
 }
 
-/// Base64 as everybody reads it: ADK's clients also write the alphabet that is meant for addresses.
+/// Base64 in the standard alphabet: ADK's clients also write the URL-safe one.
 fn standard(data: &str) -> String {
     if data.starts_with("https://") { data.to_owned() } else { data.replace('-', "+").replace('_', "/") }
 }
@@ -175,7 +175,7 @@ fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
         let detail = format!("newMessage: only answers to {CONFIRMATION} are taken; tools are run here");
         return Err(Problem::bad_request("bad-part", detail));
     }
-    // Its own client wraps the answer once more, as a text.
+    // ADK's own client wraps the answer once more, as a string.
     let wrapped =
         said.and_then(|said| said.get("response")?.as_str()).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said?.get("confirmed"));

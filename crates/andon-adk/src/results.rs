@@ -1,15 +1,15 @@
-//! What tools were asked and returned, as ADK writes it: always an object.
+//! Tool arguments and results as ADK writes them: always an object.
 
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{Content, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
-/// A call's arguments; an empty object in the place of what is none.
+/// A call's arguments; an empty object if they are not an object.
 pub(crate) fn arguments(call: &ToolCall) -> Value {
     call.input().ok().filter(Value::is_object).unwrap_or_else(|| json!({}))
 }
 
-/// A result: an object as it is, anything else under `result`, what went wrong under `error`.
+/// A result: an object as it is, anything else under `result`, an error under `error`.
 pub(crate) fn response(result: &ToolResult) -> Value {
     let text = result.to_text();
     if result.status != ResultStatus::Ok {
@@ -23,7 +23,7 @@ pub(crate) fn response(result: &ToolResult) -> Value {
     let mut response = match serde_json::from_str(&text) {
         Ok(Value::Object(fields)) => Value::Object(fields),
         Ok(Value::Array(items)) => json!({"result": items}),
-        // A tool that returns a text may well return `12`: it stays a text.
+        // A tool that returns text may return `12`: it stays text.
         _ => json!({"result": text}),
     };
     if let Value::Object(fields) = &mut response

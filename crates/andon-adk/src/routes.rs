@@ -1,4 +1,4 @@
-//! All routes of the dialect, and what each asks of whoever calls it.
+//! All routes of the dialect, and what each requires of its caller.
 
 use andon_server::Scope::{RunCreate, RunRead};
 use andon_server::dialect::Need::{self, Feed, Public};
@@ -9,10 +9,10 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::{Shared, about, artifacts, dev, live, run, sessions, ui};
 
-/// A route: its path, and what it does for each method.
+/// A route: its path, and its handler for each method.
 pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
-/// What each route asks for.
+/// What each route requires.
 pub(crate) const ROWS: &[Row] = &[
     Row::new(Method::GET, "/health", Public),
     Row::new(Method::GET, "/version", Public),
@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new(Method::POST, "/run", Need::Scope(RunCreate)),
     Row::new(Method::POST, "/run_sse", Need::Scope(RunCreate)),
     Row::new(Method::GET, "/run_live", Feed(RunCreate)),
-    // The page itself, as a program: what it shows it has to ask for.
+    // Only the page's code: it must ask the API for whatever it shows.
     Row::new(Method::GET, "/dev-ui", Need::Known),
     Row::new(Method::GET, "/dev-ui/", Need::Known),
     Row::new(Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
@@ -53,7 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row::new(Method::GET, "/dev/apps/{app}/metrics-info", Need::Scope(RunRead)),
     Row::new(Method::GET, "/dev/apps/{app}/debug/trace/session/{session}", Need::Scope(RunRead)),
     Row::new(Method::GET, "/dev/apps/{app}/debug/trace/{event}", Need::Scope(RunRead)),
-    // Paths that take every method.
+    // Paths that accept every method.
     Row::any("/dev/apps/{app}/eval-sets", Need::Scope(RunRead)),
     Row::any("/dev/apps/{app}/builder/{*rest}", Need::Known),
     Row::any("/dev/apps/{app}/eval_sets/{*rest}", Need::Known),
@@ -71,7 +71,7 @@ fn routes() -> Vec<Route> {
     all.into_iter().flatten().collect()
 }
 
-/// What starts runs.
+/// The routes that start runs.
 fn runs() -> Vec<Route> {
     vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
 }

@@ -1,12 +1,12 @@
-//! `POST /run` and `POST /run_sse`: a run, and all that it says.
+//! `POST /run` and `POST /run_sse`: a run and all its events.
 //!
 //! # Invariants
 //!
-//! 1. A session that is not there is not begun, and nothing is run in it.
-//! 2. In a session that is busy a run waits for its turn: what two runs say never mixes.
-//! 3. The client that asked is there from the moment at which the run may begin until its last event is written, and its going away
-//!    does what the server's policy says. A client that is sent away, because a person has to decide or because its key or
-//!    token is no longer valid, has not gone away.
+//! 1. A session that does not exist is not created, and nothing is run in it.
+//! 2. In a busy session a run waits for its turn: the output of two runs never mixes.
+//! 3. The client counts as present from the moment at which the run may begin until its last event is written, and its
+//!    disconnecting does what the server's policy says. A client whose response ends because a person has to decide, or because
+//!    its key or token is no longer valid, has not disconnected.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::render::{Rendering, View, confirmation_id};
 use super::request::{Asked, Decision, RunRequest};
 use crate::Shared;
 
-/// A run that somebody follows.
+/// A run with its client.
 pub(crate) struct Followed {
     pub(crate) run: Run,
     pub(crate) rendering: Rendering,
@@ -48,7 +48,7 @@ pub(crate) async fn run(
         () = core.host.closing().cancelled() => {
             return Err(Problem::unavailable("shutting-down", "the server is shutting down: look at the session"));
         }
-        // It is told nothing more, like the reader of a feed; the run goes on.
+        // Like the reader of a feed, it is sent nothing more; the run goes on.
         () = core.host.ended(&principal) => return Err(unauthorized()),
     };
     if !principal.is_valid(core.host.runtime().now().wall) {
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Follows a run until it is over, or waits for a person.
+/// Follows a run until it is over or waits for a person.
 async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) {
     let Followed { run, rendering, feed, reading } = followed;
     let mut events = Vec::new();
@@ -74,17 +74,17 @@ async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) 
             break;
         }
     }
-    // It is told all that there is for now; if the run goes on, it does so without its client.
+    // The client gets everything so far; if the run goes on, it does so without its client.
     reading.leave_in_peace();
     if rendering.waits() {
         return (events, None);
     }
-    // Its feed has ended: how it ended is known, if only in memory.
+    // Its feed has ended, so its outcome is known, if only in memory.
     let ending = (*run.outcome().await.ending).clone();
     (events, Some(ending))
 }
 
-/// `POST /run_sse`: events as they come, each in a write of its own.
+/// `POST /run_sse`: events as they come, each in its own write.
 pub(crate) async fn run_sse(
     State(core): State<Shared>,
     principal: Principal,
@@ -103,7 +103,7 @@ pub(crate) async fn run_sse(
     Ok((headers, Body::new(body)).into_response())
 }
 
-/// Begins what was asked for, and is there to follow it.
+/// Begins what was asked for, with the client counted as present.
 async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: View) -> Result<Followed, Problem> {
     let RunRequest { app, user, session, asked, state, .. } = request;
     let place = Place::find(core, principal, app.as_deref(), &user, &session).await?;
@@ -113,7 +113,7 @@ async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: 
     }
 }
 
-/// An app's agent in a session that is there.
+/// An app's agent in a session that exists.
 #[derive(Clone)]
 pub(crate) struct Place {
     agent: andon_runtime::Agent,
@@ -151,7 +151,7 @@ impl Place {
         self.agent.session_key()
     }
 
-    /// Starts a run; it waits for its turn (invariant 2).
+    /// Starts a run, which waits for its turn (invariant 2).
     pub(crate) async fn start(
         &self,
         core: &Shared,
@@ -161,7 +161,7 @@ impl Place {
         view: View,
     ) -> Result<Followed, Problem> {
         let run_id = RunId::new(format!("e-{}", Uuid::now_v7()));
-        // What is only for the moment is on no record, and no event tells of it.
+        // Temporary state is not recorded, and no event reports it.
         let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
         let order = RunOrder {
             run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
@@ -177,7 +177,7 @@ impl Place {
         Ok(Followed { feed: run.feed(), reading, rendering, run })
     }
 
-    /// Tells a run that waits what a person has decided, all of it or nothing, and follows it from there.
+    /// Gives a waiting run a person's decisions, all of them or none, and follows it from there.
     pub(crate) fn decide(
         &self,
         core: &Shared,
@@ -203,13 +203,13 @@ impl Place {
         let mut rendering = Rendering::new(run.id(), self.agent.name(), view);
         let records = run.records();
         for record in &records {
-            // It was told before.
+            // It was sent before.
             let _ = rendering.fact(record);
         }
         let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
         let feed = run.feed_from(from);
         run.decide_all(&calls, Some(&**principal.name()))?;
-        // Whose answers are not taken was never there, and so does not leave.
+        // Only now: a client whose decisions are rejected was never present, so it cannot disconnect.
         let reading = core.host.reading(wanted, &run);
         calls.iter().for_each(|(call, _)| rendering.answered(call));
         Ok(Followed { run, rendering, feed, reading })

@@ -1,12 +1,12 @@
 //! Sessions in ADK's words.
 //!
-//! A session of an app that is not served here is begun all the same, as ADK does: an agent may be put in place later, and
-//! nothing runs until it is. A session's events are those of its runs, with the changes of its state between them.
+//! A session of an app that is not served here is created all the same, as in ADK: the app may be installed later, and nothing
+//! runs until then. A session's events are those of its runs, with the changes to its state between them.
 //!
 //! # Invariants
 //!
-//! 1. A change of a session's state and the event that tells of it are kept together or not at all.
-//! 2. No session has a name that a path takes for a cancel.
+//! 1. A change to a session's state and the event that reports it are stored together or not at all.
+//! 2. No session has a name that a path would read as a cancel.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use super::valid::{self, Fields, noted};
 use super::{cancel, import, story};
 use crate::Shared;
 
-/// How many sessions are listed: those that were used last.
+/// The most sessions that are listed: the most recently used.
 const MOST: usize = 1_000;
 
-/// Sessions that evaluations leave behind are not listed.
+/// Prefixes of the sessions that evaluations leave behind, which are not listed.
 const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 type Name = (String, String, String);
 
-/// What is asked for when a session is begun.
+/// A request to create a session.
 #[derive(Default)]
 struct Order {
     name: Option<String>,
@@ -83,7 +83,7 @@ async fn create(
         Err(JournalError::SessionExists(_)) => return Err(exists(&key)),
         Err(error) => return Err(error.into()),
     }
-    // A session that is put in leaves what others share as it is; one that is begun does not.
+    // `put_session` leaves shared state as it is, but creating a session must change it.
     let shared = state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
     let shared: StateChange = shared.map(|(name, value)| (name, Some(value))).collect();
     if !shared.is_empty() {
@@ -92,7 +92,7 @@ async fn create(
     begun(&core, &principal, &key, reading).await
 }
 
-/// Begins a session of this key. The body is its state, if there is one.
+/// Creates a session with this key. The body, if there is one, is its state.
 pub(crate) async fn create_with_id(
     core: &Shared,
     principal: &Principal,
@@ -110,7 +110,7 @@ pub(crate) async fn create_with_id(
     begin(core, principal, key, state).await
 }
 
-/// No session has a name that a path takes for a cancel (invariant 2).
+/// No session has a name that a path would read as a cancel (invariant 2).
 fn may_begin(key: &SessionKey) -> Result<(), Problem> {
     if !is_a_cancel(key.session.as_str()) {
         return Ok(());
@@ -127,7 +127,7 @@ async fn begin(core: &Shared, principal: &Principal, key: &SessionKey, state: St
     begun(core, principal, key, reading).await
 }
 
-/// A session that was begun. What others have put into what it shares with them is for those who may read.
+/// A new session. Shared state that others have set is shown only to callers who may read.
 async fn begun(
     core: &Shared,
     principal: &Principal,
@@ -143,7 +143,7 @@ fn exists(key: &SessionKey) -> Problem {
     Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
 }
 
-/// A whole session, with those keys of its state that are to be shown.
+/// A whole session, with only those keys of its state that may be shown.
 async fn shown(
     core: &Shared,
     key: &SessionKey,
@@ -160,7 +160,7 @@ async fn shown(
     reading.answer(make).await
 }
 
-/// A session as ADK shows it, the fields in ADK's own order.
+/// A session as ADK shows it, with the fields in ADK's own order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionView {
@@ -186,7 +186,7 @@ async fn one(
     shown(&core, &key, core.host.read_session().await?, |_| true).await
 }
 
-/// A user's sessions without their events, the one that was last used last.
+/// A user's sessions without their events, the most recently used last.
 async fn list(
     State(core): State<Shared>,
     principal: Principal,
@@ -207,7 +207,7 @@ async fn list(
     reading.answer(|| views).await
 }
 
-/// Changes a session's state without a run.
+/// Changes a session's state outside of any run.
 async fn change(
     State(core): State<Shared>,
     principal: Principal,
@@ -221,7 +221,7 @@ async fn change(
     shown(&core, &key, reading, |_| true).await
 }
 
-/// Changes a session's state and keeps the event that tells of it (invariant 1).
+/// Changes a session's state and stores the event that reports it (invariant 1).
 pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMap) -> Result<(), Problem> {
     let lasting: StateMap = delta.into_iter().filter(|(name, _)| Scope::of(name) != Scope::Temp).collect();
     let told = story::state_changed(&lasting, core.host.runtime().now().wall);
@@ -230,7 +230,7 @@ pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMa
     if is_there { Ok(()) } else { Err(no_session()) }
 }
 
-/// Deletes a session, if there is one; its runs in progress are cancelled and settled first.
+/// Deletes a session, if it exists; its runs in progress are cancelled and settled first.
 async fn delete(
     State(core): State<Shared>,
     principal: Principal,

@@ -1,4 +1,4 @@
-//! A stored session's events: those of its runs, and the changes of its state between them.
+//! A stored session's events: those of its runs, and the changes to its state between them.
 
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Kept, Moved, RunId, SessionKey, Stored};
@@ -9,16 +9,16 @@ use uuid::Uuid;
 use super::event::{AdkEvent, seconds};
 use super::render::Rendering;
 
-/// Events that belong to no run are kept with the session as things of this kind.
+/// The kind under which a session stores events that belong to no run.
 pub(crate) const EVENT: &str = "adk.event";
 
 /// An event that a session shows.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Told {
-    /// One of a run's.
+    /// An event of a run.
     OfRun(Box<AdkEvent>),
-    /// A change of the state between runs.
+    /// A change to the state between runs.
     StateChanged(StateChanged),
 }
 
@@ -31,7 +31,7 @@ impl Told {
     }
 }
 
-/// An event that tells of a change of state outside of any run. It is kept as it is told.
+/// An event that reports a change to the state outside of any run. It is stored as it is sent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StateChanged {
@@ -43,7 +43,7 @@ pub(crate) struct StateChanged {
     timestamp: f64,
 }
 
-/// What such an event did: nothing else.
+/// The actions of such an event: only the change.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ChangeAlone {
@@ -53,13 +53,13 @@ struct ChangeAlone {
     requested_tool_confirmations: Map<String, Value>,
 }
 
-/// A session's events in order, and when it was last used, in seconds.
+/// A session's events in order, and when it was last used, in seconds since 1970.
 pub(crate) fn tell(moved: &Moved) -> (Vec<Told>, f64) {
     let of_runs = moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored));
     let mut events: Vec<Told> = of_runs.map(|event| Told::OfRun(Box::new(event))).collect();
     for kept in moved.kept.iter().filter(|kept| kept.kind == EVENT) {
         let at = seconds(kept.at);
-        // It was written by this server: one that cannot be read would be a defect.
+        // This server wrote it, so one that cannot be read is a bug.
         let Ok(event) = StateChanged::deserialize(&kept.value) else { continue };
         let place = events.iter().position(|event| event.at() > at).unwrap_or(events.len());
         events.insert(place, Told::StateChanged(event));
@@ -76,7 +76,7 @@ fn of_run(session: &SessionKey, run: &RunId, stored: &Stored) -> Vec<AdkEvent> {
     Rendering::session(run, &session.app, &records)
 }
 
-/// An event that tells of a change of state outside of any run.
+/// An event that reports a change to the state outside of any run.
 pub(crate) fn state_changed(delta: &Map<String, Value>, at: Wall) -> Kept {
     let id = Uuid::now_v7();
     let event = StateChanged {
@@ -87,6 +87,6 @@ pub(crate) fn state_changed(delta: &Map<String, Value>, at: Wall) -> Kept {
         id: Uuid::new_v5(&id, b"event").to_string(),
         timestamp: seconds(at),
     };
-    // In the order of the names they are in the order of their times.
+    // Sorting by name sorts by time.
     Kept { kind: EVENT.to_owned(), name: format!("{:020}-{id}", at.0), at, value: json!(event) }
 }

@@ -1,6 +1,6 @@
-//! What the page's tab of traces shows: the spans of a session's runs, as they are exported, in ADK's words.
+//! What the page's trace tab shows: the spans of a session's runs, as they are exported, in ADK's words.
 //!
-//! Ids are texts: numbers of 64 bits are rounded by pages.
+//! Ids are strings: JavaScript rounds 64-bit numbers.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::render::answer_id;
 use super::story;
 use crate::Shared;
 
-/// In ADK's words: the event that a span is about, and the run.
+/// ADK's names of attributes.
 const EVENT: &str = "gcp.vertex.agent.event_id";
 const INVOCATION: &str = "gcp.vertex.agent.invocation_id";
 const REQUEST: &str = "gcp.vertex.agent.llm_request";
 const RESPONSE: &str = "gcp.vertex.agent.llm_response";
 
-/// What ADK calls the operation of a model call.
+/// ADK's name for the operation of a model call.
 const GENERATE: &str = "generate_content";
 
-/// How many of an app's runs are looked through for an event, and how many answers of each.
+/// How many of an app's runs are searched for an event, and how many answers of each.
 const RECENT: usize = 200;
 const ANSWERS: u64 = 32;
 
-/// The spans of all runs of a session, of whichever users within reach have one of this name.
+/// The spans of all runs in sessions of this name, of every user within the caller's reach.
 pub(crate) async fn of_session(
     State(core): State<Shared>,
     principal: Principal,
@@ -95,7 +95,7 @@ fn shown(key: &SessionKey, run: &RunId, span: &Span) -> Value {
     })
 }
 
-/// What is known of the model call that an event is the answer of: its span, what was asked and what was said.
+/// What is known about the model call whose answer an event is: its span, the request and the response.
 pub(crate) async fn of_event(
     State(core): State<Shared>,
     principal: Principal,
@@ -103,7 +103,7 @@ pub(crate) async fn of_event(
 ) -> Result<Response, Problem> {
     let reading = core.host.read_session().await?;
     let missing = || Problem::not_found("no-trace", "Trace not found");
-    // Ids are compared as such: thousands of them as texts would take longer than all the rest.
+    // Compared as UUIDs: comparing thousands of them as strings would take longer than everything else.
     let id = Uuid::parse_str(&event).ok().filter(|id| id.to_string() == event).ok_or_else(missing)?;
     let runs = core.host.runtime().list_runs(filter(&principal, &app, None, RECENT)).await?;
     let is_of = |run: &RunId| (1..=ANSWERS).any(|call| answer_id(run, call) == id);

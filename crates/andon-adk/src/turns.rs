@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Whoever waits for one key does not wait for those who hold another.
-//! 2. Nothing is kept for a key that nobody holds or waits for.
+//! 1. Waiting for one key never waits for the holder of another.
+//! 2. Nothing is stored for a key that nobody holds or waits for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use tokio::sync::OwnedMutexGuard;
 
 type Locks = Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>;
 
-/// Whose turn it is, for each thing.
+/// The mutexes, by key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     locks: Locks,
 }
 
-/// A turn, until it is dropped.
+/// A held lock; dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// `None` while it is waited for.
+    /// `None` while waiting for the lock.
     held: Option<OwnedMutexGuard<()>>,
     thing: String,
     locks: Locks,
 }
 
 impl Turns {
-    /// Waits for a turn.
+    /// Waits for the lock of a key.
     pub(crate) async fn turn(&self, thing: &str) -> Turn {
         let lock = Arc::clone(self.locks.lock().entry(thing.to_owned()).or_default());
-        // Dropped while it waits, it leaves nothing behind, too.
+        // Created before the wait, so that a wait that is dropped cleans up, too.
         let mut turn = Turn { held: None, thing: thing.to_owned(), locks: Arc::clone(&self.locks) };
         turn.held = Some(lock.lock_owned().await);
         turn
@@ -43,7 +43,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut locks = self.locks.lock();
         drop(self.held.take());
-        // Nobody can come by it while the table is locked, so that one that only the table has is one that nobody wants.
+        // Nobody can get this lock while the table is locked, so if only the table refers to it, nobody wants it.
         if locks.get(&self.thing).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.thing);
         }

@@ -1,9 +1,9 @@
-//! ADK's web page, served from a folder in which somebody has installed it.
+//! ADK's web page, served from a folder in which it has been installed.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is served but files that are within the folder (see [`read_file`]).
-//! 2. The page is told that it may not watch anybody, before it can ask.
+//! 1. Only files within the folder are served (see [`read_file`]).
+//! 2. Before the page can ask, it is told that it may not track anybody.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::Shared;
 /// Where the page is.
 pub(crate) const PAGE: &str = "/dev-ui/";
 
-/// ADK's web page is not in the folder that it is to be served from.
+/// ADK's web page is not in the configured folder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} has no index.html, so ADK's web page is not in it: get it with `pip download --no-deps google-adk` and \
@@ -28,7 +28,7 @@ pub(crate) const PAGE: &str = "/dev-ui/";
 )]
 pub struct NoPage(pub PathBuf);
 
-/// Whether ADK's web page is in a folder; what to do if it is not.
+/// Checks that a folder has ADK's web page; the error says what to do.
 pub fn has_page(folder: &std::path::Path) -> Result<(), NoPage> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(NoPage(folder.to_owned())) }
 }
@@ -42,12 +42,12 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// To the page, by whichever way.
+/// Redirects to the page from every other path.
 async fn to_page() -> Redirect {
     Redirect::temporary(PAGE)
 }
 
-/// What the page wants to know before anything else (invariant 2).
+/// The page's first request (invariant 2).
 async fn config() -> Json<Value> {
     Json(json!({"backendUrl": "", "telemetry": false}))
 }

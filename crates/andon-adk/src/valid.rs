@@ -1,22 +1,22 @@
-//! What a client sent, checked as ADK's server checks it: names in camelCase or in snake_case, and refusals in the form of its
-//! validation.
+//! Checks what a client sent as ADK's server does: names in camelCase or snake_case, and refusals in the form of its validation
+//! errors.
 //!
 //! # Invariants
 //!
-//! 1. All that is wrong is told at once, field by field, and nothing of such a request is used.
-//! 2. A field that is not known is passed over, as ADK does, but where it forbids that. One that is known and of the wrong kind
-//!    is refused, with its place.
-//! 3. What is sent back of a refused request is short.
+//! 1. All errors are reported at once, field by field, and nothing of an invalid request is used.
+//! 2. Unknown fields are ignored, as in ADK, except where ADK forbids them. A known field of the wrong type is refused, with its
+//!    location.
+//! 3. Only a short part of an invalid request is echoed.
 
 use andon_server::dialect::Problem;
 use std::cell::RefCell;
 
 use serde_json::{Map, Value, json};
 
-/// How many bytes of what is wrong are sent back: whoever sent it has it.
+/// The most bytes of invalid input that are echoed: the sender has the rest.
 const MAX_ECHO: usize = 512;
 
-/// Reads JSON; what is not JSON is refused in the form of ADK's validation.
+/// Reads JSON; invalid JSON is refused in the form of ADK's validation errors.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Problem::bad_request("bad-json", "There was an error parsing the body"))?;
@@ -28,24 +28,24 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, Problem> {
     })
 }
 
-/// The refusal of a request in which these things are wrong.
+/// The refusal of a request with these errors.
 fn refuse(wrong: Vec<Value>) -> Problem {
     Problem::unprocessable("bad-field", "the request is not what it should be").with("detail", wrong)
 }
 
-/// The refusal of a request for one thing that is wrong outside of any object: the body as a whole, or something in the address.
+/// The refusal of a request for one error outside of any object: in the body as a whole, or in the address.
 pub(crate) fn invalid(kind: &str, place: &[Value], words: &str, input: &Value) -> Problem {
     let wrong = Wrong::default();
     wrong.note(kind, place, words, input);
     refuse(wrong.0.into_inner())
 }
 
-/// What is left to say where something is wrong that was noted: that is told in its place.
+/// A placeholder for errors that were noted: the response lists those instead.
 pub(crate) fn noted() -> Problem {
     refuse(Vec::new())
 }
 
-/// Reads a body that is an object. If anything was wrong with it, all of that is told, and whatever was read is not used.
+/// Reads a body that is an object. If it has any errors, all of them are reported, and the result is not used.
 pub(crate) fn read<T>(body: &Value, read: impl FnOnce(&Fields<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
     let wrong = Wrong::default();
     let told = match Fields::of(body, vec![json!("body")], &wrong) {
@@ -56,12 +56,12 @@ pub(crate) fn read<T>(body: &Value, read: impl FnOnce(&Fields<'_>) -> Result<T, 
     if wrong.is_empty() { told } else { Err(refuse(wrong)) }
 }
 
-/// What is wrong with a body, as far as it was looked at.
+/// The errors found in a body so far.
 #[derive(Debug, Default)]
 struct Wrong(RefCell<Vec<Value>>);
 
 impl Wrong {
-    /// One thing that is wrong, and where.
+    /// Notes an error and its location.
     fn note(&self, kind: &str, place: &[Value], words: &str, input: &Value) {
         let is_short = serde_json::to_string(input).is_ok_and(|text| text.len() <= MAX_ECHO);
         let input = if is_short { input } else { &Value::Null };
@@ -69,12 +69,12 @@ impl Wrong {
     }
 }
 
-/// An object whose fields are checked. Names are in camelCase; the same in snake_case is taken, too.
+/// An object whose fields are checked. Names are given in camelCase; snake_case is accepted, too.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     fields: &'a Map<String, Value>,
     whole: &'a Value,
-    /// Where it stands in the request.
+    /// Its location in the request.
     place: Vec<Value>,
     wrong: &'a Wrong,
 }
@@ -89,18 +89,18 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Something is wrong with a field.
+    /// Notes an error in a field.
     pub(crate) fn refuse(&self, name: &str, kind: &str, words: &str, input: &Value) {
         let place: Vec<Value> = self.place.iter().cloned().chain([json!(name)]).collect();
         self.wrong.note(kind, &place, words, input);
     }
 
-    /// Whether anything was wrong so far, anywhere in the body.
+    /// Whether any error was found so far, anywhere in the body.
     pub(crate) fn has_trouble(&self) -> bool {
         !self.wrong.0.borrow().is_empty()
     }
 
-    /// What is there under a name; null is nothing.
+    /// The value of a field; null counts as absent.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         self.get_any(name).filter(|value| !value.is_null())
     }
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
         self.get(name).is_some()
     }
 
-    /// A text that has to be there.
+    /// A required string.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         match self.get_any(name) {
             None => self.missing(name),
@@ -123,17 +123,17 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// A field that has to be there is not.
+    /// Notes that a required field is missing.
     pub(crate) fn missing(&self, name: &str) {
         self.refuse(name, "missing", "Field required", self.whole);
     }
 
-    /// A text that may be there.
+    /// An optional string.
     pub(crate) fn some_text(&self, name: &str) -> Option<&'a str> {
         if self.has(name) { self.text(name) } else { None }
     }
 
-    /// Yes or no, as ADK's server takes it; no if nothing is said.
+    /// A boolean in any form that ADK's server accepts; false if absent.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         let Some(value) = self.get_any(name) else { return false };
         let said = match value {
@@ -159,22 +159,22 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// As that, of one for which null is nothing.
+    /// The same, for a field in which null counts as absent.
     pub(crate) fn is_some_set(&self, name: &str) -> bool {
         self.has(name) && self.is_set(name)
     }
 
-    /// A number that may be there.
+    /// An optional number.
     pub(crate) fn some_number(&self, name: &str) -> Option<f64> {
         self.some(name, Value::as_f64, "float_type", "Input should be a valid number")
     }
 
-    /// A map that may be there.
+    /// An optional map.
     pub(crate) fn map(&self, name: &str) -> Option<&'a Map<String, Value>> {
         self.some(name, Value::as_object, "dict_type", "Input should be a valid dictionary")
     }
 
-    /// A map that has to be there.
+    /// A required map.
     pub(crate) fn needed_map(&self, name: &str) -> Option<&'a Map<String, Value>> {
         if !self.has(name) {
             self.missing(name);
@@ -182,12 +182,12 @@ impl<'a> Fields<'a> {
         self.map(name)
     }
 
-    /// A list of anything that may be there.
+    /// An optional list of anything.
     pub(crate) fn list(&self, name: &str) -> Option<&'a Vec<Value>> {
         self.some(name, Value::as_array, "list_type", "Input should be a valid list")
     }
 
-    /// What is there under a name, if it is of this kind.
+    /// The value of a field, if it has this type.
     pub(crate) fn some<T>(
         &self,
         name: &str,
@@ -203,13 +203,13 @@ impl<'a> Fields<'a> {
         taken
     }
 
-    /// An object that may be there.
+    /// An optional object.
     pub(crate) fn object(&self, name: &str) -> Option<Fields<'a>> {
         let place = self.place.iter().cloned().chain([json!(name)]).collect();
         Fields::of(self.get(name)?, place, self.wrong)
     }
 
-    /// An object that has to be there.
+    /// A required object.
     pub(crate) fn needed(&self, name: &str) -> Option<Fields<'a>> {
         if !self.has(name) {
             self.missing(name);
@@ -217,7 +217,7 @@ impl<'a> Fields<'a> {
         self.object(name)
     }
 
-    /// A list that may be there, its items as objects.
+    /// An optional list of objects.
     pub(crate) fn objects(&self, name: &str) -> Vec<Fields<'a>> {
         let item = |(index, item)| {
             let place = self.place.iter().cloned().chain([json!(name), json!(index)]).collect();
@@ -226,7 +226,7 @@ impl<'a> Fields<'a> {
         self.list(name).into_iter().flatten().enumerate().filter_map(item).collect()
     }
 
-    /// Nothing but these fields may be there.
+    /// Notes an error for every field but these.
     pub(crate) fn nothing_but(&self, names: &[&str]) {
         for (key, value) in self.fields {
             if !names.iter().any(|name| key == name || *key == snake(name)) {

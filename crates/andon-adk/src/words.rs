@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Which dialect a path speaks is known from its first part alone, so that also what is refused before a route is looked for,
-//!    and what has none, is told in the words of its dialect.
+//! 1. The first segment of a path alone decides its dialect. So requests that are refused before routing, or that match no route,
+//!    are also answered in the words of their dialect.
 //! 2. The code, and the headers that say what to do, are the same in both dialects.
 
 use andon_server::dialect::Problem;
@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// The first parts of ADK's paths.
+/// The first segments of ADK's paths.
 const FIRST: [&str; 11] = [
     "agent-identity",
     "apps",
@@ -32,7 +32,7 @@ pub(crate) fn is_adks(path: &str) -> bool {
     FIRST.contains(&first)
 }
 
-/// Writes a problem as ADK's server does: a few in plain words, all others as `{"detail": …}`.
+/// Writes a problem as ADK's server does: a few as plain text, all others as `{"detail": …}`.
 pub(crate) fn in_adks_words(mut response: Response) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     let (mut parts, _) = response.into_parts();

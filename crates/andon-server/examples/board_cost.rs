@@ -1,5 +1,5 @@
-//! What the board costs: trivial runs a second without it, with it, and with somebody reading it, in turns; and how long it takes
-//! to tell a reader of five thousand live runs.
+//! What the board costs: trivial runs per second without it, with it, and with a reader, in turns; and how long it takes to send
+//! a reader five thousand live runs.
 //!
 //! ```console
 //! $ cargo run --release --package andon-server --example board_cost
@@ -98,7 +98,7 @@ async fn rate(with: With) -> Result<f64, Failed> {
     if let Some(reader) = reader {
         reader.abort();
     }
-    // Runs are counted in thousands.
+    // There are only thousands of runs.
     #[expect(clippy::cast_precision_loss, reason = "they are few")]
     let runs = (CLIENTS * RUNS) as f64;
     Ok(runs / took.as_secs_f64())

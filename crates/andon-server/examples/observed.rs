@@ -1,7 +1,7 @@
-//! Every query of the dashboard and of the alerts, answered by a real Prometheus about a real server.
+//! Checks every query of the dashboard and of the alerts with a real Prometheus and a real server.
 //!
-//! The server makes runs of every kind: completed, failed, stopped in several phases, and one whose tool goes on. `cargo xtask observe`
-//! runs it with a Prometheus at hand: `ANDON_PROMETHEUS` is the folder of its programs.
+//! The server makes runs of every kind: completed, failed, stopped in several phases, and one whose tool goes on. `cargo xtask
+//! observe` runs this with a Prometheus: `ANDON_PROMETHEUS` is the folder of its programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,13 +21,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Nothing that is waited for takes so long, unless it is broken.
+/// Nothing takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How many times each kind of run is made at most.
+/// The most times that each kind of run is made.
 const ROUNDS: usize = 2_000;
-/// In the place of Grafana's own: a busy machine does not come to scrape each second.
+/// Instead of Grafana's own interval: a busy machine does not scrape every second.
 const RATE: &str = "1m";
-/// How many ports are tried: somebody else may take one before Prometheus does.
+/// How many ports are tried: another program may take one before Prometheus does.
 const PORTS: usize = 5;
 
 #[tokio::main]
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Failure> {
     Err(wrong.join("\n").into())
 }
 
-/// A client that asks no proxy: all of it is on this machine.
+/// A client that uses no proxy: everything is on this machine.
 fn direct() -> reqwest::Result<Client> {
     Client::builder().no_proxy().build()
 }
@@ -71,7 +71,7 @@ fn check_files(programs: &Path, ops: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A server with agents for every kind of run. What it gives back keeps it there.
+/// A server with agents for every kind of run. It runs until the returned value is dropped.
 async fn serve() -> Result<(String, impl Sized), Failure> {
     let figures = Figures::new();
     let runtime = Runtime::builder().observer(figures).build();
@@ -104,14 +104,14 @@ async fn serve() -> Result<(String, impl Sized), Failure> {
     Ok((url, (serving, server, keep)))
 }
 
-/// Whoever makes runs.
+/// A client that makes runs.
 struct Load {
     client: Client,
     url: String,
 }
 
 impl Load {
-    /// Starts a run and reads its feed; stops it when the feed has these words, if there are any.
+    /// Starts a run and reads its feed; stops it when the feed contains these words, if any are given.
     async fn run(&self, app: &str, stop_at: Option<&str>) -> Result<(), Failure> {
         let start = self.client.post(format!("{}/v1/runs", self.url)).header("accept", "text/event-stream");
         let mut feed = start.json(&json!({"app": app, "input": "Go."})).send().await?.error_for_status()?;
@@ -128,7 +128,7 @@ impl Load {
     }
 
     async fn leak(&self) -> Result<(), Failure> {
-        // The thread has begun when a second look finds it started; a stop right behind the record would keep it from beginning.
+        // A stop right after the record may come before the tool's thread has begun. Then nothing leaks, and it is tried again.
         self.run("stuck", Some("\"tool_started\"")).await?;
         for _ in 0..20 {
             if self.figure("andon_leaked_work").await? > 0.0 {
@@ -155,7 +155,7 @@ impl Load {
         Ok(())
     }
 
-    /// Makes runs until Prometheus has looked often enough to say how fast they come.
+    /// Makes runs until Prometheus has scraped often enough to compute rates.
     async fn until(&self, prometheus: &Prometheus) -> Result<(), Failure> {
         let enough = format!("min(count_over_time(andon_run_seconds_count[{RATE}])) >= 4");
         while prometheus.ask(&enough).await?.is_some() {
@@ -166,7 +166,7 @@ impl Load {
     }
 }
 
-/// A Prometheus that scrapes the server each second, until it is dropped.
+/// A Prometheus that scrapes the server every second, until it is dropped.
 struct Prometheus {
     process: Child,
     url: String,
@@ -188,7 +188,7 @@ impl Prometheus {
         Err("Prometheus does not begin".into())
     }
 
-    /// Starts it at a port that is free, and waits until it is ready; nothing if it has ended instead.
+    /// Starts it on a free port, and waits until it is ready; `None` if it exited instead.
     async fn begin(programs: &Path, folder: &Path) -> Result<Option<Self>, Failure> {
         let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
         let mut command = Command::new(programs.join("prometheus"));
@@ -211,7 +211,7 @@ impl Prometheus {
         Ok(Some(prometheus))
     }
 
-    /// Asks; says what is wrong with the answer, if something is.
+    /// Asks a query; returns what is wrong with the answer, if anything.
     async fn ask(&self, query: &str) -> Result<Option<String>, Failure> {
         let asked = self.client.post(format!("{}/api/v1/query", self.url));
         let body =
@@ -248,7 +248,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// The queries of the dashboard, and what the alerts look at, each with its title.
+/// The queries of the dashboard and the left sides of the alerts, each with its title.
 fn queries(ops: &Path) -> Result<Vec<(String, String)>, Failure> {
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(ops.join("grafana/andon.json"))?)?;
     let panels = dashboard.pointer("/panels").and_then(Value::as_array).ok_or("the dashboard has no panels")?;
@@ -262,7 +262,7 @@ fn queries(ops: &Path) -> Result<Vec<(String, String)>, Failure> {
     }
     let alerts = std::fs::read_to_string(ops.join("prometheus/alerts.yml"))?;
     for line in alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
-        // What is compared must be there, also while nothing is wrong.
+        // The metric must exist even while nothing is wrong.
         let compared = line.rsplit_once(" > ").map_or(line, |(compared, _)| compared);
         queries.push(("alert".to_owned(), compared.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! Andon's API in a router of one's own: it starts a run over HTTP, stops it, and shows what came back.
+//! Andon's API in your own router: starts a run over HTTP, stops it, and prints the responses.
 //!
 //! `cargo run -p andon-server --example own_router`
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         if let Err(error) = talk(&address).await {
             println!("{error}");
         }
-        // What runs may finish for a while, and is then stopped; feeds end, so that the router can.
+        // Runs may finish for a while and are then stopped; feeds end, so that the router can shut down.
         println!("{:?}", server.shut_down().await);
     };
     Ok(axum::serve(listener, app).with_graceful_shutdown(end).await?)

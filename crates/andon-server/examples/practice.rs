@@ -1,4 +1,4 @@
-//! A server with a practice agent at a free port, all in memory, until its standard input ends.
+//! A server with a practice agent on a free port, all in memory, until its standard input ends.
 //!
 //! ```console
 //! $ cargo run --package andon-server --example practice

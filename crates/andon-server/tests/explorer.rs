@@ -1,4 +1,4 @@
-//! The explorer, over HTTP: runs that a server starts, watches and stops are stopped at every point, too.
+//! The explorer, over HTTP: runs that a server starts, watches and stops are also stopped at every point.
 //!
 //! Requests go through the server's router without a socket, so that everything is on one thread under a paused clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -22,7 +22,7 @@ use tower::ServiceExt;
 
 type Play = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The grace of a tool, and the moment in which it is dropped.
+/// A tool's grace, and the moment in which it is dropped.
 const GRACE: Duration = Duration::from_millis(2_100);
 
 /// A server in the explorer's world, with the script's agent as its app.
@@ -36,7 +36,7 @@ impl Stage {
         let model = world.model(answers);
         let tool = tools::cooperative("slow", Duration::from_secs(5), &world.tools);
         let agent = world.open(world.agent(&model).tool(tool));
-        // A crash may come before the server is there.
+        // A crash may come before the server has started.
         let server =
             Server::with_dialects(world.runtime(), Options::default(), vec![Arc::new(Adk::default())]).await.ok()?;
         server.apps().put(agent, None);
@@ -68,7 +68,7 @@ impl Stage {
         Some(self.world.adopt(run))
     }
 
-    /// Follows a run that cannot come to its end by itself.
+    /// Follows a run that cannot complete.
     async fn follow_cancelled(&self, run: &Run) {
         self.world.follow(run).await;
         if run.try_outcome().is_some_and(|outcome| matches!(*outcome.ending, Ending::Completed { .. })) {
@@ -76,7 +76,7 @@ impl Stage {
         }
     }
 
-    /// Reads a run's feed over HTTP until an item is the one, or to its end, and then hangs up.
+    /// Reads a run's feed over HTTP until an item matches, or to its end, and then disconnects.
     async fn watch(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) {
         let (_, mut body) = self.send(Method::GET, &format!("/v1/runs/{}/events", run.id()), json!({})).await;
         while let Some(frame) = body.frame().await {
@@ -96,13 +96,13 @@ impl Stage {
 
 /// The board, read over HTTP.
 impl Stage {
-    /// Reads the board until a run is on it as it should be; gives its row. Nothing if the board is not there.
+    /// Reads the board until a run's row matches and returns the row. `None` if there is no board.
     async fn on_the_board(&self, run: &Run, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
         let (status, mut body) = self.send(Method::GET, "/v1/board", json!({})).await;
         if status != StatusCode::OK {
             return None;
         }
-        // A journal that has failed takes its runs from the board: nobody waits for ever.
+        // Bounded, because a failed journal removes its runs from the board.
         for _ in 0..200 {
             let bytes = body.frame().await?.unwrap().into_data().unwrap();
             let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -122,7 +122,7 @@ const SESSION: &str = "/apps/script/users/local/sessions/s";
 
 /// The same server in ADK's dialect.
 impl Stage {
-    /// Begins the session, starts a run in it and gives its stream. The explorer may stop the run from then on.
+    /// Creates the session, starts a run in it and returns its stream. The explorer may stop the run from then on.
     async fn stream(&self) -> Option<(Arc<Run>, Body)> {
         self.ask(Method::POST, "/apps/script/users/local/sessions", json!({"sessionId": "s"})).await;
         let message = json!({"parts": [{"text": "Go."}]});
@@ -131,13 +131,13 @@ impl Stage {
         let runs = || self.world.runtime().in_progress().into_iter();
         let before: Vec<RunId> = runs().map(|run| run.id().clone()).collect();
         let (status, body) = self.send(Method::POST, "/run_sse", order).await;
-        // Where its driver panics at once, it is over already. Any run that was there before is another one.
+        // If its driver panicked at once, the run is over already. A run that was there before is a different one.
         let new = runs().find(|run| !before.contains(run.id()));
         let run = new.filter(|_| status == StatusCode::OK)?;
         Some((self.world.adopt(run), body))
     }
 
-    /// What was told of a run and what its session shows are the same, and the next request is valid.
+    /// Checks that the client was sent what its session shows, and that the next request is valid.
     async fn compare(&self, run: &Run, told: &[Value]) {
         let (status, session) = self.ask(Method::GET, SESSION, Value::Null).await;
         let Some(events) = session["events"].as_array().filter(|_| status == StatusCode::OK) else { return };
@@ -145,7 +145,7 @@ impl Stage {
             return;
         }
         let stored: Vec<&Value> = events.iter().filter(|event| event["invocationId"] == run.id().as_str()).collect();
-        // What follows the event of an error is none itself.
+        // The object after an error's event is not an event.
         let events = told.iter().filter(|told| told["invocationId"].is_string());
         let whole = events.filter(|event| event["partial"] != true).map(without_partial);
         if !whole.clone().eq(stored.iter().skip(1).map(|event| (*event).clone())) && !stored.is_empty() {
@@ -176,7 +176,7 @@ fn text(event: &Value) -> String {
     parts.iter().filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// The next event of a stream; nothing at its end.
+/// The next event of a stream; `None` at its end.
 async fn next(body: &mut Body) -> Option<Value> {
     let bytes = body.frame().await?.unwrap().into_data().unwrap();
     let text = std::str::from_utf8(&bytes).unwrap();
@@ -193,7 +193,7 @@ fn calls_a_tool() -> Vec<Act> {
     [vec![Act::text("Look: ")], call, vec![Act::usage(9, 3), Act::tool_use()]].concat()
 }
 
-/// An answer that does not come to its end by itself.
+/// An answer that never completes.
 fn endless() -> Vec<Act> {
     vec![Act::text("Once "), Act::Silence]
 }
@@ -233,7 +233,7 @@ async fn cancelled_with_wait(world: World) {
     stage.follow_cancelled(&run).await;
 }
 
-/// Who looks at the board sees a run begin and settle, and as what is on record.
+/// A reader of the board sees a run begin and settle, with the recorded outcome.
 async fn watched_on_the_board(world: World) {
     let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
     let Some(run) = stage.start("r1", json!({})).await else { return };
@@ -333,8 +333,8 @@ async fn adk_left_before_its_turn(world: World) {
     stage.follow_cancelled(&first).await;
 }
 
-/// Where the explorer drops a script in ADK's dialect, the script's stream goes with it: the client has left, and the run is
-/// cancelled although nobody pulled its cord.
+/// When the explorer drops a script in ADK's dialect, it also drops the script's stream: the client has disconnected, and the run
+/// is cancelled although nobody pulled its cord.
 fn is_meant(told: &str) -> bool {
     told.contains("ADK") && told.contains(", drop at point") && told.ends_with(LEFT)
 }

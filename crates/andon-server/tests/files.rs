@@ -1,4 +1,4 @@
-//! A server whose process can open no more files. A process of its own: the limit is everybody's in it.
+//! A server whose process can open no more files. It has its own test binary, because the limit applies to the whole process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// Nothing in here takes this long, unless something is wrong.
+/// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long this process has been at work.
+/// The CPU time that this process has used.
 fn worked() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(spent.tv_sec).unwrap(), u32::try_from(spent.tv_nsec).unwrap())
@@ -67,7 +67,7 @@ async fn without_files_nobody_is_let_in_nothing_spins_and_all_goes_on_when_there
     sleep(while_it_lasts).await;
     let work = worked() - before;
     assert!(work < while_it_lasts / 3, "it was at work for {work:?} of {while_it_lasts:?}");
-    // Who is in can still pull the cord.
+    // A client that is connected can still pull the cord.
     let cancel = "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{\"all\": true}";
     let answered = ask(&mut known, cancel).await;
     assert!(answered.starts_with("HTTP/1.1 200"), "{answered}");

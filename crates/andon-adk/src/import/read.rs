@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::bad;
 use crate::valid::{Fields, noted};
 
-/// The code of an event that closes a run which was stopped.
+/// The code of the event that closes a stopped run.
 const ABORTED: &str = "INVOCATION_ABORTED";
 
-/// Calls that ADK makes itself, to ask people.
+/// Calls that ADK makes itself to ask a person.
 const RESERVED: [&str; 3] = ["adk_request_credential", "adk_request_confirmation", "adk_request_input"];
 
-/// What a user said, and what came of it.
+/// What a user said, and what followed.
 pub(crate) struct Turn {
     pub(super) invocation: String,
     pub(super) at: Stamp,
@@ -35,7 +35,7 @@ pub(super) enum End {
     Failed(String),
 }
 
-/// What the model said at one go, and what its calls returned.
+/// One answer of the model, and what its calls returned.
 pub(super) struct Answer {
     pub(super) at: Stamp,
     pub(super) parts: Vec<Part>,
@@ -67,7 +67,7 @@ pub(crate) fn turns(events: &[Fields<'_>], now: Stamp) -> Result<Vec<Turn>, Prob
     Ok(reader.turns)
 }
 
-/// Refuses what only a server may say (invariant 2).
+/// Refuses what only a server may send (invariant 2).
 fn check(number: usize, event: &Fields<'_>) -> Result<(), Problem> {
     let refuse = |what: &str| Err(bad(format!("Session initialization event {number} cannot include {what}.")));
     if event.list("longRunningToolIds").is_some_and(|ids| !ids.is_empty()) {
@@ -131,7 +131,7 @@ impl Reader {
         Ok(())
     }
 
-    /// When an event happened, if it says so. Nothing has happened after now.
+    /// When an event happened, if it says so, but never later than now.
     fn time_of(&self, event: &Fields<'_>) -> Stamp {
         let seconds = event.some_number("timestamp").filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         #[expect(
@@ -162,7 +162,7 @@ impl Reader {
             input.push(part);
         }
         match self.turns.last_mut() {
-            // Said in two goes.
+            // The user's input in two events.
             Some(turn) if turn.answers.is_empty() && turn.end == End::Whole && turn.invocation == invocation => {
                 turn.input.extend(input);
             }
@@ -198,7 +198,7 @@ impl Reader {
         let used = used(event);
         let turn = self.turns.last_mut().ok_or_else(|| refuse("has a model speak before any user"))?;
         match turn.answers.last_mut() {
-            // Said in two goes.
+            // One answer in two events.
             Some(last) if last.calls().next().is_none() => {
                 last.parts.extend(answer);
                 last.used = used;
@@ -208,7 +208,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a result; `None` if no call waits for it.
+    /// Adds a result; `None` if no call waits for it.
     fn take_result(&mut self, at: Stamp, result: &Fields<'_>) -> Option<()> {
         let (id, name) = (result.some_text("id").unwrap_or_default(), result.some_text("name").unwrap_or_default());
         let response = result.get("response").cloned().unwrap_or_default();
@@ -228,7 +228,7 @@ impl Reader {
     }
 }
 
-/// What a part says.
+/// The content of a part.
 fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
     if let Some(text) = part.some_text("text") {
         let text = text.to_owned();
@@ -265,7 +265,7 @@ fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
     seen.ok_or_else(|| bad(format!("Session initialization event {number} {words}.")))
 }
 
-/// What a call returned, in the form in which it is shown again as it was sent.
+/// What a call returned, stored so that it is shown again exactly as it was sent.
 fn returned(call: CallId, response: &Value) -> ToolResult {
     let only = |name: &str| {
         let fields = response.as_object().filter(|fields| fields.len() == 1)?;

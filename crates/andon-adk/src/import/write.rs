@@ -16,10 +16,10 @@ use uuid::Uuid;
 use super::bad;
 use super::read::{Answer, End, Turn};
 
-/// The name under which answers from elsewhere are on record.
+/// The model name recorded for imported answers.
 const MODEL: &str = "imported";
 
-/// The record of a run that said and did this.
+/// The record of a run with this turn's content.
 pub(super) fn run(key: &SessionKey, turn: Turn, now: Stamp) -> Result<(RunId, Stored), Problem> {
     let run = RunId::new(format!("e-{}", Uuid::now_v7())).map_err(|error| bad(error.to_string()))?;
     let input = Arc::new(Message { role: Role::User, parts: turn.input, cut: None });
@@ -48,11 +48,11 @@ impl Story {
         self.entries.push(Entry::Fact(Arc::new(record)));
     }
 
-    /// What the model said, and what its calls returned. A call without a result had none that anybody knows.
+    /// What the model said, and what its calls returned. The result of a call without one is unknown.
     fn answer(&mut self, number: u32, answer: Answer, is_cut: bool) {
         self.at = answer.at;
         let calls: Vec<_> = answer.calls().map(|call| call.id.clone()).collect();
-        // Calls are what a stopped answer came to: only words break off.
+        // An answer with calls was complete: only text can be cut.
         let is_cut = is_cut && calls.is_empty();
         let cut = is_cut.then_some(Cut::Cancelled(Reason::ClientDisconnected));
         let message = Message { role: Role::Assistant, parts: answer.parts, cut };
@@ -90,7 +90,7 @@ impl Story {
                 Ending::Cancelled { reason }
             }
             End::Failed(message) => Ending::Failed(Failure { error: FailureKind::Model, message }),
-            // Where no answer followed nobody knows why, and nothing is made up: it ends as it was told.
+            // If no answer followed, nobody knows why, and we do not make up a reason: the run ends where the events end.
             End::Whole => Ending::Completed { stop: ModelStop::EndTurn },
         };
         self.at = Stamp { wall: self.at.wall.min(now.wall), ..self.at };

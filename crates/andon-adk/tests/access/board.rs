@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::table::{RUNS, World, raw};
 
-/// How many messages a test reads: one that waits for what never comes fails.
+/// The most messages that a test reads, so that one whose message never comes fails.
 const MOST: usize = 1_000;
 
-/// A reader of the board, and all that it was told.
+/// A reader of the board, and everything that it was sent.
 struct Reader {
     body: Body,
     told: Vec<Value>,
@@ -26,7 +26,7 @@ impl Reader {
         Self { body: response.into_body(), told: Vec::new() }
     }
 
-    /// Reads one frame; says whether there was one.
+    /// Reads one frame; returns whether there was one.
     async fn read(&mut self) -> bool {
         let Some(frame) = self.body.frame().await else { return false };
         let frame = frame.unwrap().into_data().unwrap();
@@ -41,14 +41,14 @@ impl Reader {
         self.told.iter().filter(|said| said["type"] == kind).collect()
     }
 
-    /// Reads on until this many seconds were told.
+    /// Reads on until this many seconds have come.
     async fn seconds(&mut self, number: usize) {
         while self.of("second").len() < number {
             assert!(self.read().await, "the board ended too early");
         }
     }
 
-    /// Reads on until the second was told in which this instant is.
+    /// Reads on until the second that contains this instant has come.
     async fn past(&mut self, instant: Wall) {
         let second = Wall(instant.0 / 1_000_000 * 1_000_000).to_string();
         while self.of("second").last().is_none_or(|last| last["at"].as_str() < Some(&*second)) {

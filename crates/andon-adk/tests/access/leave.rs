@@ -1,4 +1,4 @@
-//! What a key may not do in a roundabout way, and what its end does.
+//! What a key may not do indirectly either, and what happens when a key ends.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::table::{RUNS, World, raw, send};
 
 const SESSION: &str = "/apps/shop/users/ada/sessions/s";
 
-/// A run that is cancelled when the last of its readers goes away.
+/// A run that is cancelled when its last reader disconnects.
 async fn clinging(world: &World) -> Run {
     let order = json!({"app": "shop", "input": "Go.", "on_disconnect": "cancel"});
     let maker = world.key("ada", None, &["run:create"]);
@@ -34,12 +34,12 @@ fn revoke(world: &World, key: &str) {
     drop(world.server.keys().revoke(id, world.runtime.now().wall, world.runtime.shelf()));
 }
 
-/// Lets everything happen that is about to.
+/// Lets everything that is pending happen.
 async fn rest() {
     tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
-/// A request for a run in ada's session `s`, behind the one that is there.
+/// A request for a run in ada's session `s`, queued behind the current one.
 fn ask() -> Value {
     let message = json!({"role": "user", "parts": [{"text": "x"}]});
     json!({"appName": "shop", "userId": "ada", "sessionId": "s", "newMessage": message})
@@ -84,7 +84,7 @@ async fn a_run_goes_on_when_the_key_of_its_reader_is_taken_back() {
     let run = clinging(&world).await;
     let mut feed = opened(&world, &key, &run).await;
     let mut sse = raw(&world.router, Some(&key), &Method::POST, "/run_sse", Some(&ask())).await.into_body();
-    // One that goes by itself, after the end and before anybody has looked.
+    // This reader disconnects by itself, after the key is revoked and before the server notices.
     let gone = opened(&world, &key, &run).await;
     revoke(&world, &key);
     drop(gone);
@@ -210,7 +210,7 @@ async fn no_page_of_elsewhere_shows_anything_of_this_in_a_frame() {
     }
 }
 
-/// Who looks on takes no place of the user whose run it is.
+/// A reader with `aside` takes no place of the user whose run it is.
 #[tokio::test(start_paused = true)]
 async fn feeds_that_are_read_aside_are_counted_for_their_reader() {
     let world = World::limited(2).await;
@@ -227,7 +227,7 @@ async fn feeds_that_are_read_aside_are_counted_for_their_reader() {
     assert_eq!(open(bob.clone(), "?aside=true").await.status(), StatusCode::TOO_MANY_REQUESTS);
     let own = open(ada.clone(), "").await;
     assert_eq!(own.status(), StatusCode::OK, "ada has not opened one before");
-    // Who reads a run as its user does is counted as that user.
+    // A reader without `aside` is counted as the run's user.
     let beside = open(bob, "").await;
     assert_eq!(
         (beside.status(), open(ada.clone(), "").await.status()),

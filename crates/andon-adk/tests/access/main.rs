@@ -12,7 +12,7 @@ use axum::http::{Method, StatusCode};
 
 use crate::table::World;
 
-/// A path with something in the place of each part that stands for something.
+/// A path with a value for each of its parameters.
 fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     parts.collect::<Vec<_>>().join("/")

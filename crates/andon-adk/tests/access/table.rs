@@ -1,4 +1,4 @@
-//! Every route of the table, asked by everybody who may not.
+//! Every route of the table, called by everybody who may not call it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use andon_server::{Board, NewKey, Options, Scope, Server};
 
 pub(crate) const RUNS: [&str; 3] = ["run:create", "run:read", "run:cancel"];
 
-/// A server that asks for keys, with a run of ada's in it.
+/// A server that requires keys, with a run of ada's.
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) server: Server,
@@ -37,7 +37,7 @@ impl World {
         Self::limited(Options::default().max_feeds_of_user).await
     }
 
-    /// One in which a user has this many feeds.
+    /// A world in which a user may have this many feeds.
     pub(crate) async fn limited(max_feeds_of_user: usize) -> Self {
         let clock = Arc::new(TestClock::new());
         let runtime = Runtime::builder().one_lane().observer(Board::new()).clock(clock).build();
@@ -63,12 +63,12 @@ impl World {
         send(&self.router, key, method, path, body).await
     }
 
-    /// Asks a row for what is ada's, or for what is nobody's.
+    /// Calls a row with ada's ids, or with ids that nobody has.
     async fn ask(&self, key: Option<&str>, (method, path, _): &Asked, whose: Whose) -> Answer {
         let path = self.filled(path, whose);
         let body = body(method, &path, whose);
         let (status, answer) = self.send(key, method, &path, body.as_ref()).await;
-        // What was asked for may be told back.
+        // The answer may echo the ids.
         let told = answer.to_string();
         let told = told.replace(self.run.id().as_str(), "RUN").replace("unknown-run", "RUN");
         (status, serde_json::from_str(&told.replace("unknown-session", "s")).unwrap())
@@ -88,7 +88,7 @@ impl World {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// What must not change, whatever is asked by others.
+    /// What must not change, whatever others ask.
     async fn standing(&self) -> Value {
         let admin = self.server.owner_key().unwrap().show();
         let mut all = Vec::new();
@@ -105,10 +105,10 @@ enum Whose {
     Nobodys,
 }
 
-/// A method, a path, and what that asks for.
+/// A method, a path, and what it requires.
 type Asked = (Method, &'static str, Need);
 
-/// All rows but those of the page; a path that takes every method is asked with two of them.
+/// All rows except those of the page; a path that accepts every method is called with two of them.
 fn rows(server: &Server) -> Vec<Asked> {
     let is_pages = |row: &&Row| row.path == "/" || row.path.starts_with("/ui");
     let rows = server.routes().iter().filter(|row| !is_pages(row));
@@ -135,7 +135,7 @@ pub(crate) fn key_until(
     server.keys().create(new, runtime.now().wall, runtime.shelf()).unwrap().key.show().to_owned()
 }
 
-/// What a request says, where it has to say something. `session` is the one that the path is about.
+/// The body of a request that needs one. `session` is the one that the path is about.
 fn body(method: &Method, path: &str, whose: Whose) -> Option<Value> {
     let session = if whose == Whose::Adas { "s" } else { "unknown-session" };
     match (method.as_str(), path) {
@@ -186,7 +186,7 @@ pub(crate) async fn send(
     (status, without_id(serde_json::from_slice(&body).unwrap_or(Value::String(text))))
 }
 
-/// What is told, but for the id of the request, which no two have.
+/// The response without the request's id, which is different each time.
 fn without_id(mut told: Value) -> Value {
     if let Some(told) = told.as_object_mut() {
         told.remove("request_id");
@@ -262,7 +262,7 @@ async fn who_lacks_the_scope_is_told_which_and_nothing_else_happens() {
 async fn what_is_another_users_or_another_tenants_is_as_what_is_not_there() {
     let world = World::new().await;
     let bob = world.key("bob", None, &RUNS);
-    // Of the same name, in another tenant, and may act for everybody there.
+    // She has the same name in another tenant, and may act for everybody there.
     let south = world.key("ada", Some("south"), &["run:create", "run:read", "run:cancel", "impersonate", "metrics"]);
     let standing = world.standing().await;
     let mut asked = 0;
@@ -276,10 +276,10 @@ async fn what_is_another_users_or_another_tenants_is_as_what_is_not_there() {
         for (who, key) in [("bob", &bob), ("south", &south)] {
             let foreign = world.ask(Some(key), &row, Whose::Adas).await;
             let unknown = world.ask(Some(key), &row, Whose::Nobodys).await;
-            // What one may make for oneself in one's own tenant is made there, with a name of its own.
+            // South's ada may create things in her own tenant, where they are hers.
             let may_make = who == "south" && path.starts_with("/apps/") && foreign.0.is_success();
             assert!(foreign == unknown || (may_make && foreign.0 == unknown.0), "{who}: {method} {path}: {foreign:?}");
-            // There is no memory to be put into, and the picture of an app is the same, whoever asks.
+            // Memory is not supported, and an app's graph is the same for every caller.
             let is_same = path.ends_with("/memory") || path.ends_with("/graph") || foreign.1 == json!([]);
             let is_empty = is_same || (*path == "/v1/cancel" && foreign.1["cancelled"] == 0);
             assert!(foreign.0 == StatusCode::NOT_FOUND || may_make || is_empty, "{who}: {method} {path}: {foreign:?}");
@@ -334,7 +334,7 @@ async fn who_chooses_an_id_learns_nothing_about_the_ids_of_others() {
     assert_eq!(status, StatusCode::CREATED, "the whole id of ada's run is as free to bob as any: {told}");
     let adas = world.runtime.find_in_progress(&andon_runtime::RunId::new(whole).unwrap()).unwrap();
     assert!(!adas.cord().is_pulled());
-    // What bob's cancel waited for was a run of bob's.
+    // Bob's cancel waited for bob's own run.
     let bobs = andon_runtime::RunId::new(bobs["run_id"].as_str().unwrap()).unwrap();
     let bobs = world.runtime.find(&bobs).await.unwrap().unwrap();
     assert!(bobs.cord().is_pulled());
@@ -446,7 +446,7 @@ async fn a_flood_of_cancels_of_what_does_not_run_is_refused_and_a_run_is_stopped
     assert!(world.run.cord().is_pulled());
 }
 
-/// What it costs to know who asks. Run with `--ignored --nocapture`.
+/// The cost of authenticating a request. Run with `--ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn what_a_key_costs() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::table::{RUNS, World};
 
-/// A run of south's ada in her session `s`, beside that of local's ada, who is in `world`.
+/// A run of south's ada in her session `s`, while `world` has one of local's ada.
 async fn namesake(world: &World) -> (String, Run) {
     let key = world.key("ada", Some("south"), &RUNS);
     let order = json!({"app": "shop", "input": "Go.", "session": "s"});

@@ -9,7 +9,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::inside::{Inside, answered};
 
-/// A server, and its model, which nobody is to ask.
+/// A server, and its model, which must not be called.
 async fn shop() -> (Inside, ScriptedModel) {
     let model = ScriptedModel::new([]);
     (dialect(andon_runtime::Agent::builder().model(model.clone())).await, model)

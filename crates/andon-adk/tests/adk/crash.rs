@@ -1,4 +1,4 @@
-//! A process that dies and the one that comes after it: C10 to C12. The journal keeps what was durable, and nothing else.
+//! A process that dies and the one after it: C10 to C12. The journal keeps only what was durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn doomed(shop: AgentBuilder) -> (Inside, TestJournal) {
     (inside, journal)
 }
 
-/// The process dies, and another one finds what was durable.
+/// The process dies, and the next one finds what was durable.
 async fn reborn(journal: &TestJournal, shop: AgentBuilder) -> Inside {
     journal.crash();
     Inside::build(Arc::new(journal.durable()), Options::default(), shop).await

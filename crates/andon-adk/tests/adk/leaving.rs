@@ -1,4 +1,4 @@
-//! Who goes away: C17 to C19, on real sockets.
+//! Clients that disconnect: C17 to C19, on real sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn house(options: Options, answers: impl IntoIterator<Item = Vec<Act>>) ->
     house
 }
 
-/// The one run that there is, once there is one.
+/// The only run, once it exists.
 async fn the_run(house: &House) -> Run {
     let found = async {
         loop {
@@ -80,12 +80,12 @@ async fn a_client_that_does_not_wait_for_run_stops_it() {
     assert_eq!(reason_of(&run).await, "client_disconnected");
 }
 
-/// Nobody reads the answer, and yet somebody asked.
+/// The request is counted, although nobody reads the response.
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_client_leaves_before_the_answer_is_counted() {
     let inside = dialect(agent([endless()])).await;
     let asked = inside.send(Method::POST, "/run", None, Some(ask("s", "go")));
-    // While anything has work time stands still: so the run is in mid-text when this is over.
+    // Time stands still while any task has work, so the run is in mid-text when this times out.
     assert!(timeout(Duration::from_secs(1), asked).await.is_err());
     let metrics = inside.send(Method::GET, "/metrics", None, None).await;
     let text = metrics.into_body().collect().await.unwrap().to_bytes();
@@ -114,7 +114,7 @@ async fn by_its_policy_a_run_goes_on_without_its_client_or_for_a_while() {
     }
 }
 
-/// Who waits in the queue and goes away leaves nothing behind.
+/// A client that disconnects while its run is queued leaves nothing behind.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_before_its_turn_leaves_nothing_in_the_session() {
     let inside = dialect(agent([endless()])).await;

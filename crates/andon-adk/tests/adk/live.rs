@@ -43,7 +43,7 @@ fn content(text: &str) -> Value {
     json!({"content": {"role": "user", "parts": [{"text": text}]}})
 }
 
-/// The next event, or the code and words of the end.
+/// The next event, or the close frame's code and reason.
 async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
     loop {
         let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
@@ -190,7 +190,7 @@ async fn what_is_no_text_or_no_sense_closes_the_socket_with_a_code_and_runs_noth
     assert_eq!(session["events"], json!([]));
 }
 
-/// A server that asks for keys, with the session `s`; and a socket there, with the key that opened it.
+/// A server that requires keys, with the session `s`, and a socket to it with the key that opened it.
 async fn guarded(answers: impl IntoIterator<Item = Vec<Act>>) -> (House, Socket, String) {
     let options = Options { auth: true, ..Options::default() };
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
@@ -211,7 +211,7 @@ fn revoke(house: &House, id: &str) {
     drop(house.server.keys().revoke(id, house.runtime.now().wall, house.runtime.shelf()));
 }
 
-/// More than all buffers on the way take.
+/// More than all the buffers on the way hold.
 fn flood() -> Vec<Act> {
     let text: &'static str = "0123456789".repeat(100).leak();
     vec![Act::Flood(text, 40_000), Act::usage(1, 1), Act::end()]

@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 
 use crate::inside::Inside;
 
-/// The one user of these tests.
+/// The only user in these tests.
 pub(crate) const USER: &str = "ada";
 
 /// A request for a run.
@@ -44,12 +44,12 @@ pub(crate) fn ask(session: &str, text: &str) -> Value {
     json!({"appName": "shop", "userId": USER, "sessionId": session, "newMessage": message})
 }
 
-/// As that, with pieces.
+/// The same, with streaming.
 pub(crate) fn stream(session: &str, text: &str) -> Value {
     with(ask(session, text), json!({"streaming": true}))
 }
 
-/// A body with more in it.
+/// A body with more fields.
 pub(crate) fn with(mut body: Value, more: Value) -> Value {
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body
@@ -60,14 +60,14 @@ pub(crate) fn path(session: &str) -> String {
     format!("/apps/shop/users/{USER}/sessions/{session}")
 }
 
-/// A server whose app is this, with the session `s`.
+/// A server with this app and the session `s`.
 pub(crate) async fn dialect(shop: AgentBuilder) -> Inside {
     let inside = Inside::new(shop).await;
     begin(&inside, "s").await;
     inside
 }
 
-/// A server that speaks the dialect in this way.
+/// A server with these settings of the dialect.
 pub(crate) async fn speaking(adk: Adk, shop: AgentBuilder) -> Inside {
     Inside::of(Arc::new(MemoryJournal::new()), Options::default(), adk, "shop", shop).await
 }
@@ -77,7 +77,7 @@ pub(crate) async fn begin(inside: &Inside, session: &str) {
     assert_eq!(status, StatusCode::OK, "{told}");
 }
 
-/// The events that a session has on record.
+/// The events stored in a session.
 pub(crate) async fn stored(inside: &Inside, session: &str) -> Vec<Value> {
     let (status, told) = inside.get(&path(session)).await;
     assert_eq!(status, StatusCode::OK, "{told}");
@@ -90,7 +90,7 @@ pub(crate) async fn cancel(inside: &Inside, session: &str) -> (StatusCode, Value
     crate::inside::answered(response).await
 }
 
-/// A stream of events that is being read.
+/// An event stream that is being read.
 pub(crate) struct Stream {
     body: Body,
 }
@@ -103,7 +103,7 @@ impl Stream {
         Self { body: response.into_body() }
     }
 
-    /// The next event, which is a write of its own; nothing at the end.
+    /// The next event, which must be a write of its own; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let frame = self.body.frame().await?.unwrap().into_data().unwrap();
@@ -117,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// The next event that says something.
+    /// The next event that contains these words.
     pub(crate) async fn until(&mut self, words: &str) -> Value {
         loop {
             let event = self.next().await.expect("the stream ended too early");
@@ -127,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// All that is left.
+    /// The remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
@@ -142,7 +142,7 @@ pub(crate) async fn streamed(inside: &Inside, body: Value) -> Vec<Value> {
     Stream::open(inside, body).await.rest().await
 }
 
-/// Events without those that are pieces, and without what says only that there were pieces.
+/// Events without the pieces, and without the fields that only say that there were pieces.
 pub(crate) fn whole(events: &[Value]) -> Vec<Value> {
     let whole = events.iter().filter(|event| event["partial"] != true).cloned();
     whole
@@ -164,13 +164,13 @@ pub(crate) fn pieces(events: &[Value]) -> String {
     events.iter().filter(|event| event["partial"] == true).map(text).collect()
 }
 
-/// Whose turn each event with content is.
+/// The role of each event with content.
 pub(crate) fn turns(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["content"]["role"].as_str()).collect()
 }
 
-/// What every provider demands of the next request: each call has one response behind it, and no two turns of the user's
-/// stand next to each other.
+/// What every provider requires of the next request: each call is followed by one response, and there are never two user turns in
+/// a row.
 pub(crate) fn is_valid(events: &[Value]) {
     let turns = turns(events);
     assert!(!turns.windows(2).any(|two| two == ["user", "user"]), "{turns:?}");
@@ -194,7 +194,7 @@ pub(crate) fn says(words: &[&str]) -> Vec<Act> {
     acts.chain([Act::usage(12, 3), Act::end()]).collect()
 }
 
-/// A tool that notes its name in the state, takes a while, and tells of it.
+/// A tool that notes its name in the state, takes a while, and reports it.
 pub(crate) fn sleeper(name: &'static str) -> FnTool {
     let schema = json!({"type": "object", "properties": {"ms": {"type": "integer"}}});
     FnTool::new(name, "Sleeps.", schema, move |call| async move {

@@ -12,7 +12,7 @@ use super::shape::assert_shape;
 use super::*;
 use crate::inside::Inside;
 
-/// A server with a run that waits for a yes to the call `c1`, and the events that its client was sent.
+/// A server with a run that waits for approval of the call `c1`, and the events that its client was sent.
 async fn waiting() -> (Inside, Vec<Value>, ToolLog) {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("c1", "pay", r#"{"n": 7}"#)]), says(&["Done."])]);
@@ -111,7 +111,7 @@ async fn answers_in_one_message_are_all_taken_or_none_is() {
     assert_eq!((status, told["detail"].is_string()), (StatusCode::CONFLICT, true), "{told}");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!((run.state(), log.started()), (State::Waiting, 0), "whose answer is refused has not left");
-    // One of them is answered elsewhere: the message is not taken by half.
+    // One of them is answered elsewhere, so none of the message is accepted.
     run.deny(&andon_runtime::CallId::new("c2").unwrap(), None, None).unwrap();
     let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[1], true)])).await;
     assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, State::Waiting), "{told}");

@@ -1,4 +1,4 @@
-//! A process that dies and the one that comes after it: what becomes of runs whose readers went with the first.
+//! A process that dies and the one after it: what becomes of runs whose readers the crash disconnected.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn reborn(journal: &TestJournal, app: &str, answers: impl IntoIterator<Ite
     (Inside::with_app(Arc::new(journal), Options::default(), app, shop).await, log)
 }
 
-/// A run that waits for a yes, and who reads it.
+/// A run that waits for approval, and its reader.
 async fn waiting(inside: &Inside, more: Value) -> Frames {
     inside.start(more).await;
     let mut feed = inside.feed("r", None).await;
@@ -94,7 +94,7 @@ async fn a_run_of_adks_that_was_queued_does_not_begin_without_its_client() {
         let mut running = Stream::open(&first, stream("s", "go")).await;
         running.next().await;
         let mut queued = pin!(first.send(Method::POST, path, None, Some(ask("s", "and then"))));
-        // `/run` is silent until its run is over. Neither request is dropped: it is the process that dies.
+        // `/run` sends nothing until its run is over. Neither request is dropped: it is the process that dies.
         let answer = timeout(Duration::from_secs(1), &mut queued).await;
         assert_eq!(answer.is_ok(), path == "/run_sse");
         let run = first.runtime.runs().pop().unwrap();
@@ -107,7 +107,7 @@ async fn a_run_of_adks_that_was_queued_does_not_begin_without_its_client() {
     }
 }
 
-/// Who was sent away to ask a person has not gone away.
+/// A client whose response ended so that it can ask a person has not disconnected.
 #[tokio::test(start_paused = true)]
 async fn a_run_of_adks_that_waits_for_a_person_waits_on_and_its_next_client_is_missed_again() {
     let (first, journal) = doomed([pays()]).await;
@@ -128,7 +128,7 @@ async fn a_run_of_adks_that_waits_for_a_person_waits_on_and_its_next_client_is_m
     assert_eq!(reason(&next.run(&run).await).await, "client_disconnected");
 }
 
-/// A feed that ends because its run is taken up has sent its reader away.
+/// When a feed ends because its run is taken up, its reader has not disconnected.
 #[tokio::test(start_paused = true)]
 async fn who_reads_a_run_that_waits_for_its_agent_does_not_stop_it_when_that_comes() {
     let (first, journal) = doomed([pays()]).await;
@@ -144,7 +144,7 @@ async fn who_reads_a_run_that_waits_for_its_agent_does_not_stop_it_when_that_com
     assert!(is_waiting(&next, "r").await);
 }
 
-/// A receipt is for whoever comes back: it says what happened.
+/// The receipt says what happened, for whoever comes back.
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_too_late_is_told_that_the_server_restarted() {
     let (first, journal) = doomed([pays()]).await;

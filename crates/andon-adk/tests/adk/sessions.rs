@@ -50,7 +50,7 @@ impl Inside {
     }
 }
 
-/// The fields of a value, in order, for shapes.
+/// The fields of a value, in order.
 fn fields(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
@@ -101,7 +101,7 @@ async fn a_session_is_begun_with_or_without_a_body_and_once() {
     assert_eq!(listed.as_array().unwrap().last().unwrap()["id"], "s2");
 }
 
-/// A name that a path takes for a cancel is no name.
+/// No session may have a name that a path would read as a cancel.
 #[tokio::test(start_paused = true)]
 async fn no_session_is_named_like_a_cancel() {
     let inside = inside().await;
@@ -118,7 +118,7 @@ fn said(author: &str, run: &str, part: Value) -> Value {
     json!({"author": author, "invocationId": run, "content": {"role": role, "parts": [part]}})
 }
 
-/// W04: the conversation goes on where it was.
+/// W04: the conversation continues.
 #[tokio::test(start_paused = true)]
 async fn a_conversation_comes_along_and_goes_on() {
     let inside = inside().await;
@@ -146,7 +146,7 @@ async fn a_conversation_comes_along_and_goes_on() {
     assert_eq!(inside.ok("GET", &format!("{S}/s"), None).await["events"].as_array().unwrap().len(), 8);
 }
 
-/// It ends as it was told: nobody was interrupted, and no program has died.
+/// It ends where its events end: nobody was interrupted, and no process died.
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_does_not_end_with_an_answer_is_not_said_to_be_interrupted() {
     let inside = inside().await;
@@ -169,7 +169,7 @@ async fn a_conversation_that_does_not_end_with_an_answer_is_not_said_to_be_inter
     }
 }
 
-/// As in what is streamed, and as in ADK's own answers.
+/// The same order as in streams and in ADK's own responses.
 #[tokio::test(start_paused = true)]
 async fn a_session_and_its_events_have_their_fields_in_adks_order() {
     let inside = inside().await;
@@ -183,7 +183,7 @@ async fn a_session_and_its_events_have_their_fields_in_adks_order() {
     let shown = std::str::from_utf8(&shown).unwrap();
     assert!(shown.starts_with(r#"{"id":"s","appName":"shop","userId":"ada","state":{"k":1},"events":[{"content":{"#));
     let places = |names: &[&str]| names.iter().map(|name| shown.rfind(name).expect(name)).collect::<Vec<_>>();
-    // The last event is the change of the state.
+    // The last event is the change to the state.
     let last =
         ["invocationId", "author", "actions", "stateDelta", "artifactDelta", "nodeInfo", "timestamp", "lastUpdateTime"];
     assert!(places(&last).is_sorted(), "{shown}");
@@ -236,7 +236,7 @@ async fn what_is_not_there_is_not_found_and_deleting_it_is_no_error() {
     assert_eq!(inside.ok("GET", S, None).await, json!([]));
 }
 
-/// A session that is deleted takes its runs with it, and they are stopped first.
+/// Deleting a session stops its runs first and deletes them with it.
 #[tokio::test(start_paused = true)]
 async fn a_session_is_deleted_while_it_runs() {
     let inside = Inside::new(agent([endless()])).await;
@@ -333,7 +333,7 @@ async fn artifacts_have_versions_and_stay_where_they_belong() {
     assert_eq!(inside.ok("GET", &format!("{S}/b/artifacts/user:own"), None).await, json!({"text": "mine"}));
 }
 
-/// What is known of a version is read apart from what it is, and only one is read where one is asked for.
+/// Metadata is read without content, and a request for one version reads only that one.
 #[tokio::test(start_paused = true)]
 async fn who_lists_artifacts_has_none_of_them_read() {
     let inside = inside().await;
@@ -386,7 +386,7 @@ async fn artifacts_of_a_session_and_of_a_user_have_so_many_bytes_at_most() {
     assert_eq!(save("a", "n").await.0, StatusCode::OK);
 }
 
-/// On a disk, where reading takes time: in memory nothing ever comes between.
+/// On disk, where reads take time: in memory nothing ever comes between.
 #[tokio::test]
 async fn artifacts_saved_at_one_time_have_versions_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -457,7 +457,7 @@ async fn the_page_is_never_asked_for_a_consent() {
     assert_eq!(memory, (StatusCode::BAD_REQUEST, json!({"detail": "Memory service is not configured."})));
 }
 
-/// Bad input is refused in the form of ADK's validation, and nothing is begun.
+/// Bad input is refused in the form of ADK's validation errors, and no session is created.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_is_refused_with_its_place() {
     let inside = inside().await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// ADK's fields, in its order. An event has these, in this order, and no other.
+/// ADK's fields, in its order. An event has only these, in this order.
 const FIELDS: [&str; 16] = [
     "content",
     "partial",
@@ -22,7 +22,7 @@ const FIELDS: [&str; 16] = [
     "timestamp",
 ];
 
-/// The fields of an event, by name.
+/// The names of an event's fields.
 pub(crate) fn keys(event: &Value) -> Vec<&str> {
     event.as_object().unwrap().keys().map(String::as_str).collect()
 }
@@ -47,9 +47,9 @@ pub(crate) fn assert_shape(event: &Value) {
     assert!(event["content"].is_null() || [json!("user"), json!("model")].contains(&event["content"]["role"]));
 }
 
-/// Checks that an event as it was written has its fields in ADK's order.
+/// Checks that a serialized event has its fields in ADK's order.
 pub(crate) fn assert_order(written: &str) {
-    // The last of each name: earlier ones may be within another field.
+    // The last occurrence of each name: earlier ones may be inside another field.
     let places: Vec<usize> = FIELDS.iter().filter_map(|name| written.rfind(&format!("\"{name}\":"))).collect();
     assert!(places.is_sorted(), "{written}");
 }

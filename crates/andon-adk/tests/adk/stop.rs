@@ -17,7 +17,7 @@ use crate::inside::{Inside, answered};
 
 const ABORTED: &str = "Invocation was aborted by client.";
 
-/// What closes a stopped run.
+/// Checks the event that closes a stopped run.
 fn assert_seal(event: &Value) {
     assert_shape(event);
     assert_eq!((&event["errorCode"], &event["errorMessage"]), (&json!("INVOCATION_ABORTED"), &json!(ABORTED)));
@@ -80,7 +80,7 @@ async fn a_stop_before_the_first_word_closes_the_turn_and_puts_no_words_into_the
     is_valid(&stored(&inside, "s").await);
 }
 
-/// C01, for who waits for all events at once.
+/// C01, for a client that gets all events at once.
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_run_that_is_stopped_gets_its_events_so_far_and_the_seal() {
     let inside = dialect(agent([calls(&[("c", "slow", r#"{"ms": 5}"#)]), endless()]).tool(sleeper("slow"))).await;
@@ -123,7 +123,7 @@ async fn no_session_can_be_given_a_name_that_is_a_cancel() {
     let native = json!({"app": "shop", "user": USER, "session": "x:cancel", "input": "go"});
     let (status, told) = inside.post("/v1/runs", native).await;
     assert_eq!((status, told["type"].as_str()), (StatusCode::BAD_REQUEST, Some("urn:andon:bad-id")));
-    // With something behind the word it is a session like any other, and the old way to begin one by its name still works.
+    // With something after the word it is a session like any other, and creating a session by its name still works.
     let (status, session) = inside.post(&super::path("x:cancelled"), json!({"k": 1})).await;
     assert_eq!((status, &session["id"], &session["state"]), (StatusCode::OK, &json!("x:cancelled"), &json!({"k": 1})));
 }
@@ -190,7 +190,7 @@ async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     let first = running.until("functionCall").await;
     started.recv().await.unwrap();
-    // The tool blocks until it is let go below: whoever waited for it would wait for ever.
+    // The tool blocks until it is released below: a request that waited for it would wait for ever.
     assert_eq!(inside.get("/healthz").await.0, StatusCode::OK);
     let (status, told) =
         answered(inside.send(Method::POST, &format!("{}:cancel", path("s")), None, Some(json!({"wait": true}))).await)
@@ -202,7 +202,7 @@ async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on
     free.send(()).unwrap();
     let late = async {
         loop {
-            // What is found of a run that has settled is what was known when it was looked for.
+            // Looked up each time, because looking up a settled run returns a snapshot.
             let receipt = inside.run(first["invocationId"].as_str().unwrap()).await.receipt().unwrap();
             if receipt.revision > 0 {
                 return receipt;
@@ -254,7 +254,7 @@ async fn an_old_run_that_ends_late_never_touches_the_newer_run_of_its_session() 
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (_, told) = cancel(&inside, "s").await;
     assert_eq!(told["settled"], false, "its tool has its grace");
-    // The newer one waits until the old one is at rest, and is not reached by the cancel that came before it.
+    // The newer run waits until the old one has settled, and the earlier cancel does not reach it.
     let new = streamed(&inside, stream("s", "new")).await;
     assert_eq!((seals(&new), text(new.last().unwrap())), (0, "New words.".to_owned()));
     let old = old.rest().await;
@@ -276,7 +276,7 @@ async fn a_reader_that_stalls_keeps_its_run_from_nothing() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let events = stored(&inside, "s").await;
     assert_eq!(events.iter().map(text).collect::<Vec<_>>(), ["go", "a b c "]);
-    // What it missed is there in one piece when it reads on.
+    // When it reads on, it gets what it missed in one piece.
     assert_eq!(stalled.rest().await.iter().map(text).collect::<Vec<_>>(), ["a b c ", "a b c "]);
 }
 
@@ -304,7 +304,7 @@ async fn shutting_down_seals_what_does_not_end_in_time() {
     assert_eq!(status, StatusCode::OK);
 }
 
-/// C16: whoever holds another connection, in whichever dialect.
+/// C16: a client on another connection, in either dialect.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_from_the_native_side_is_the_same_cancel() {
     let inside = dialect(agent([endless()])).await;

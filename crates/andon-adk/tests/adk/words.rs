@@ -1,4 +1,4 @@
-//! What is refused before any route of ADK's is reached is told in ADK's words, too: W21.
+//! Requests that are refused before they reach one of ADK's routes are also answered in ADK's words: W21.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::raw::Answer;
 
 const OWN: &str = "host: localhost";
 
-/// One path of each kind of ADK's, and one that is not there.
+/// One path of each kind that ADK has, and one that does not exist.
 const LINES: [&str; 11] = [
     "GET /list-apps",
     "GET /health",

@@ -1,12 +1,12 @@
-//! What there is to run.
+//! The apps to run.
 
 use std::time::Duration;
 
 use crate::models::{Before, Does};
 
-/// How many pieces an answer has that is streamed.
+/// The number of pieces in a streamed answer.
 pub(crate) const PIECES: u32 = 50_000;
-/// How many pieces an answer has that comes at its own pace.
+/// The number of pieces in an answer that comes at its own pace.
 pub(crate) const PACED: u32 = 200;
 
 /// Each app, and what its model does.
@@ -19,7 +19,7 @@ pub(crate) const APPS: [(&str, Does); 6] = [
     ("paced", Does::Stream { pieces: PACED, before: Before::Pause(Duration::from_millis(20)) }),
 ];
 
-/// Each app whose model asks the provider, and its prompt, which tells the provider what to do.
+/// Each app whose model calls the provider, and its prompt, which tells the provider what to do.
 pub(crate) const PROVIDED: [(&str, &str); 2] = [("asks", "pieces=1"), ("asks-held", "pieces=1 hold=1")];
 
 /// The prompt for an app.
@@ -27,7 +27,7 @@ pub(crate) fn prompt(app: &str) -> &'static str {
     PROVIDED.iter().find(|(name, _)| *name == app).map_or("Go.", |(_, prompt)| prompt)
 }
 
-/// Whether this app's model asks the provider.
+/// Whether this app's model calls the provider.
 pub(crate) fn asks(app: &str) -> bool {
     PROVIDED.iter().any(|(name, _)| *name == app)
 }

@@ -1,4 +1,4 @@
-//! A client that does no more than it must: it shares two cores with the server that is measured.
+//! A client that does only what it must: it shares two cores with the server that is measured.
 
 use std::net::SocketAddr;
 
@@ -7,18 +7,18 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A connection that is kept.
+/// A connection that is kept open.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// What has come and has not been taken.
+    /// Bytes that have arrived and are not consumed yet.
     buffer: BytesMut,
 }
 
-/// An answer's head.
+/// A response's head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// The length of its body; nothing if that comes in chunks.
+    /// The length of its body; `None` if the body is chunked.
     length: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Connection {
         Self { stream, buffer: BytesMut::new() }
     }
 
-    /// Sends a request, and reads the head of its answer.
+    /// Sends a request, and reads the head of the response.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Head {
         self.stream.write_all(request).await.expect("a server that takes the request");
         let end = self.until(b"\r\n\r\n").await;
@@ -43,7 +43,7 @@ impl Connection {
         Head { status: u16::try_from(status).unwrap_or_default(), length: after("\r\ncontent-length:").map(number) }
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a request, and reads the whole response.
     pub(crate) async fn whole(&mut self, request: &[u8]) -> (u16, Vec<u8>) {
         let head = self.ask(request).await;
         let length = head.length.expect("an answer of known length");
@@ -53,13 +53,13 @@ impl Connection {
         (head.status, self.buffer.split_to(length).to_vec())
     }
 
-    /// Asks for a feed, which begins.
+    /// Requests a feed, and reads its head.
     pub(crate) async fn feed(&mut self, request: &[u8]) {
         let head = self.ask(request).await;
         assert_eq!((head.status, head.length), (200, None), "the answer is a feed");
     }
 
-    /// The next chunk of a feed; nothing at its end. The server writes whole events.
+    /// The next chunk of a feed; `None` at its end. The server writes whole events.
     pub(crate) async fn chunk(&mut self) -> Option<BytesMut> {
         let line = self.until(b"\r\n").await;
         let size = self.buffer.get(..line - 2).and_then(|size| std::str::from_utf8(size).ok());
@@ -72,7 +72,7 @@ impl Connection {
         (size > 0).then_some(chunk)
     }
 
-    /// The place behind the first occurrence of something, which may have to come first.
+    /// The offset after the first occurrence of `mark`; reads until there is one.
     async fn until(&mut self, mark: &[u8]) -> usize {
         loop {
             if let Some(at) = memmem::find(&self.buffer, mark) {
@@ -97,7 +97,7 @@ pub(crate) fn with_body(what: &str, accept: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A request without one.
+/// A request without a body.
 pub(crate) fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! The server: a process of its own, and what it is told.
+//! The server, a separate process, and its arguments.
 
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use crate::apps::{APPS, PROVIDED};
 use crate::process::{Process, folder, on_one_thread};
 use crate::provider::{self, Provider};
 
-/// The word that makes this program the server; the folder of its database follows.
+/// The argument that makes this program the server; the folder of its database follows.
 pub(crate) const AS_SERVER: &str = "--as-server";
 
-/// The variable with the address of the provider.
+/// The environment variable with the provider's address.
 const PROVIDER: &str = "ANDON_BENCH_PROVIDER";
 
 /// How many runs, feeds and connections the server allows.
 const ROOM: usize = 40_000;
 
-/// Serves until it is told to end, or the one who started this process is gone.
+/// Serves until SIGTERM, or until the parent process is gone.
 pub(crate) fn serve(folder: &Path) {
     let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
     threads.block_on(async {
@@ -70,7 +70,7 @@ fn database(folder: &Path) -> PathBuf {
     folder.join("andon.db")
 }
 
-/// A server with its database, until this is dropped.
+/// A server with its database; dropping it ends the server.
 pub(crate) struct House {
     pub(crate) process: Process,
     folder: TempDir,
@@ -82,7 +82,7 @@ impl House {
         Self::start(None)
     }
 
-    /// A server whose models ask a provider.
+    /// A server whose models call a provider.
     pub(crate) fn asking(provider: &Provider) -> Self {
         Self::start(Some(provider))
     }
@@ -93,14 +93,14 @@ impl House {
         command.arg(AS_SERVER).arg(folder.path());
         if let Some(provider) = provider {
             command.env(PROVIDER, provider.url());
-            // In place of the system's own certificates.
+            // Instead of the system's certificates.
             command.envs(provider.certificate().map(|certificate| ("SSL_CERT_FILE", certificate)));
         }
         let (process, said) = Process::start(&mut command);
         Self { process, folder, address: said.parse().expect("an address") }
     }
 
-    /// Kills the server where it stands, and counts the runs in its database that have settled.
+    /// Kills the server with SIGKILL, and counts the runs in its database that have settled.
     pub(crate) fn kill_and_count_settled(self) -> usize {
         let Self { process, folder, .. } = self;
         drop(process);

@@ -1,12 +1,12 @@
 //! What a run costs over HTTP. `cargo xtask bench server` prints the table.
 //!
-//! The server is a process of its own, with two threads and a journal on disk: this program, started again. So its memory
-//! can be read, and its clients, which are all in one thread here, are no part of it. Where models ask a provider, that is
-//! one more such process.
+//! The server is a separate process, with two threads and a journal on disk: this program, started again. So its memory can be
+//! read, and does not include its clients, which are all on one thread here. If models call a provider, that is one more such
+//! process.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
-/// The allocator that the program uses, too.
+/// The allocator that the real program uses, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) enum Does {
     /// Sends numbered pieces.
     Stream { pieces: u32, before: Before },
-    /// Sends so many pieces, and is silent for ever.
+    /// Sends this many pieces, and is then silent for ever.
     Silence { after: u32 },
 }
 
@@ -21,9 +21,9 @@ pub(crate) enum Does {
 pub(crate) enum Before {
     /// All pieces are ready.
     Nothing,
-    /// Others get a turn.
+    /// Other tasks get a turn.
     Yield,
-    /// A while passes.
+    /// Some time passes.
     Pause(Duration),
 }
 
@@ -46,7 +46,7 @@ impl Model for Does {
     }
 }
 
-/// The text of a piece: its number, so that what was lost or doubled is seen.
+/// The text of a piece: its number, so that lost or repeated pieces show.
 pub(crate) fn piece(number: u32) -> String {
     format!("{:04} ", number % 10_000)
 }

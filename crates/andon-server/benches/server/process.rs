@@ -1,4 +1,4 @@
-//! What a benchmark needs of its machine, and sees of a server that is a process of its own.
+//! What a benchmark needs from its machine, and what it measures about a server in a separate process.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,35 +9,35 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
-/// As many open files as the system lets us have.
+/// Raises the limit on open files as far as the system allows.
 pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// How many open files a process may have.
+/// The limit on open files.
 pub(crate) fn open_files() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// A folder on the disk that the project is built on: the system's own may be in memory.
+/// A folder on the disk that the project is built on: the system's temporary folder may be in memory.
 pub(crate) fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
-/// Where the clients are.
+/// Runs all clients on one thread.
 pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     let local = tokio::task::LocalSet::new();
     Builder::new_current_thread().enable_all().build().expect("a thread").block_on(local.run_until(future))
 }
 
-/// A process of this benchmark, until this is dropped. It ends with its standard input, too.
+/// A process of this benchmark, which ends when this is dropped or when its standard input closes.
 pub(crate) struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts a process, which says one line when it serves.
+    /// Starts a process, which prints one line when it serves.
     pub(crate) fn start(command: &mut Command) -> (Self, String) {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a server");
         let mut said = String::new();
@@ -65,19 +65,19 @@ impl Process {
 }
 
 impl Process {
-    /// How many threads it has.
+    /// The number of its threads.
     pub(crate) fn threads(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its threads");
         let line = status.lines().find_map(|line| line.strip_prefix("Threads:")).expect("its threads");
         line.trim().parse().expect("a number")
     }
 
-    /// How many open files it has, connections among them.
+    /// The number of its open files, connections included.
     pub(crate) fn descriptors(&self) -> u64 {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its open files").count() as u64
     }
 
-    /// Sends SIGTERM, and waits for the end; how long that took.
+    /// Sends SIGTERM, waits for the end, and returns how long that took.
     pub(crate) fn terminate(mut self) -> Duration {
         let began = now();
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a process that lives");

@@ -1,4 +1,4 @@
-//! Runs whose model is a provider, over HTTP, in a process of its own.
+//! Runs whose model calls a provider over HTTP, in a separate process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::provider::{self, Provider, Reached};
 use crate::scenes::{CLIENTS, Way, by_many, ms, rounds};
 use crate::stops::{Held, hold, stop_thousand};
 
-/// How many trivial runs are made where it is about their rate.
+/// The number of trivial runs when their rate is measured.
 const RUNS: usize = 12_000;
 
 /// Trivial runs over HTTP, on SQLite.
@@ -75,7 +75,7 @@ fn agent(runtime: &Runtime, provider: &Provider) -> Agent {
     Agent::builder().name("asks").model(model).runtime(runtime).build().expect("an agent")
 }
 
-/// Trivial runs, each in a session of its own, by as many callers as there are clients elsewhere.
+/// Trivial runs, each in its own session, by as many callers as there are clients in the other scenes.
 async fn talk(agent: &Agent, name: &'static str, runs: usize) {
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CLIENTS {
@@ -91,7 +91,7 @@ async fn talk(agent: &Agent, name: &'static str, runs: usize) {
     callers.join_all().await;
 }
 
-/// What a server holds of its machine.
+/// The server's resources.
 struct Weight {
     /// In MB.
     memory: f64,
@@ -110,7 +110,7 @@ impl Weight {
     }
 }
 
-/// What many runs leave in the server.
+/// The resources that many runs leave in use.
 pub(crate) fn many() -> Vec<Line> {
     let is_long = std::env::args().any(|word| word == "--long");
     let (most, after) = match is_long {
@@ -140,7 +140,7 @@ pub(crate) fn many() -> Vec<Line> {
 
 /// The memory of live runs with feed and connection, and how soon all of them stop.
 pub(crate) fn live() -> Vec<Line> {
-    // Over HTTP/1.1 each run is two connections of the server, and some machines do not allow as many.
+    // Over HTTP/1.1 each run takes two of the server's connections, and some machines do not allow that many.
     let runs = 10_000.min(open_files().saturating_sub(2_000) / 2);
     let kinds = [
         (Reached::Plain, "provider over HTTP: live runs with their feeds"),
@@ -188,7 +188,7 @@ pub(crate) fn stop() -> Vec<Line> {
     lines
 }
 
-/// Starts a run, waits for its first word, and stops it, again and again.
+/// Starts a run, waits for its first word, and stops it, repeatedly.
 fn stop_one_by_one(runtime: &Runtime, provider: &Provider) -> Vec<Duration> {
     const STOPS: usize = 2_000;
     on_two_threads(async {

@@ -1,8 +1,8 @@
-//! A provider in a process of its own: this program, started again.
+//! A provider in a separate process: this program, started again.
 //!
-//! It speaks OpenAI's Chat Completions, as a stream with the usage at its end. What it says is in the last prompt:
-//! `pieces=3` is an answer of three pieces, `pause=20` sends one every 20 ms, and `hold=1` never ends the answer. It is one
-//! thread that does as little as it can, because it shares the machine with the server that is measured.
+//! It speaks OpenAI's Chat Completions, as a stream with the usage at its end. The last prompt tells it what to answer:
+//! `pieces=3` is an answer of three pieces, `pause=20` sends one every 20 ms, and `hold=1` never ends the answer. It has one
+//! thread and does as little as possible, because it shares the machine with the server that is measured.
 
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::process::{Process, folder, on_one_thread};
 use crate::{models, provider_http1, provider_http2};
 
-/// The word that makes this program the provider; the folder of its certificate may follow.
+/// The argument that makes this program the provider; the folder of its certificate may follow.
 pub(crate) const AS_PROVIDER: &str = "--as-provider";
 
 /// How a provider is reached.
@@ -35,11 +35,11 @@ pub(crate) const AS_PROVIDER: &str = "--as-provider";
 pub(crate) enum Reached {
     /// HTTP/1.1 in clear text.
     Plain,
-    /// HTTP/2 over TLS, as the large providers are.
+    /// HTTP/2 over TLS, like the large providers.
     Tls,
 }
 
-/// A provider, until this is dropped.
+/// A provider; dropping it ends it.
 pub(crate) struct Provider {
     _process: Process,
     folder: TempDir,
@@ -65,18 +65,18 @@ impl Provider {
         Self { _process: process, folder, url: format!("{scheme}://localhost:{port}/v1"), reached }
     }
 
-    /// Its address, as a model's base address.
+    /// Its address, as a model's base URL.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where its certificate is, for whoever is to trust it.
+    /// The path of its certificate, for clients that must trust it.
     pub(crate) fn certificate(&self) -> Option<PathBuf> {
         (self.reached == Reached::Tls).then(|| certificate(self.folder.path()))
     }
 }
 
-/// The model that asks the provider at this address.
+/// The model that calls the provider at this address.
 pub(crate) fn model(url: &str) -> HttpModel {
     OpenAi::builder("gpt-4o").base_url(url).key("bench").build().expect("a model")
 }
@@ -98,7 +98,7 @@ fn make_certificate(folder: &Path) {
     assert!(output.expect("openssl is installed").status.success(), "openssl makes a certificate");
 }
 
-/// Serves until the one who started this process is gone.
+/// Serves until the parent process is gone.
 pub(crate) fn serve(folder: Option<&Path>) {
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -116,7 +116,7 @@ pub(crate) fn serve(folder: Option<&Path>) {
     });
 }
 
-/// A port with room for many who come at once.
+/// A port with a long backlog, because many clients connect at once.
 fn listen() -> TcpListener {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -136,7 +136,7 @@ fn acceptor(folder: &Path) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// A client that goes away, in whatever way, ends its connection and nothing else.
+/// A client that disconnects, in whatever way, ends only its own connection.
 async fn serve_one(stream: TcpStream, tls: Option<TlsAcceptor>, texts: Rc<Texts>) {
     match tls {
         None => drop(provider_http1::serve(stream, &texts).await),
@@ -172,9 +172,9 @@ impl Asked {
     }
 }
 
-/// The parts of an answer that are always the same.
+/// The parts of answers that never change.
 pub(crate) struct Texts {
-    /// The whole answer of one piece, which most are.
+    /// The whole answer of one piece, because most have one.
     short: Bytes,
 }
 
@@ -183,7 +183,7 @@ impl Texts {
         Self { short: joined(&frames(1)) }
     }
 
-    /// All of an answer, or as much of it as comes before it is held.
+    /// The whole answer, or the part before the hold.
     pub(crate) fn whole(&self, asked: Asked) -> Bytes {
         match asked {
             Asked { is_held: true, pieces, .. } => joined(&started(pieces)),

@@ -13,7 +13,7 @@ use crate::provider::{Asked, Texts};
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Answers one request after the other, until the client goes away.
+/// Answers one request after another, until the client disconnects.
 pub(crate) async fn serve(mut stream: TcpStream, texts: &Texts) -> io::Result<()> {
     let mut unread = BytesMut::new();
     loop {
@@ -25,13 +25,13 @@ pub(crate) async fn serve(mut stream: TcpStream, texts: &Texts) -> io::Result<()
             Some(_) => paced(&mut stream, asked).await?,
         }
         if asked.is_held {
-            // Nothing more is asked on this connection: what comes is its end.
+            // The client sends no further request here, so whatever comes is the end of the connection.
             stream.read_u8().await?;
         }
     }
 }
 
-/// Reads a whole request; how long it is.
+/// Reads a whole request; returns its length.
 async fn request(stream: &mut TcpStream, unread: &mut BytesMut) -> io::Result<usize> {
     loop {
         if let Some(length) = length(unread).filter(|length| *length <= unread.len()) {
@@ -43,7 +43,7 @@ async fn request(stream: &mut TcpStream, unread: &mut BytesMut) -> io::Result<us
     }
 }
 
-/// How long the request is with its body, if its head is there.
+/// The length of the request with its body, if its head has arrived.
 fn length(unread: &[u8]) -> Option<usize> {
     let end = memmem::find(unread, b"\r\n\r\n")? + 4;
     let head = unread.get(..end)?.to_ascii_lowercase();
@@ -76,7 +76,7 @@ async fn paced(stream: &mut TcpStream, asked: Asked) -> io::Result<()> {
     for frame in Texts::frames(asked) {
         tokio::select! {
             biased;
-            // Nothing more is asked meanwhile: what comes is the end of the connection.
+            // The client sends nothing meanwhile, so whatever comes is the end of the connection.
             end = stream.read_u8() => return end.map(drop),
             () = sleep(asked.pause.unwrap_or_default()) => {}
         }

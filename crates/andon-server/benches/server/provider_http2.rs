@@ -14,10 +14,10 @@ use tokio_rustls::server::TlsStream;
 
 use crate::provider::{Asked, Texts};
 
-/// How many answers a connection may have open: no more than the large providers allow.
+/// The most answers that a connection may have open: no more than the large providers allow.
 const STREAMS: u32 = 128;
 
-/// Answers all requests of a connection, until the client goes away.
+/// Answers all requests on a connection, until the client disconnects.
 pub(crate) async fn serve(stream: TlsStream<TcpStream>, texts: Rc<Texts>) {
     let mut builder = h2::server::Builder::new();
     let Ok(mut connection) = builder.max_concurrent_streams(STREAMS).handshake::<_, Bytes>(stream).await else {
@@ -64,7 +64,7 @@ async fn body(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(bytes)
 }
 
-/// Waits until the client gives the answer up.
+/// Waits until the client resets the stream.
 async fn reset(stream: &mut SendStream<Bytes>) -> Result<(), h2::Error> {
     poll_fn(|context| stream.poll_reset(context)).await.map(drop)
 }

@@ -1,15 +1,15 @@
-//! What a client makes of a feed.
+//! How a client reads a feed.
 
 use memchr::memmem;
 
 use crate::models;
 
-/// Whether an event of this type is among these.
+/// Whether a chunk has an event of this type.
 pub(crate) fn has(chunk: &[u8], kind: &str) -> bool {
     memmem::find(chunk, format!(r#""type":"{kind}""#).as_bytes()).is_some()
 }
 
-/// A text value of the first event that has it.
+/// The first string value of this name.
 pub(crate) fn text<'a>(chunk: &'a [u8], name: &str) -> Option<&'a str> {
     let mark = format!(r#""{name}":""#);
     let value = chunk.get(memmem::find(chunk, mark.as_bytes())? + mark.len()..)?;
@@ -17,9 +17,9 @@ pub(crate) fn text<'a>(chunk: &'a [u8], name: &str) -> Option<&'a str> {
     std::str::from_utf8(value.get(..end)?).ok()
 }
 
-/// The streamed text, folded: only its length is kept, and that each byte is the one that belongs there.
+/// The streamed text, folded: each byte is checked, and only the length is kept.
 pub(crate) struct Folded {
-    /// What comes again and again.
+    /// The text, which repeats.
     cycle: Vec<u8>,
     pub(crate) bytes: usize,
     pub(crate) events: u64,
@@ -30,7 +30,7 @@ impl Folded {
         Self { cycle: (0..10_000).map(models::piece).collect::<String>().into_bytes(), bytes: 0, events: 0 }
     }
 
-    /// Takes the deltas out of a chunk.
+    /// Adds the deltas in a chunk.
     pub(crate) fn take(&mut self, chunk: &[u8]) {
         for line in chunk.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"data: ")) {
             self.events += 1;
@@ -51,7 +51,7 @@ impl Folded {
         }
     }
 
-    /// How many pieces of the model that were.
+    /// The number of the model's pieces.
     pub(crate) fn pieces(&self) -> usize {
         self.bytes / models::piece(0).len()
     }

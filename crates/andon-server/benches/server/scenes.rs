@@ -1,4 +1,4 @@
-//! What is measured: trivial runs, and what a live run takes. Streams and stops have files of their own.
+//! What is measured: trivial runs, and what a live run costs. Streams and stops have their own files.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::house::House;
 use crate::process::{folder, on_one_thread};
 use crate::{apps, provided, reading, stops, streams};
 
-/// All of them. Those whose names begin with `provider` ask one, over HTTP.
+/// All scenes. Those whose names begin with `provider` call one, over HTTP.
 pub(crate) const ALL: [Scene; 12] = [
     Scene { name: "disk", measure: disk },
     Scene { name: "live", measure: stops::live },
@@ -28,13 +28,13 @@ pub(crate) const ALL: [Scene; 12] = [
     Scene { name: "provider-stop", measure: provided::stop },
 ];
 
-/// How a run's end tells that it completed.
+/// How a feed says that its run completed.
 const COMPLETED: &[u8] = br#""kind":"completed""#;
 
-/// How many clients ask at one time where there are many.
+/// The number of concurrent clients in scenes with many.
 pub(crate) const CLIENTS: usize = 64;
 
-/// What the disk can do: a page is written and made durable, one after the other.
+/// What the disk can do: pages are written and made durable one after another.
 fn disk() -> Vec<Line> {
     const WRITES: u32 = 500;
     let reached = median(3, || {
@@ -55,7 +55,7 @@ pub(crate) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The results of all of them.
+/// Waits for all tasks and returns their results.
 pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
@@ -64,15 +64,15 @@ pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     results
 }
 
-/// Starts a run; the answer is the run, or its feed.
+/// A request that starts a run; the response is the run, or its feed.
 pub(crate) fn create(app: &str, wants_feed: bool) -> Vec<u8> {
     let accept = if wants_feed { "text/event-stream" } else { "application/json" };
     let body = format!(r#"{{"app":"{app}","input":"{}"}}"#, apps::prompt(app));
     with_body("POST /v1/runs", accept, &body)
 }
 
-/// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, or all of them
-/// until a provider has said something, and goes on.
+/// Starts runs, `CLIENTS` at a time, each with its feed on its own connection. `read` gets the first chunk, or all chunks until a
+/// provider has said something, and reads on.
 pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
     house: &House,
     app: &str,
@@ -122,7 +122,7 @@ fn trivial() -> Vec<Line> {
     ]
 }
 
-/// Trivial runs of many clients: how many a second, and what each takes of the server's CPU time, in µs.
+/// Trivial runs by many clients: runs per second, and the server's CPU time per run in µs.
 pub(crate) async fn by_many(house: &House, app: &'static str, runs: usize) -> (f64, f64) {
     let (began, before) = (now(), house.process.cpu());
     let clients = (0..CLIENTS).map(|_| spawn_local(rounds(house.address, app, runs / CLIENTS, Way::Feed))).collect();
@@ -133,13 +133,13 @@ pub(crate) async fn by_many(house: &House, app: &'static str, runs: usize) -> (f
 
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// The answer to the request is the feed.
+    /// The response to the request is the feed.
     Feed,
-    /// The run is created, and its feed is asked for.
+    /// The run is created, and then its feed is requested.
     PostAndGet,
 }
 
-/// Trivial runs, one after the other, and how long each took.
+/// Trivial runs, one after another, and how long each took.
 pub(crate) async fn rounds(at: std::net::SocketAddr, app: &str, runs: usize, way: Way) -> Vec<Duration> {
     let mut connection = Connection::open(at).await;
     let request = create(app, matches!(way, Way::Feed));

@@ -1,4 +1,4 @@
-//! Live runs: what they take, and how soon they stop.
+//! Live runs: what they cost, and how soon they stop.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use crate::process::on_one_thread;
 use crate::reading;
 use crate::scenes::{CLIENTS, all, create, ms, with_feeds};
 
-/// How many runs are live where it is about all of them.
+/// The number of live runs in scenes with many.
 const LIVE: usize = 10_000;
 
-/// Reads a feed until its run has settled, and says when that was.
+/// Reads a feed until its run has settled, and returns when that was.
 async fn to_the_end(mut connection: Connection) -> Instant {
     let mut seen = None;
     while let Some(chunk) = connection.chunk().await {
@@ -27,7 +27,7 @@ async fn to_the_end(mut connection: Connection) -> Instant {
     seen.expect("the feed tells the run's end")
 }
 
-/// Stops everything, and waits until all of it has settled; the time that it took.
+/// Stops everything, waits until all of it has settled, and returns how long that took.
 async fn stop_all(house: &House, runs: usize) -> Duration {
     let mut connection = Connection::open(house.address).await;
     let request = with_body("POST /v1/cancel", "application/json", r#"{"all":true,"wait":true}"#);
@@ -51,21 +51,21 @@ pub(crate) fn live() -> Vec<Line> {
     ]
 }
 
-/// What live runs with their feeds took.
+/// What live runs with their feeds cost.
 pub(crate) struct Held {
     /// The memory of each, in KiB.
     pub(crate) each: f64,
-    /// Until all had been stopped and settled, in seconds.
+    /// Seconds until all were stopped and settled.
     pub(crate) took: f64,
-    /// Until the last reader had seen it, in seconds.
+    /// Seconds until the last reader had seen it.
     pub(crate) told: f64,
 }
 
-/// Holds runs of this app with their feeds, and stops them all.
+/// Starts runs of this app with their feeds, and stops them all.
 pub(crate) fn hold(house: House, app: &str, runs: usize) -> Held {
     const WARM: usize = 500;
     let held = on_one_thread(async {
-        // The first ones pay for threads and tables.
+        // The first runs pay for threads and tables.
         let warm = with_feeds(&house, app, WARM, |connection, _| to_the_end(connection)).await;
         let before = house.process.memory();
         let readers = with_feeds(&house, app, runs, |connection, _| to_the_end(connection)).await;
@@ -117,7 +117,7 @@ pub(crate) fn cancel() -> Vec<Line> {
     lines
 }
 
-/// Three rounds of a thousand cancels, and the median of them.
+/// The median of three rounds of a thousand cancels.
 pub(crate) fn stop_thousand(house: impl Fn() -> House, app: &str, at_a_time: usize, what: &'static str) -> [Line; 3] {
     let mut rounds: Vec<Stopped> = (0..3).map(|_| stop_each(house(), app, at_a_time)).collect();
     rounds.sort();
@@ -133,15 +133,15 @@ pub(crate) fn stop_thousand(house: impl Fn() -> House, app: &str, at_a_time: usi
 /// How long a thousand cancels took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Stopped {
-    /// To the answer, p99.
+    /// Until the response, p99.
     to_202: Duration,
-    /// To the end of the feed, p99.
+    /// Until the end of the feed, p99.
     to_end: Duration,
-    /// To the answer, p50.
+    /// Until the response, p50.
     median: Duration,
 }
 
-/// Stops a thousand live runs, each with a request of its own: the time to the answer, and to the end of the feed.
+/// Stops a thousand live runs with one request each, and measures the time to the response and to the end of the feed.
 fn stop_each(house: House, app: &str, at_a_time: usize) -> Stopped {
     const RUNS: usize = 1_000;
     on_one_thread(async {
@@ -163,7 +163,7 @@ fn stop_each(house: House, app: &str, at_a_time: usize) -> Stopped {
                     let request = with_body(&format!("POST /v1/runs/{run}/cancel"), "application/json", "{}");
                     let began = now();
                     let (status, _) = connection.whole(&request).await;
-                    // It may have settled by the time at which its cancel is on record.
+                    // The run may have settled by the time its cancel is recorded.
                     assert!(status == 202 || status == 200, "it is stopping: {status}");
                     stopped.push((number, began, began.elapsed()));
                 }

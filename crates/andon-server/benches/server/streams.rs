@@ -1,4 +1,4 @@
-//! Answers on their way through feeds.
+//! Answers streamed through feeds.
 
 use andon_testkit::bench::{Goal, Line, median, now};
 
@@ -9,12 +9,12 @@ use crate::process::on_one_thread;
 use crate::reading::Folded;
 use crate::scenes::{all, with_feeds};
 
-/// How many answers are streamed at one time.
+/// The number of answers streamed at once.
 const RUNS: usize = 32;
-/// How many that come at their own pace.
+/// The number of answers that come at their own pace.
 const MANY: usize = 1_000;
 
-/// Reads a feed to its end: how many pieces were in it, and how many events they came in.
+/// Reads a feed to its end, checks that no piece is lost, and returns the number of events.
 async fn fold(mut connection: Connection, first: Vec<u8>, pieces: u32) -> u64 {
     let mut folded = Folded::new();
     folded.take(&first);
@@ -25,7 +25,7 @@ async fn fold(mut connection: Connection, first: Vec<u8>, pieces: u32) -> u64 {
     folded.events
 }
 
-/// How many pieces a second go through, in all.
+/// How many pieces pass per second, in total.
 pub(crate) fn pieces() -> Vec<Line> {
     let mut lines = Vec::new();
     let kinds = [
@@ -52,7 +52,7 @@ pub(crate) fn pieces() -> Vec<Line> {
     lines
 }
 
-/// A thousand answers of which a piece comes every so often: how late is the last?
+/// A thousand answers with a piece every 20 ms: the rate reached, and the server's CPU time per piece.
 fn paced() -> Vec<Line> {
     let house = House::new();
     let (rate, cpu) = on_one_thread(async {

@@ -1,4 +1,4 @@
-//! What is held for clients that do not read.
+//! How much the server holds for clients that do not read.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::house::{House, agent};
 use crate::raw::Raw;
 
-/// How long the one answer of a large session is.
+/// The size of the large session's only answer.
 const LARGE: usize = 3 << 20;
 
 /// A server with the sessions `large` and `small`, and room for two large answers.
@@ -30,7 +30,7 @@ fn history(session: &str) -> String {
     format!("/v1/sessions/shop/ada/{session}/history")
 }
 
-/// Asks, and reads no more than the head of the answer.
+/// Sends a request and reads only the head of the response.
 async fn asked(house: &House, path: &str) -> (Raw, String) {
     let mut raw = Raw::narrow(house.address()).await;
     raw.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
@@ -54,14 +54,14 @@ async fn whole_sessions_that_nobody_reads_are_bounded_and_others_are_told_to_com
     }
     let (_, problem) = house.get(&history("large")).await;
     assert_eq!(problem["type"], "urn:andon:too-many-answers", "{problem}");
-    // Who asks for little is served, and so is who does something.
+    // Small responses are still served, and so are requests that change something.
     let (status, small) = house.get(&history("small")).await;
     assert_eq!((status, small["messages"].as_array().unwrap().len()), (StatusCode::OK, 2));
     let delta = json!({"stateDelta": {"seen": true}});
     let response = house.request(reqwest::Method::PATCH, adk).json(&delta).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::OK, "what was done is told, however large it is");
     drop(response);
-    // Who leaves makes room, and the answer is whole.
+    // A client that disconnects makes room, and the next response is complete.
     held.pop();
     loop {
         let (status, large) = house.get(&history("large")).await;

@@ -1,4 +1,4 @@
-//! A person's yes or no, over HTTP.
+//! A person's approval or denial, over HTTP.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::house::{Events, House, agent};
 use crate::inside::Inside;
 
-/// A shop whose first run asks for a yes to the call `c1`.
+/// A shop whose first run needs approval for the call `c1`.
 fn paying() -> (AgentBuilder, ToolLog, ScriptedModel) {
     let mut acts = Act::call(0, "c1", "pay", r#"{"n": 7}"#);
     acts.push(Act::tool_use());
@@ -20,7 +20,7 @@ fn paying() -> (AgentBuilder, ToolLog, ScriptedModel) {
     (Agent::builder().model(model.clone()).tool(quick("pay", &log).needs_approval()), log, model)
 }
 
-/// A server with a run that waits for a yes to the call `c1`.
+/// A server with a run that waits for approval of the call `c1`.
 async fn waiting() -> (House, String, Events, ToolLog, ScriptedModel) {
     let (shop, log, model) = paying();
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
@@ -84,7 +84,7 @@ async fn a_run_that_waits_for_a_yes_is_cancelled_like_any_other_and_a_yes_is_the
     assert_eq!(log.started(), 0);
 }
 
-/// A server without the agent of the run `r`, which waits for a yes.
+/// A server without the agent of the run `r`, which waits for approval.
 pub(crate) async fn parked() -> Inside {
     let (shop, _, _) = paying();
     let journal = TestJournal::new(MemoryJournal::new(), None);

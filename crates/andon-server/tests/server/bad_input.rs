@@ -1,4 +1,4 @@
-//! What no client should send. Each is refused with words, nothing comes of it, and the next request is served.
+//! What no client should send. Each is refused with an explanation, has no effect, and the next request is served.
 
 use andon_runtime::SessionFilter;
 use reqwest::StatusCode;
@@ -9,7 +9,7 @@ use crate::raw::{Answer, Raw};
 
 const JSON: &str = "host: localhost\r\ncontent-type: application/json\r\n";
 
-/// That nothing was created, and that the server is well.
+/// Checks that nothing was created, and that the server is well.
 async fn nothing_came_of_it(house: &House, what: &str) {
     assert!(house.runtime.runs().is_empty(), "{what}: a run");
     let sessions = house.runtime.list_sessions(SessionFilter::default()).await.unwrap();
@@ -19,7 +19,7 @@ async fn nothing_came_of_it(house: &House, what: &str) {
     assert_eq!(house.get("/healthz").await.0, StatusCode::OK, "{what}");
 }
 
-/// No answer tells where files are, or what the server is made of.
+/// Checks that a response does not reveal where files are, or what the server is made of.
 fn tells_nothing_of_the_machine(answer: &Answer) {
     let told = format!("{}{}", answer.head, answer.body);
     for secret in [env!("CARGO_MANIFEST_DIR"), ".cargo", ".rs:", "/home/", "/tmp/", "hyper", "axum"] {
@@ -125,7 +125,7 @@ async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
         ] {
             let line = format!("{method} /v1/runs/{bad}{behind}");
             let answer = house.ask(&line, &["host: localhost"], "").await;
-            // What has more parts may be another path.
+            // With more segments it may be another path.
             if status == 404 {
                 assert!((400..500).contains(&answer.status), "{line}");
                 answer.problem();
@@ -225,20 +225,20 @@ async fn what_is_no_http_is_refused_with_words_where_there_can_be_any() {
     ] {
         let answer = house.raw(bytes).await.unwrap_or_else(|| panic!("{what}: closed without an answer"));
         assert_eq!(answer.status, status, "{what}: {answer:?}");
-        // What cannot be read as a request at all is answered by hyper, with a status alone.
+        // What is not a request at all is answered by hyper, with only a status.
         if answer.header("content-length") != Some("0") {
             answer.problem();
         }
         tells_nothing_of_the_machine(&answer);
         nothing_came_of_it(&house, what).await;
     }
-    // A length too long, and then nothing more.
+    // A content length that is too long, and then the end.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("POST /v1/runs HTTP/1.1\r\n{json}content-length: 500\r\n\r\n{create}")).await;
     raw.no_more().await;
     raw.closed().await;
     nothing_came_of_it(&house, "a length too long").await;
-    // Another protocol, in which an answer could not be read.
+    // Another protocol, whose client could not read a response.
     let mut raw = Raw::open(house.address()).await;
     raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert_eq!(raw.closed().await, b"");
@@ -289,7 +289,7 @@ async fn a_look_at_the_head_of_a_feed_is_not_a_reader_that_goes_away() {
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("HEAD /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await;
     assert!(String::from_utf8(raw.closed().await).unwrap().starts_with("HTTP/1.1 200 OK\r\n"));
-    // Time enough to be missed.
+    // Enough time to count as a lost reader.
     for _ in 0..50 {
         assert_eq!(house.get(&format!("/v1/runs/{run}")).await.1["state"], "running");
     }

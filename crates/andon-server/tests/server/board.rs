@@ -1,4 +1,4 @@
-//! The board: every run that one may see, live.
+//! The board: every run that the caller may see, live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn a_row_follows_its_run_from_its_beginning_to_its_end() {
     let run = inside.start(json!({"session": "s", "user": "ada"})).await;
     let row = reader.until_state("running", "model").await;
     let accepted = run.records()[0].at.wall.to_string();
-    // The call is open: nothing is known of it, and that is not 0.
+    // The call is open: nothing is known about it, which is not 0.
     let open = json!({"value": null, "provenance": "bounded", "low": 0, "high": null});
     let expected = json!({
         "n": row["n"], "run_id": run.id(), "app": "shop", "user": "ada", "session": "s", "state": "running",

@@ -1,4 +1,4 @@
-//! What rows of the board say of pieces and money.
+//! What the board's rows say about pieces and money.
 
 use std::sync::Arc;
 

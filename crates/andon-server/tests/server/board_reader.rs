@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::house::agent;
 use crate::inside::{Frames, Inside};
 
-/// How many messages a test reads: one that waits for what never comes fails.
+/// The most messages that a test reads, so that one whose message never comes fails.
 const MOST: usize = 5_000;
 
 /// A reader of the board, and what it knows.
@@ -32,14 +32,14 @@ impl Reader {
         Self { frames, said: VecDeque::new(), read: 0, rows: BTreeMap::new() }
     }
 
-    /// One that has read the beginning.
+    /// A reader that has read the beginning.
     pub(crate) async fn ready(inside: &Inside) -> Self {
         let mut reader = Self::open(inside).await;
         reader.until("ready").await;
         reader
     }
 
-    /// The next message; nothing at the end.
+    /// The next message; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         while self.said.is_empty() {
             let frame = self.frames.frame().await?;
@@ -75,7 +75,7 @@ impl Reader {
         }
     }
 
-    /// Reads until the one row that there is satisfies something.
+    /// Reads until the only row matches.
     pub(crate) async fn until_row(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Some(row) = self.rows.values().find(|row| is_it(row)) {
@@ -99,7 +99,7 @@ pub(crate) async fn settled(run: &Run) {
     tokio::time::timeout(Duration::from_secs(3600), run.outcome()).await.expect("the run does not settle");
 }
 
-/// An answer that makes calls: an id and a tool for each.
+/// An answer that makes calls, given as an id and a tool each.
 pub(crate) fn calls(all: &[(&str, &str)]) -> Vec<Act> {
     let acts = all.iter().enumerate().flat_map(|(index, (id, tool))| Act::call(index, id, tool, "{}"));
     acts.chain([Act::usage(10, 5), Act::tool_use()]).collect()

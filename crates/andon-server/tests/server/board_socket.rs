@@ -21,7 +21,7 @@ async fn open(house: &House, query: &str) -> Socket {
     timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap().unwrap().0
 }
 
-/// Reads until the socket is closed, and says how.
+/// Reads until the socket is closed, and returns how.
 async fn closed(socket: &mut Socket) -> (u16, String) {
     loop {
         match timeout(Duration::from_secs(20), socket.next()).await.expect("the socket stays open") {
@@ -109,7 +109,7 @@ async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
     until(&mut sockets[1], "second").await;
 }
 
-/// A client that reads nothing is let go of, and its place is free again.
+/// The server closes the connection of a client that reads nothing, and its place is free again.
 #[tokio::test]
 async fn a_client_that_does_not_read_the_board_is_let_go() {
     let options = Options { stalled: Duration::from_millis(300), max_feeds: 1, ..Options::default() };
@@ -122,7 +122,7 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
     let stalls = open(&house, "").await;
     let began = tokio::time::Instant::now();
     loop {
-        // The only place is free again once the server has let go.
+        // The only place is free again once the server has closed the connection.
         let status = house.request(Method::GET, "/v1/board").send().await.unwrap().status();
         if status == StatusCode::OK {
             break;
@@ -132,11 +132,11 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
     drop(stalls);
 }
 
-/// A client that takes little at a time is waited for, though one message takes it longer than it may stall.
+/// The server waits for a client that takes little at a time, even if one message takes longer than the limit for a stall.
 #[tokio::test]
 #[ignore = "it takes real time, and a busy machine is slow for reasons of its own: cargo xtask test --long runs it"]
 async fn a_client_that_reads_the_board_slowly_stays() {
-    // The kernel takes more when half of what it may keep unsent is gone: for this reader that is more often than once a second.
+    // The kernel accepts more when half of its send buffer is free: with this reader that is more often than once a second.
     let options = Options { stalled: Duration::from_millis(1_500), ..Options::default() };
     let many = std::iter::repeat_with(endless).take(600);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
@@ -145,7 +145,7 @@ async fn a_client_that_reads_the_board_slowly_stays() {
     }
     let narrow = tokio::net::TcpSocket::new_v4().unwrap();
     narrow.set_recv_buffer_size(8 << 10).unwrap();
-    // As on a real link: on this one a segment would be larger than all that the client has room for.
+    // As on a real link: on loopback a segment would be larger than the client's whole buffer.
     socket2::SockRef::from(&narrow).set_tcp_mss(1_400).unwrap();
     let mut slow = narrow.connect(house.address()).await.unwrap();
     let asked = format!(

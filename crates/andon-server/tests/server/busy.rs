@@ -1,4 +1,4 @@
-//! A second prompt in a session that is busy.
+//! A second prompt in a busy session.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn queued_runs_wait_and_go_one_after_the_other() {
     let (second, third) = (inside.start(with("queue")).await, inside.start(with("queue")).await);
     let (_, list) = inside.get("/v1/runs?state=queued").await;
     assert_eq!(list["runs"].as_array().unwrap().len(), 2);
-    // The one that runs is the oldest: those that wait are passed over, however few are looked at in one go.
+    // The running one is the oldest: the list skips the queued ones, however small its pages are.
     for limit in [1, 2, 3] {
         let (_, list) = inside.get(&format!("/v1/runs?state=running&limit={limit}")).await;
         let ids: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["run_id"]).collect();

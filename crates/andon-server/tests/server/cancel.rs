@@ -34,7 +34,7 @@ async fn a_run_is_cancelled_in_mid_answer_and_its_receipt_says_who_and_why() {
     assert_eq!((late["outcome"]["kind"].as_str(), late["state"].as_str()), (Some("cancelled"), Some("settled")));
 }
 
-/// An agent whose first answer calls these tools at once.
+/// An agent whose first answer calls these tools in parallel.
 fn calling(tools: &[&str]) -> ScriptedModel {
     let calls = tools.iter().enumerate().flat_map(|(n, tool)| Act::call(n, &format!("c{n}"), tool, "{}"));
     ScriptedModel::new([calls.chain([Act::tool_use()]).collect()])
@@ -176,7 +176,7 @@ async fn when_the_disk_stalls_the_cord_is_pulled_and_the_client_is_told_that_it_
     assert_eq!((problem["pulled"].as_bool(), problem["recorded"].as_bool()), (Some(true), Some(false)), "{problem}");
     assert_eq!(began.elapsed(), Options::default().record_patience);
     assert!(!journal.has(run.id(), is_request));
-    // Quiet already: nothing is accepted any more, whatever the disk does.
+    // Quiet already: nothing more is accepted, whatever the disk does.
     let passed = format!("{:?}", run.passed());
     assert_eq!(reason(&run).await, "requested");
     assert_eq!(format!("{:?}", run.passed()), passed);
@@ -313,7 +313,7 @@ async fn one_call_is_stopped_alone_and_the_model_is_told() {
     assert_eq!((status, told["state"].as_str()), (StatusCode::OK, Some("settled")), "{told}");
 }
 
-/// Checks P7: between its end and the record of it, a call is one that has ended, and not one that there never was.
+/// Checks P7: between a call's end and the record of it, the call has ended; it is not unknown.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_has_just_ended_is_not_running_and_not_unknown() {
     let (log, journal) = (ToolLog::new(), TestJournal::slow(None, Duration::from_secs(5)));
@@ -325,7 +325,7 @@ async fn a_call_that_has_just_ended_is_not_running_and_not_unknown() {
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // Its end is with the disk, which takes another while.
+    // Its end is being written, which takes a while longer.
     assert!(log.running() == 0 && !journal.has(run.id(), |event| matches!(event, Event::ToolFinished { .. })));
     let (status, told) = inside.post("/v1/runs/r/calls/c0/cancel", json!({})).await;
     assert_eq!((status, told["reply"].as_str()), (StatusCode::OK, Some("not_running")), "{told}");

@@ -1,4 +1,4 @@
-//! A conversation as its model is going to see it.
+//! A conversation as its model will see it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ fn answer(text: &str) -> Vec<Act> {
     vec![Act::text(text), Act::end()]
 }
 
-/// An answer that asks for tools.
+/// An answer that calls tools.
 fn asks(tools: &[&str]) -> Vec<Act> {
     let calls = tools.iter().enumerate().flat_map(|(index, tool)| Act::call(index, &format!("c-{tool}"), tool, "{}"));
     [Act::text("Let me see.")].into_iter().chain(calls).chain([Act::tool_use()]).collect()
 }
 
-/// A server whose app has a model that can be asked what it was asked, and tools.
+/// A server whose app has tools and a model that remembers its requests.
 async fn world(answers: impl IntoIterator<Item = Vec<Act>>) -> (Inside, ScriptedModel) {
     let model = ScriptedModel::new(answers);
     let log = ToolLog::new();
@@ -40,7 +40,7 @@ async fn shown(inside: &Inside, run: &str) -> Value {
     shown
 }
 
-/// What the model was really asked last.
+/// The last request that the model really got.
 fn asked(model: &ScriptedModel) -> Value {
     Rendering::plain(model.requests().last().unwrap()).body
 }
@@ -171,7 +171,7 @@ async fn of_a_very_long_conversation_the_end_is_shown_and_it_is_said_that_there_
     let request = last["request"]["messages"].as_array().unwrap();
     assert_eq!(request.len(), 9, "four runs, this one among them, and the next prompt");
     assert!(request[0]["parts"][0]["text"].as_str().unwrap().starts_with("6: word"));
-    // What is stored is not told twice as a whole.
+    // Stored messages are not all sent a second time.
     let (said, left_out) = (texts(&last), last["messages_left_out"].as_u64().unwrap());
     assert_eq!((said.last().map(String::as_str), said.len() as u64 + left_out), (Some("Answer 9."), 8));
     assert!(said.len() >= 2 && last["messages"].to_string().len() <= 1 << 20, "{}", said.len());

@@ -74,7 +74,7 @@ async fn whatever_is_asked_otherwise_makes_it_another_request() {
             "{other}"
         );
     }
-    // What says the same says the same.
+    // Spelling out the defaults makes the same request.
     let mut asked = order(body);
     asked
         .as_object_mut()

@@ -1,4 +1,4 @@
-//! The API is as it describes itself: every call that is described is there, and every answer has the form that is told.
+//! The API matches its description: every described call exists, and every response has the described schema.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::house::House;
 
-/// The description, and which of its calls have been answered well.
+/// The description, and which of its calls have been answered successfully.
 struct Description {
     spec: Value,
     answered: BTreeSet<String>,
@@ -33,7 +33,7 @@ impl Description {
             .collect()
     }
 
-    /// The form of an answer; nothing if it has no body.
+    /// The schema of a response; `None` if it has no body.
     fn form(&self, call: &str, status: u16, kind: Option<&str>) -> Option<Value> {
         let (method, path) = call.split_once(' ').unwrap();
         let answers = &self.spec["paths"][path][method.to_lowercase()]["responses"];
@@ -64,7 +64,7 @@ impl Description {
         assert!(wrong.is_empty(), "{call}: {value} is not as it is described: {wrong:#?}");
     }
 
-    /// Checks an answer against its form, and gives its body.
+    /// Checks a response against its schema, and returns its body.
     async fn check(&mut self, call: &str, response: Response) -> Value {
         let status = response.status();
         let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
@@ -92,20 +92,20 @@ impl Description {
     }
 }
 
-/// One event of a feed, as it is described; nothing if it is a comment.
+/// One event of a feed, as described; `None` if it is a comment.
 fn event(block: &str) -> Option<Value> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
     Some(json!({"id": field("id: ")?, "data": field("data: ")?}))
 }
 
-/// A house whose answers are checked.
+/// A house whose responses are checked.
 struct Checked {
     house: House,
     description: Description,
 }
 
 impl Checked {
-    /// The first run asks for a tool that needs a yes, the second is silent, the third says something.
+    /// The first run calls a tool that needs approval, the second is silent, the third says something.
     async fn new() -> Self {
         let call = |id: &str| [Act::call(0, id, "launch", "{}"), vec![Act::usage(9, 3), Act::tool_use()]].concat();
         let done = || vec![Act::text("Launched."), Act::usage(12, 2), Act::end()];
@@ -141,7 +141,7 @@ impl Checked {
         self.house.feed(run, None).await.until_type("approval_requested").await;
     }
 
-    /// What is told of a run, whatever it does.
+    /// Requests everything about a run, whatever its state.
     async fn look(&mut self, run: &str) {
         self.get(&format!("/v1/runs/{run}"), "/v1/runs/{run_id}").await;
         self.get(&format!("/v1/runs/{run}/receipt"), "/v1/runs/{run_id}/receipt").await;
@@ -220,7 +220,7 @@ impl Checked {
         self.description.check("POST /v1/runs", response).await;
     }
 
-    /// The board has no end: what there is at its beginning is checked, and a second.
+    /// The board never ends, so its beginning and one second are checked.
     async fn board(&mut self) {
         let mut response = self.house.request(Method::GET, "/v1/board").send().await.unwrap();
         let form =

@@ -1,4 +1,4 @@
-//! What losing the readers of a run does to it.
+//! What losing its readers does to a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::socket::Socket;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A server whose runs never end, a run of it, and one reader of that.
+/// A server whose runs never end, one of its runs, and a reader of that run.
 async fn watched(on_disconnect: Value) -> (Inside, Run, Frames) {
     let inside = Inside::new(agent(std::iter::repeat_with(endless).take(10))).await;
     let run = inside.start(json!({"on_disconnect": on_disconnect})).await;
@@ -171,7 +171,7 @@ async fn a_policy_that_is_none_is_refused() {
     assert!(house.runtime.runs().is_empty());
 }
 
-/// A reader on a socket of its own, that has seen the run begin.
+/// A reader on its own socket that has seen the run begin.
 async fn raw_reader(house: &House, run: &str) -> TcpStream {
     let mut socket = TcpStream::connect(house.address()).await.unwrap();
     let head = format!("GET /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -185,7 +185,7 @@ async fn raw_reader(house: &House, run: &str) -> TcpStream {
 
 #[tokio::test]
 async fn a_connection_that_is_closed_or_reset_on_a_silent_feed_is_noticed_at_once() {
-    // It is not the next sign of life that notices it.
+    // So that it is not the next heartbeat that notices it.
     let options = Options { heartbeat: Duration::from_secs(3600), ..Options::default() };
     let many = std::iter::repeat_with(endless).take(3);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
@@ -249,7 +249,7 @@ async fn a_start_that_is_refused_is_no_reader_of_the_run_that_has_its_id() {
     assert!(is_alive(&run));
 }
 
-/// A reader of a run's feed, over either transport, that has seen something.
+/// A reader of a run's feed, over either transport, that has received something.
 enum Reader {
     Sse(Events),
     Socket(Box<Socket>),
@@ -267,7 +267,7 @@ impl Reader {
         Self::Sse(events)
     }
 
-    /// It goes, and the server has noticed.
+    /// Disconnects, and waits until the server has noticed.
     async fn leave(self, house: &House, feeds_left: usize) {
         match self {
             Self::Sse(events) => drop(events),
@@ -282,7 +282,7 @@ impl Reader {
     }
 }
 
-/// How many feeds are open, as operators are told.
+/// The number of open feeds, according to the metrics.
 async fn open_feeds(house: &House) -> usize {
     let (_, text) = house.get("/metrics").await;
     let line = text.as_str().unwrap().lines().find(|line| line.starts_with("andon_feeds_open ")).unwrap().to_owned();

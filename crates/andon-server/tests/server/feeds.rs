@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::house::{Event, House, agent, endless};
 use crate::inside::{Inside, events};
 
-/// An answer with everything in it, and characters of one to four bytes.
+/// An answer with every kind of part, and characters of one to four bytes.
 fn rich() -> ScriptedModel {
     let mut first = vec![Act::thinking("Hm — äöü "), Act::thinking("😀?"), Act::signed()];
     first.extend([Act::text("Grüße, "), Act::text("€uro 🦀")]);
@@ -28,7 +28,7 @@ fn rich_agent() -> andon_runtime::AgentBuilder {
     Agent::builder().model(rich()).tool(talkative("chatty", 3, &ToolLog::new()))
 }
 
-/// All payloads that were streamed behind each event.
+/// The text that was streamed after each event.
 fn streamed(events: &[Event], first: u64) -> BTreeMap<u64, String> {
     let mut place = first;
     let mut all = BTreeMap::new();
@@ -90,7 +90,7 @@ async fn a_reader_resumes_at_every_byte_also_in_mid_character_and_misses_and_rep
             let later: Vec<&Event> =
                 facts(&whole).into_iter().filter(|fact| fact.json["seq"].as_u64() > Some(*seq)).collect();
             assert_eq!(facts(&rest), later);
-            // One delta a kind and call.
+            // One delta per kind and call.
             let kinds = whole_kinds(&rest, *seq);
             assert!(kinds.windows(2).all(|two| two[0] != two[1]), "{kinds:?}");
         }
@@ -98,7 +98,7 @@ async fn a_reader_resumes_at_every_byte_also_in_mid_character_and_misses_and_rep
     assert!(in_mid_character > 10);
 }
 
-/// The kinds of the deltas behind one event.
+/// The kinds of the deltas after one event.
 fn whole_kinds(events: &[Event], seq: u64) -> Vec<String> {
     let deltas = events.iter().filter_map(|event| match &event.item {
         FeedItem::Delta(delta) if delta.at.seq == seq => Some(format!("{:?}", delta.kind)),

@@ -1,4 +1,4 @@
-//! Who may call at all.
+//! Who may call the API at all.
 
 use std::sync::Arc;
 
@@ -114,11 +114,11 @@ async fn pages_of_the_server_itself_and_who_is_no_page_may_call() {
         let answer = house.ask("GET /v1/runs", headers, "").await;
         assert_eq!(answer.status, 200, "{headers:?} {answer:?}");
     }
-    // An image in a page of elsewhere: browsers send no origin with it.
+    // An image in a foreign page: browsers send no origin with it.
     let image = ["host: localhost:8000", "sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"];
     let answer = house.ask("GET /v1/runs", &image, "").await;
     assert_eq!((answer.status, answer.problem()), (403, "foreign-origin"));
-    // A form in one: not every browser sends an origin with it.
+    // A form in a foreign page: not every browser sends an origin with it.
     for line in
         ["POST /v1/runs", "POST /v1/cancel", "PUT /v1/line", "POST /run", "POST /apps/shop/users/ada/sessions/s"]
     {
@@ -183,7 +183,7 @@ async fn an_address_that_others_can_reach_is_not_served() {
         assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
     }
     for address in ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
-        // A machine may have no IPv6.
+        // A machine may lack IPv6.
         if let Ok(listener) = TcpListener::bind(address).await {
             assert!(house.server.serve(listener).is_ok(), "{address}");
         }

@@ -1,4 +1,4 @@
-//! A server for one test, and a client of it.
+//! A server for one test, and its client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-/// Nothing in here takes this long, unless something is wrong.
+/// Nothing here takes this long unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server for one test.
@@ -24,16 +24,16 @@ pub(crate) struct House {
     pub(crate) client: reqwest::Client,
 }
 
-/// What a status and a body are.
+/// A status and a body.
 pub(crate) type Answered = (StatusCode, Value);
 
 impl House {
-    /// One whose app `shop` gives these answers, and after them plain ones.
+    /// A house whose app `shop` gives these answers, and plain ones after them.
     pub(crate) async fn with(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
         Self::build(Arc::new(MemoryJournal::new()), Options::default(), agent(answers)).await
     }
 
-    /// One whose app `shop` says something and is then silent for ever.
+    /// A house whose app `shop` says something and is then silent for ever.
     pub(crate) async fn silent() -> Self {
         Self::with(std::iter::repeat_with(endless).take(100)).await
     }
@@ -68,7 +68,7 @@ impl House {
         answered(self.request(Method::PUT, path).json(&body).send().await.unwrap()).await
     }
 
-    /// Starts a run of `shop` and gives its id.
+    /// Starts a run of `shop` and returns its id.
     pub(crate) async fn start(&self, more: Value) -> String {
         let mut body = json!({"app": "shop", "input": "hello"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -77,14 +77,14 @@ impl House {
         run["run_id"].as_str().unwrap().to_owned()
     }
 
-    /// A run's feed, asked for with a query.
+    /// A run's feed, requested with a query.
     pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Events {
         let response = self.request(Method::GET, &format!("/v1/runs/{run}/events{query}")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         Events { response, buffer: Vec::new(), seen: 0 }
     }
 
-    /// A run's feed, from a place in it.
+    /// A run's feed, from a cursor on.
     pub(crate) async fn feed(&self, run: &str, from: Option<&str>) -> Events {
         let request = self.request(Method::GET, &format!("/v1/runs/{run}/events"));
         let request = match from {
@@ -97,7 +97,7 @@ impl House {
         Events { response, buffer: Vec::new(), seen: 0 }
     }
 
-    /// Waits until a run has settled, and gives its receipt.
+    /// Waits until a run has settled, and returns its receipt.
     pub(crate) async fn settled(&self, run: &str) -> Value {
         let id = RunId::new(run).unwrap();
         let run = self.runtime.find(&id).await.unwrap().unwrap();
@@ -127,11 +127,11 @@ pub(crate) async fn answered(response: Response) -> Answered {
 pub(crate) struct Events {
     response: Response,
     buffer: Vec<u8>,
-    /// How much of the buffer has no end of an event in it.
+    /// The length of the buffer's prefix in which no event ends.
     seen: usize,
 }
 
-/// One event of a feed: its id and what it says.
+/// One event of a feed: its id and its content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: String,
@@ -140,7 +140,7 @@ pub(crate) struct Event {
 }
 
 impl Events {
-    /// The next event; nothing when the feed has ended.
+    /// The next event; `None` when the feed has ended.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.buffer[self.seen..].windows(2).position(|two| two == b"\n\n") {
@@ -157,7 +157,7 @@ impl Events {
         }
     }
 
-    /// The next event that satisfies something.
+    /// The next event that matches.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Event) -> bool) -> Event {
         loop {
             let event = self.next().await.expect("the feed ended too early");
@@ -172,7 +172,7 @@ impl Events {
         self.until(|event| event.json["type"] == kind).await
     }
 
-    /// All that is left.
+    /// The remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Event> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
@@ -182,7 +182,7 @@ impl Events {
     }
 }
 
-/// Reads one block; nothing if it is a comment.
+/// Parses one block; `None` if it is a comment.
 pub(crate) fn parse(block: &str) -> Option<Event> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
     let data = field("data: ")?;

@@ -30,12 +30,12 @@ impl Inside {
         Self::with_app(journal, options, "shop", shop).await
     }
 
-    /// One whose app has this name.
+    /// A server whose app has this name.
     pub(crate) async fn with_app(journal: Arc<dyn Journal>, options: Options, name: &str, app: AgentBuilder) -> Self {
         Self::of(journal, options, Adk::default(), name, app).await
     }
 
-    /// As that, and it speaks ADK's dialect in this way.
+    /// The same, with these settings of ADK's dialect.
     pub(crate) async fn of(
         journal: Arc<dyn Journal>,
         options: Options,
@@ -43,7 +43,7 @@ impl Inside {
         name: &str,
         app: AgentBuilder,
     ) -> Self {
-        // Everything is on the test's own thread and clock: while anything has work, time stands still.
+        // Everything is on the test's own thread and clock: time stands still while any task has work.
         let runtime = Runtime::builder()
             .journal(journal)
             .observer(Board::new())
@@ -96,7 +96,7 @@ impl Inside {
         self.runtime.find(&RunId::new(id).unwrap()).await.unwrap().unwrap()
     }
 
-    /// Opens a run's feed behind a place.
+    /// Opens a run's feed after a cursor.
     pub(crate) async fn feed(&self, run: &str, after: Option<&str>) -> Frames {
         self.feed_with(run, &after.map(|after| format!("?after={after}")).unwrap_or_default()).await
     }
@@ -116,7 +116,7 @@ pub(crate) fn order(more: Value) -> Value {
     body
 }
 
-/// Waits until a run has settled, and says why it was cancelled; `none` if it was not.
+/// Waits until a run has settled, and returns why it was cancelled; `none` if it was not.
 pub(crate) async fn reason(run: &Run) -> String {
     tokio::time::timeout(Duration::from_secs(3600 * 24), run.outcome()).await.expect("the run does not settle");
     let receipt = serde_json::to_value(run.receipt().unwrap()).unwrap();
@@ -136,7 +136,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// What the server writes next; nothing at the end.
+    /// The server's next write; `None` at the end.
     pub(crate) async fn frame(&mut self) -> Option<Bytes> {
         let frame = self.body.frame().await?;
         Some(frame.unwrap().into_data().unwrap())
@@ -150,7 +150,7 @@ impl Frames {
         {}
     }
 
-    /// All that is left.
+    /// The remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Event> {
         let mut all = Vec::new();
         while let Some(frame) = self.frame().await {
@@ -160,7 +160,7 @@ impl Frames {
     }
 }
 
-/// The whole events of a frame.
+/// The complete events in a frame.
 pub(crate) fn events(frame: &[u8]) -> Vec<Event> {
     let text = std::str::from_utf8(frame).unwrap();
     assert!(text.ends_with("\n\n"), "an event is written as a whole");

@@ -1,4 +1,4 @@
-//! A small OpenID Connect issuer with real keys, and tokens of all kinds.
+//! A small OpenID Connect issuer with real keys, and all kinds of tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub(crate) fn b64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A key that signs.
+/// A signing key.
 pub(crate) enum Signer {
     Rsa(Box<Rsa>),
     P256(EcdsaKeyPair),
@@ -68,7 +68,7 @@ impl Signer {
         }
     }
 
-    /// The public key as DER, and as PEM: what somebody who confuses keys would take for a secret.
+    /// The public key as DER and as PEM, which a verifier that confuses algorithms would take for a shared secret.
     pub(crate) fn public(&self) -> (Vec<u8>, String) {
         let Self::Rsa(pair) = self else { panic!("only RSA keys are confused") };
         let der: encoding::PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
@@ -100,7 +100,7 @@ impl Signer {
         }
     }
 
-    /// A token with this head and these claims.
+    /// A token with this header and these claims.
     pub(crate) fn token(&self, head: Value, claims: &Value) -> String {
         let message = format!("{}.{}", b64(head.to_string()), b64(claims.to_string()));
         let signature = self.sign(head["alg"].as_str().unwrap_or_default(), message.as_bytes());
@@ -108,7 +108,7 @@ impl Signer {
     }
 }
 
-/// A token whose signature is a hash with a shared secret.
+/// A token signed with a shared secret (HMAC).
 pub(crate) fn hashed(head: &Value, claims: &Value, secret: &[u8]) -> String {
     let message = format!("{}.{}", b64(head.to_string()), b64(claims.to_string()));
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message.as_bytes());
@@ -120,12 +120,12 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// An issuer that is there.
+/// A running issuer.
 pub(crate) struct LocalIssuer {
     pub(crate) url: String,
-    /// What it publishes.
+    /// The keys that it publishes.
     pub(crate) keys: Arc<Mutex<Value>>,
-    /// How often its keys were asked for.
+    /// How often its keys were fetched.
     pub(crate) asked: Arc<AtomicUsize>,
 }
 
@@ -152,7 +152,7 @@ impl LocalIssuer {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// What a good token claims.
+    /// The claims of a valid token.
     pub(crate) fn claims(&self) -> Value {
         json!({
             "iss": self.url, "aud": "andon", "sub": "ada", "scope": "openid run:read run:create",
@@ -160,7 +160,7 @@ impl LocalIssuer {
         })
     }
 
-    /// As those, but for one.
+    /// The same claims, except for one.
     pub(crate) fn claims_but(&self, name: &str, value: Value) -> Value {
         let mut claims = self.claims();
         match value {

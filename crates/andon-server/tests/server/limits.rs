@@ -62,7 +62,7 @@ async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
     half.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
     assert_eq!(half.closed().await, b"");
     assert!(begun.elapsed() >= SHORT);
-    // Says nothing at all.
+    // It sends nothing at all.
     assert_eq!(Raw::open(house.address()).await.closed().await, b"");
     let mut drip = Raw::open(house.address()).await;
     drip.send("GET /v1/runs HTTP/1.1\r\nx: ").await;
@@ -119,13 +119,13 @@ async fn a_body_that_drips_for_ever_is_given_up_too() {
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let house = house(Options::default()).await;
-    // It says so, and is not asked to go on.
+    // The length is declared, and the client is not told to continue.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("{POST_RUNS}content-length: 9999999999\r\nexpect: 100-continue\r\n\r\n")).await;
     let answer = raw.answer().await.unwrap();
     assert_eq!((answer.status, answer.problem()), (413, "body-too-large"));
     assert_eq!(raw.closed().await, b"");
-    // It says so, sends all the same, and can read the answer.
+    // The length is declared, the client sends all the same, and it can read the response.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("{POST_RUNS}content-length: 9999999999\r\n\r\n")).await;
     raw.send(vec![b' '; 64 << 10]).await;
@@ -134,7 +134,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
         assert!(raw.send(vec![b' '; 64 << 10]).await, "it was cut off in the middle of a word");
         tokio::task::yield_now().await;
     }
-    // It does not say so.
+    // The length is not declared.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(64 << 10));
@@ -162,7 +162,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
     let served = |bytes: String| {
         let house = &house;
         async move {
-            // Until the one before has left its seat, this one is closed at once.
+            // It is closed at once until the connection before it has released its place.
             loop {
                 if let Some(answer) = house.raw(&bytes).await {
                     return answer;
@@ -184,7 +184,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
     let cancelled = served(format!("POST /v1/runs/{run}/cancel HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
     assert_eq!((cancelled.status, cancelled.body["reply"].as_str()), (202, Some("accepted")));
     assert_eq!(house.settled(&run).await["reason"], "requested");
-    // Who goes makes room.
+    // A client that disconnects makes room.
     drop(held);
     house.until_figure("andon_connections_open", |open| open == 1).await;
     assert_eq!(house.raw(GET_RUNS).await.unwrap().status, 200);
@@ -192,7 +192,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
 
 #[tokio::test]
 async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
-    // Anywhere else a head may take an hour.
+    // On other connections a head may take an hour.
     let hour = Duration::from_secs(3_600);
     let options = Options { max_connections: 0, reserved_connections: 1, head_time: hour, ..Options::default() };
     let house = house(options).await;
@@ -200,7 +200,7 @@ async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
     let late = Raw::open(house.address()).await;
     assert_eq!(late.closed().await, b"");
     assert_eq!(sits.closed().await, b"");
-    // Nor is who begins to ask for something vital, and does not go on.
+    // Nor does the server wait long for a client that begins a vital request and does not go on.
     let answer = loop {
         let half = "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
         if let Some(answer) = house.raw(half).await {
@@ -210,7 +210,7 @@ async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
     assert_eq!((answer.status, answer.problem()), (408, "body-timeout"));
 }
 
-/// Checks P1: who waits for the end of a run does not keep others from the cord.
+/// Checks P1: a client that waits for a run to settle does not keep others from the cord.
 #[tokio::test]
 async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
     let options =
@@ -234,7 +234,7 @@ async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
         let answer = loop {
             let head = "host: localhost\r\ncontent-type: application/json";
             let request = format!("{line} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-            // Until the one before has left its seat, this one is closed at once.
+            // It is closed at once until the connection before it has released its place.
             if let Some(answer) = house.raw(request).await {
                 break answer;
             }
@@ -293,7 +293,7 @@ async fn settings_that_are_as_large_as_can_be_do_no_harm() {
     timeout(PATIENCE, house.serving.shut_down()).await.expect("it does not end");
 }
 
-/// Begins a thousand requests and does not go on.
+/// Begins a thousand requests and finishes none.
 async fn a_thousand_slow_heads(house: &House) -> Vec<Raw> {
     raise_file_limit();
     let mut slow = Vec::new();
@@ -307,7 +307,7 @@ async fn a_thousand_slow_heads(house: &House) -> Vec<Raw> {
 
 #[tokio::test]
 async fn a_thousand_slow_heads_keep_nobody_else_waiting() {
-    // Nothing is closed to make room: all of them are there until the end of the test.
+    // None is closed to make room: all of them stay open until the test ends.
     let house = house(Options { head_time: Duration::from_secs(3_600), ..Options::default() }).await;
     let slow = a_thousand_slow_heads(&house).await;
     house.until_figure("andon_connections_open", |open| open > slow.len() as u64).await;
@@ -340,7 +340,7 @@ async fn bodies_that_drip_do_not_take_the_places_of_those_who_start_runs() {
     assert_eq!(house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await.0, StatusCode::OK);
 }
 
-/// One of these for each way to begin a body of 300 KiB that does not go on: with its length, and without.
+/// Two ways to begin a body of 300 KiB that does not go on: with its length, and without.
 const UNFINISHED: [&str; 2] = ["content-length: 307200\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"];
 
 #[tokio::test]
@@ -355,7 +355,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
             raw.send(format!("{POST_RUNS}{unfinished}")).await;
             dripping.push(raw);
         }
-        // They have their room once nothing more is let in.
+        // Once another body is refused, they have taken all the room.
         let refused = async {
             loop {
                 let answer = house.ask("POST /v1/runs", &["host: localhost"], "{}").await;
@@ -367,7 +367,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
         let refused = timeout(PATIENCE, refused).await.expect("everything is let in");
         assert_eq!(refused.problem(), "too-many-bodies");
         assert_eq!((refused.header("retry-after"), refused.header("connection")), (Some("1"), Some("close")));
-        // What has no body needs no room, and the cord has its own.
+        // A request without a body needs no room, and cancels have their own.
         assert_eq!(house.get("/v1/runs").await.0, StatusCode::OK);
         let (status, _) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
         assert_eq!(status, StatusCode::OK);
@@ -375,7 +375,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
         assert_eq!(house.put("/v1/line", held).await.0, StatusCode::OK);
         assert_eq!(house.post("/v1/cancel", json!({"all": true, "wait": true})).await.1["cancelled"], 1);
         assert_eq!(house.settled(&other).await["reason"], "requested");
-        // Who goes makes room.
+        // A client that disconnects makes room.
         drop(dripping);
         let again = async { while house.post("/v1/runs", json!({"app": "shop", "input": "hello"})).await.0 != 201 {} };
         timeout(PATIENCE, again).await.expect("the room is not given back");
@@ -442,17 +442,17 @@ async fn a_cancel_is_served_while_the_places_of_those_who_start_runs_are_taken()
 const PIECE: &str = "a piece of an answer that is not very short, so that it has some weight on the wire";
 const PIECES: usize = 40_000;
 
-/// All the text that events carry.
+/// The text of all events.
 fn text(events: &[Event]) -> String {
     let pieces = events.iter().filter(|event| event.json["type"] == "delta");
     pieces.map(|event| event.json["text"].as_str().unwrap_or_default()).collect()
 }
 
-/// The whole events of a response that was cut.
+/// The complete events of a response that was cut.
 fn events(bytes: &[u8]) -> Vec<Event> {
     let text = String::from_utf8_lossy(bytes);
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    // The response is chunked: each chunk begins behind a line with its size, and ends in a line break of two.
+    // The response is chunked: each chunk follows a line with its size, and ends in CRLF.
     let mut whole = String::new();
     let mut rest = body;
     while let Some((size, behind)) = rest.split_once("\r\n") {
@@ -480,7 +480,7 @@ async fn a_reader_that_stalls_is_closed_costs_nobody_anything_and_can_go_on_wher
     let all = house.feed(&run, None).await.rest().await;
     assert_eq!(text(&all).len(), PIECE.len() * PIECES);
     assert_eq!(all.last().unwrap().json["type"], "run_settled");
-    // It is closed, and its place is free.
+    // It was closed, and its place is free.
     house.until_figure("andon_feeds_open", |open| open == 0).await;
     let got = deaf.closed().await;
     assert!(got.len() < 1 << 20, "{} bytes were sent to a reader that does not read", got.len());

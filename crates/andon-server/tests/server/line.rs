@@ -1,4 +1,4 @@
-//! The line: holding and opening admission.
+//! The line: holding it and opening it.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ async fn an_app_or_a_user_is_held_alone_and_opened_alone() {
     assert_eq!(create(&inside, json!({"user": "ada"})).await.0, StatusCode::CREATED);
     inside.put("/v1/line", json!({"state": "open", "app": "bank"})).await;
     assert_eq!(create(&inside, json!({"app": "bank"})).await.0, StatusCode::CREATED);
-    // Opening for all takes away the hold for all, of which there is none.
+    // Opening for all removes the hold for all, and there is none.
     inside.put("/v1/line", json!({"state": "open"})).await;
     assert_eq!(create(&inside, json!({"user": "eve"})).await.0, held);
 }
@@ -110,7 +110,7 @@ async fn a_run_that_is_being_created_is_refused_or_counted_and_never_missed() {
     .await;
     let (mut refused, mut counted) = (0, 0);
     for round in 0..25 {
-        // One that is in before the hold, some that race with it, and one that comes after it.
+        // One run before the hold, some that race with it, and one after it.
         let first = house.post("/v1/runs", order(json!({}))).await;
         let creates = (0..12).map(|_| house.post("/v1/runs", order(json!({}))));
         let hold = async {
@@ -179,7 +179,7 @@ async fn what_does_not_go_together_is_refused_and_changes_nothing() {
     assert_eq!(inside.get("/v1/line").await.1, json!({"state": "open", "holds": []}));
 }
 
-/// Checks P10: what is answered is on record, and what is not on record is said.
+/// Checks P10: what was acknowledged is recorded, and the response says what is not recorded.
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_the_disk_does_not_take_is_in_force_and_what_it_stopped_is_told() {
     let journal = TestJournal::new(MemoryJournal::new(), None);

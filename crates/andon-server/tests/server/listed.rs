@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::house::{House, agent, endless};
 use crate::inside::Inside;
 
-/// The ids of the runs that a question finds.
+/// The ids of the runs that a query finds.
 async fn found(inside: &Inside, query: &str) -> Vec<Value> {
     let (status, list) = inside.get(&format!("/v1/runs?{query}")).await;
     assert_eq!(status, 200, "{query} {list}");
@@ -34,7 +34,7 @@ async fn runs_are_found_by_words_and_by_when_they_were_accepted() {
     assert!(found(&inside, &format!("since={accepted}")).await.contains(&one), "its own instant is in");
     assert!(!found(&inside, &format!("until={accepted}")).await.contains(&one), "its own instant is out");
     assert_eq!(found(&inside, "until=2001-01-01T00:00:00Z").await, [Value::Null; 0]);
-    // Page by page it is the same.
+    // Page by page the result is the same.
     let (_, page) = inside.get("/v1/runs?text=my&limit=1").await;
     assert_eq!((&page["runs"][0]["run_id"], &page["next"]), (&two, &two));
     assert_eq!(found(&inside, &format!("text=my&before={}", two.as_str().unwrap())).await, [one]);
@@ -66,6 +66,6 @@ async fn a_list_that_is_asked_for_a_hundred_times_at_once_is_the_same_each_time_
             orders.push(names(list));
         }
     }
-    // The stop is a use of its session, which comes first in the lists that are read after it.
+    // The stop counts as a use of its session, so that session comes first in the lists read after it.
     assert!(orders.len() <= 2, "{orders:?}");
 }

@@ -1,4 +1,4 @@
-//! A stop that misses says so: what was looked for, whether there is such a thing, and what goes on.
+//! A stop that misses says so: what was looked for, whether it exists, and what is in progress.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn an_app_that_is_not_there_is_an_error_that_names_those_that_are_and_stop
     }
     assert_eq!(house.get("/v1/line").await.1["holds"], json!([]));
     assert!(is_running(&house, &run).await);
-    // One that cannot be run now is there all the same.
+    // An app that cannot be run now exists all the same.
     assert_eq!(house.post("/v1/cancel", json!({"app": "bank"})).await.0, StatusCode::OK);
     assert_eq!(house.put("/v1/line", held("bank")).await.0, StatusCode::OK);
 }
@@ -120,7 +120,7 @@ async fn what_was_reached_and_what_goes_on_is_told_and_all_names_its_reach() {
     let asked_by = json!({"name": "local", "reach": "everything on this server"});
     assert_eq!((&told["cancelled"], &told["settled"], &told["others"]), (&json!(1), &json!(true), &json!(1)), "{told}");
     assert_eq!((&told["looked_for"], &told["asked_by"]), (&json!("all runs of the user ada"), &asked_by), "{told}");
-    // Hers have settled: that is known, and true.
+    // Hers have settled, and the server knows it.
     let told = cancel(json!({"user": "ada"})).await;
     assert_eq!((&told["cancelled"], &told["settled"], &told["known"]), (&json!(0), &json!(true), &json!(true)));
     let told = cancel(json!({"all": true, "wait": true})).await;
@@ -169,7 +169,7 @@ async fn adks_cancel_of_an_app_that_is_not_there_names_those_that_are() {
     assert!(is_running(&house, &run).await);
 }
 
-/// A server that asks for keys, with a run of ada's and one of bob's, and one of ada's in another tenant.
+/// A server that requires keys, with a run of ada's and one of bob's, and one of ada's in another tenant.
 struct Guarded {
     house: House,
     ada: (String, String),
@@ -207,7 +207,7 @@ impl Guarded {
     }
 }
 
-/// A key: its id, and the key.
+/// A key: its id and the key itself.
 async fn key(house: &House, name: &str, tenant: &str, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let new = NewKey { name: name.to_owned(), tenant: Some(tenant.to_owned()), scopes, ..NewKey::default() };
@@ -226,7 +226,7 @@ async fn somebody_elses_user_is_answered_as_one_that_there_is_not_and_nothing_of
     assert_eq!(bobs.1.to_string().replace("bob", "bub"), nobodys.1.to_string());
     let (status, told) = bobs;
     assert_eq!((status, &told["settled"], &told["known"]), (StatusCode::OK, &json!(false), &json!(false)), "{told}");
-    // Her own run is all that she may know of.
+    // She may only know of her own run.
     assert_eq!((&told["others"], &told["did_you_mean"]), (&json!(1), &Value::Null), "{told}");
     assert_eq!(told["asked_by"], json!({"name": "ada", "key": id, "reach": "all of ada's runs"}));
     assert_eq!(guarded.in_progress(), 3);
@@ -245,7 +245,7 @@ async fn each_key_is_told_how_far_it_reaches() {
     let (_, admin) = key(&guarded.house, "ops", "local", &["admin"]).await;
     let (_, backend) = key(&guarded.house, "backend", "south", &["run:cancel", "impersonate"]).await;
     let (_, told) = guarded.cancel(&admin, json!({"user": "nobody"})).await;
-    // There are other tenants: which one was looked in has to be said.
+    // There are other tenants, so the response must say which one was searched.
     assert_eq!(
         (&told["looked_for"], &told["others"]),
         (&json!("all runs of the user nobody of the tenant local"), &json!(3))
@@ -282,7 +282,7 @@ async fn apps_are_named_only_to_those_who_may_list_them_and_runs_of_others_make_
     assert_eq!(problem["apps"], json!(["shop"]), "one in which her own run goes on: {problem}");
     let (_, problem) = guarded.cancel(&guarded.ada.1, json!({"app": "bonk"})).await;
     assert_eq!(problem["apps"], json!(["bank", "shop"]), "{problem}");
-    // The app is gone, and bob's run in it goes on.
+    // The app was removed, and bob's run in it goes on.
     guarded.house.server.apps().remove("shop");
     let (status, _) = guarded.cancel(&guarded.ada.1, json!({"all": true, "wait": true})).await;
     assert_eq!(status, StatusCode::OK);

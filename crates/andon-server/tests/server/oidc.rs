@@ -1,4 +1,4 @@
-//! Tokens of an issuer: good ones open, forged ones do not.
+//! An issuer's tokens: valid ones are accepted, forged ones are not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn show(house: &House, token: &str) -> Answered {
     answered(house.request(Method::GET, "/v1/runs").bearer_auth(token).send().await.unwrap()).await
 }
 
-/// An issuer with a key of each kind, and a server that takes its tokens.
+/// An issuer with a key of each kind, and a server that accepts its tokens.
 struct World {
     issuer: LocalIssuer,
     house: House,
@@ -109,7 +109,7 @@ async fn a_forged_token_opens_nothing_whatever_kind_of_forgery_it_is() {
     let world = World::new().await;
     let (claims, rsa) = (world.issuer.claims(), &world.rsa);
     let good = world.signed("RS256", "rsa", &claims);
-    // Its keys are known before, so that nothing below is refused for want of them.
+    // The server fetches the keys first, so that nothing below is refused only because a key is missing.
     assert_eq!(show(&world.house, &good).await.0, StatusCode::OK);
     let parts: Vec<&str> = good.split('.').collect();
     let (der, pem) = rsa.public();
@@ -178,7 +178,7 @@ async fn a_forged_token_opens_nothing_whatever_kind_of_forgery_it_is() {
         ("no token", "x".to_owned()),
         ("dots", "..".to_owned()),
     ];
-    // No two requests have one id.
+    // The request id is different each time.
     let told = async |response| {
         let (status, mut told) = answered(response).await;
         told.as_object_mut().unwrap().remove("request_id");

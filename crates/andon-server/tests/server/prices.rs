@@ -1,4 +1,4 @@
-//! What runs cost, as receipts tell it.
+//! What runs cost, according to their receipts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::house::{House, agent};
 
-/// A list by which everything costs a unit for a thousand tokens.
+/// A price list in which everything costs one unit per thousand tokens.
 fn prices() -> Prices {
     let price: Price = "1000".parse().unwrap();
     let all = ModelPrice { input: price, cache_read: price, cache_write: price, output: price };

@@ -1,4 +1,4 @@
-//! A client that is not polite: it writes bytes to a socket, and looks at what comes back.
+//! An impolite client: it writes bytes to a socket and looks at what comes back.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 
 use crate::house::House;
 
-/// Nothing in here takes this long, unless something is wrong.
+/// Nothing here takes this long unless something is wrong.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A socket of a client.
+/// A client's socket.
 pub(crate) struct Raw {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// What a server answered.
+/// A server's response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -36,7 +36,7 @@ impl Answer {
         })
     }
 
-    /// The kind of problem that it is.
+    /// The problem's type.
     pub(crate) fn problem(&self) -> &str {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         assert_eq!(self.header("x-content-type-options"), Some("nosniff"), "{self:?}");
@@ -51,14 +51,14 @@ impl Raw {
         Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
-    /// One for which the kernel keeps little, so that it is full soon.
+    /// A socket with a small receive buffer, which is soon full.
     pub(crate) async fn narrow(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
-    /// Sends, if anybody still listens.
+    /// Sends bytes; returns whether the server was still reading.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()
     }
@@ -67,7 +67,7 @@ impl Raw {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// More of what was sent; nothing when it is closed, however that was done.
+    /// Reads more; `None` when the connection is closed, in whatever way.
     async fn more(&mut self) -> Option<()> {
         let mut piece = vec![0; 16 << 10];
         let read = timeout(PATIENCE, self.stream.read(&mut piece)).await.expect("the server is silent");
@@ -82,7 +82,7 @@ impl Raw {
         }
     }
 
-    /// The next answer; nothing if the connection is closed without one.
+    /// The next response; `None` if the connection is closed without one.
     pub(crate) async fn answer(&mut self) -> Option<Answer> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -93,7 +93,7 @@ impl Raw {
         }
     }
 
-    /// The head of the next answer; nothing of its body is waited for.
+    /// The head of the next response, without waiting for its body.
     pub(crate) async fn head(&mut self) -> String {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -116,7 +116,7 @@ impl Raw {
         answer
     }
 
-    /// Waits until the server closes, and gives what came before.
+    /// Waits until the server closes, and returns what came before.
     pub(crate) async fn closed(mut self) -> Vec<u8> {
         while self.more().await.is_some() {}
         self.buffer
@@ -124,14 +124,14 @@ impl Raw {
 }
 
 impl House {
-    /// Sends bytes on a connection of their own, and gives the answer.
+    /// Sends bytes on a new connection, and returns the response.
     pub(crate) async fn raw(&self, bytes: impl AsRef<[u8]>) -> Option<Answer> {
         let mut raw = Raw::open(self.address()).await;
         raw.send(bytes).await;
         raw.answer().await
     }
 
-    /// Asks with these lines of a head, and a body that is JSON.
+    /// Sends a request with these headers and a JSON body.
     pub(crate) async fn ask(&self, line: &str, headers: &[&str], body: &str) -> Answer {
         let mut head = format!("{line} HTTP/1.1\r\n");
         for header in headers {
@@ -143,7 +143,7 @@ impl House {
         self.raw(format!("{head}\r\n{body}")).await.expect("it was closed without an answer")
     }
 
-    /// A figure of `/metrics`.
+    /// A metric from `/metrics`.
     pub(crate) async fn figure(&self, name: &str) -> u64 {
         let (_, text) = self.get("/metrics").await;
         let text = text.as_str().unwrap().to_owned();
@@ -151,7 +151,7 @@ impl House {
         line.parse().unwrap()
     }
 
-    /// Waits until a figure is so.
+    /// Waits until a metric matches.
     pub(crate) async fn until_figure(&self, name: &str, is_it: impl Fn(u64) -> bool) {
         let wait = async { while !is_it(self.figure(name).await) {} };
         timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{name} stays as it is"));

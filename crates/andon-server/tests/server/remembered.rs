@@ -61,12 +61,12 @@ async fn a_remembered_cancel_expires_and_there_are_only_so_many() {
     assert_eq!(inside.post("/v1/runs/c/cancel", json!({})).await.0, StatusCode::NOT_FOUND, "there is room again");
 }
 
-/// How many cancels are on record as waiting for their run.
+/// The number of recorded cancels that wait for their run.
 async fn waiting(inside: &Inside) -> usize {
     inside.runtime.shelf().kept("tombstone").await.unwrap().len()
 }
 
-/// Checks P9: what was stopped is stopped, however often it has to be sent.
+/// Checks P9: a run that was cancelled before it came stays cancelled, however often it is sent.
 #[tokio::test(start_paused = true)]
 async fn a_remembered_cancel_outlives_a_refusal_of_its_run() {
     let inside = Inside::new(agent([endless()])).await;
@@ -79,7 +79,7 @@ async fn a_remembered_cancel_outlives_a_refusal_of_its_run() {
     assert_eq!((reason(&run).await.as_str(), waiting(&inside).await), ("requested", 0));
 }
 
-/// Checks P10: whichever of the two was on record first, the run does not run.
+/// Checks P10: whichever of the two is recorded first, the run does not run.
 #[tokio::test(start_paused = true)]
 async fn a_remembered_cancel_outlives_a_run_that_never_came_on_record() {
     let journal = TestJournal::new(MemoryJournal::new(), None);

@@ -1,4 +1,4 @@
-//! The end of a server.
+//! Shutting down a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn while_runs_finish_nothing_is_let_in_and_everything_else_is_served() {
     let run = house.start(json!({})).await;
     let feed = house.feed(&run, None).await;
     let cancelled_meanwhile = async {
-        // New connections are still taken: each raw request is one.
+        // New connections are still accepted: each raw request is one.
         while house.raw("GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap().status != 503 {}
         let (status, problem) = house.post("/v1/runs", json!({"app": "shop", "input": "late"})).await;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Stopping while the disk is slow, or broken, and many want to stop something.
+//! Stopping while the disk is slow or broken, and many clients want to stop something.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn disk_full() -> JournalError {
     JournalError::Storage("disk full".to_owned())
 }
 
-/// A server on a slow disk, with runs that are silent.
+/// A server on a slow disk, with silent runs.
 async fn on_a_slow_disk(delay: Duration, options: Options, runs: &[&str]) -> (Inside, TestJournal, Vec<Run>) {
     let journal = TestJournal::slow(None, delay);
     let answers = std::iter::repeat_with(endless).take(runs.len());
@@ -73,7 +73,7 @@ async fn with_no_room_to_wait_for_the_disk_a_selector_and_one_call_are_stopped_t
     let (status, problem) = inside.post("/v1/cancel", json!({"all": true})).await;
     assert_eq!((status, said(&problem)), (StatusCode::SERVICE_UNAVAILABLE, PULLED));
     assert_eq!((problem["cancelled"].as_u64(), reason(&run).await.as_str()), (Some(1), "requested"));
-    // What is on record without waiting is answered as ever.
+    // What is recorded without waiting is answered as usual.
     assert_eq!(inside.post("/v1/runs/r/cancel", json!({})).await.0, StatusCode::OK);
 }
 
@@ -101,7 +101,7 @@ async fn with_no_room_to_wait_for_the_end_the_answer_does_not_wait_for_it() {
     assert_eq!(began.elapsed(), delay);
 }
 
-/// Checks P7: the end of who waits is bounded, and the bound is the one that is promised.
+/// Checks P7: waiting is bounded, by the promised limit.
 #[tokio::test(start_paused = true)]
 async fn a_selector_that_waits_waits_once_for_the_disk_and_the_end() {
     let inside = in_a_slow_tool(Duration::from_secs(20), Options::default()).await;
@@ -111,7 +111,7 @@ async fn a_selector_that_waits_waits_once_for_the_disk_and_the_end() {
     assert_eq!(began.elapsed(), Options::default().wait);
 }
 
-/// Checks P7: settled means on disk, whoever tells it.
+/// Checks P7: settled means on disk, in every response.
 #[tokio::test(start_paused = true)]
 async fn every_answer_says_that_a_run_settled_when_its_outcome_was_on_disk() {
     let (inside, _, _) = on_a_slow_disk(Duration::from_millis(300), Options::default(), &["r"]).await;
@@ -128,7 +128,7 @@ async fn every_answer_says_that_a_run_settled_when_its_outcome_was_on_disk() {
     }
 }
 
-/// A run whose end is decided and not on record.
+/// A run whose end is decided but not recorded.
 async fn ending(delay: Duration) -> (Inside, Run) {
     let journal = TestJournal::slow(None, delay);
     let shop = agent([vec![Act::text("Yes."), Act::end()]]);
@@ -165,7 +165,7 @@ async fn a_cancel_that_is_too_late_is_not_said_to_have_pulled_the_cord() {
     assert_eq!(reason(&run).await, "none");
 }
 
-/// A server on which these runs of an app that is not there wait for a person.
+/// A server on which these runs wait for a person, and their app does not exist.
 async fn parked(runs: &[&str]) -> (Inside, TestJournal) {
     let journal = Arc::new(MemoryJournal::new());
     let first = Inside::build(journal.clone(), Options::default(), agent([])).await;

@@ -38,7 +38,7 @@ async fn open_at(
     timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(address)).await.unwrap()
 }
 
-/// The next message that says something, or the code and words of the end.
+/// The next message with content, or the close frame's code and reason.
 async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
     loop {
         let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
@@ -63,7 +63,7 @@ pub(crate) async fn until(socket: &mut Socket, kind: &str) -> Value {
     }
 }
 
-/// All that is left, and how it ended.
+/// The remaining messages, and how the socket was closed.
 async fn rest(socket: &mut Socket) -> (Vec<Value>, (u16, String)) {
     let mut all = Vec::new();
     loop {
@@ -119,7 +119,7 @@ async fn the_cord_is_pulled_over_the_socket_and_the_answer_comes_before_the_end(
     assert_eq!(house.settled(&run).await["note"], "stop button");
 }
 
-/// Waits until a tool is at work: that it starts is on record before it does.
+/// Waits until a tool is running: its start is recorded before it runs.
 async fn until_running(log: &ToolLog) {
     let begun = async {
         while log.running() == 0 {
@@ -209,7 +209,7 @@ async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
     }
     let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
     assert_eq!(view["state"], "running", "a client that answers stays, for longer than one may be silent");
-    // Not read from any more, it does not answer.
+    // From here on nobody reads the socket, so it answers no pings.
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
     drop(socket);
 }
@@ -254,7 +254,7 @@ async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
     let house = house_with(Options::default(), vec![torrent()]).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
-    // By now more was streamed than the connection takes.
+    // By now more was streamed than the connection can hold.
     let mut feed = house.runtime.find(&RunId::new(&*run).unwrap()).await.unwrap().unwrap().feed();
     while feed.cursor().byte < 18_000_000 {
         feed.next().await.unwrap();
@@ -263,7 +263,7 @@ async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
     assert_eq!(house.settled(&run).await["reason"], "requested");
 }
 
-/// Checks P1 and P7: who hangs up right behind the cancel has cancelled.
+/// Checks P1 and P7: a client that disconnects right after its cancel has cancelled.
 #[tokio::test]
 async fn a_cancel_from_a_client_that_hangs_up_at_once_is_carried_out() {
     let house = House::silent().await;
@@ -323,7 +323,7 @@ async fn the_socket_of_a_run_that_waits_for_its_agent_tells_what_is_known_and_to
 
 #[tokio::test]
 async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begins() {
-    // P7: readers are told the same, whoever they are and wherever they begin.
+    // P7: all readers are told the same, wherever they begin.
     let house = House::with([endless()]).await;
     let run = house.start(json!({})).await;
     let mut feed = house.feed(&run, None).await;

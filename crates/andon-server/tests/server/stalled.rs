@@ -1,4 +1,5 @@
-//! A disk that is full for a while: what is told meanwhile is true, and when there is room all settles (P6, P7, P10).
+//! A disk that is full for a while: meanwhile every response is true, and when there is room again everything settles (P6, P7,
+//! P10).
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::house::{agent, endless};
 use crate::inside::{Inside, order};
 
-/// A run in the middle of its answer, on a disk that is full from now on.
+/// A run in the middle of its answer, on a disk that is now full.
 async fn on_a_full_disk() -> (Inside, TestJournal, String) {
     let journal = TestJournal::new(MemoryJournal::new(), None);
     let inside = Inside::build(Arc::new(journal.clone()), Options::default(), agent([endless()])).await;

@@ -1,4 +1,4 @@
-//! Who may, over real sockets.
+//! Who may do what, over real sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::house::{House, agent, answered, endless};
 use crate::socket::Socket;
 
-/// A server that asks for keys.
+/// A server that requires keys.
 async fn house() -> House {
     let options = Options { auth: true, ..Options::default() };
     House::build(Arc::new(MemoryJournal::new()), options, agent(std::iter::repeat_with(endless).take(9))).await
 }
 
-/// A key of ada's: its id, and the key.
+/// A key of ada's: its id and the key itself.
 async fn key(house: &House, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let new = NewKey { name: "ada".to_owned(), scopes, ..NewKey::default() };
@@ -47,7 +47,7 @@ async fn open(house: &House, path: &str, key: Option<&str>) -> Result<Socket, Er
     opened.map(|(socket, _)| socket)
 }
 
-/// What comes over a socket until it is closed, and the code of that.
+/// Reads a socket until it is closed, and returns the close code.
 async fn until_closed(socket: &mut Socket) -> u16 {
     loop {
         match timeout(Duration::from_secs(90), socket.next()).await.expect("the socket stays open") {
@@ -70,7 +70,7 @@ async fn feeds_and_sockets_of_a_key_that_is_taken_back_end() {
     let admin = house.server.owner_key().unwrap().show();
     let revoking = house.request(Method::DELETE, &format!("/v1/keys/{id}")).bearer_auth(admin);
     assert_eq!(revoking.send().await.unwrap().status(), StatusCode::OK);
-    // Neither ends by itself: the run goes on. How soon is the board's test to say, with a clock of its own.
+    // Neither ends by itself, because the run goes on. How soon they end is tested with the board, under a controlled clock.
     let ((), code) = tokio::join!(async { while feed.chunk().await.unwrap().is_some() {} }, until_closed(&mut socket));
     assert_eq!(code, 1008);
     let again = house.request(Method::GET, "/v1/runs").bearer_auth(&ada).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! Counting, and comparing with what was counted before.
+//! Counts instructions, and compares with earlier counts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode};
 use crate::AS_SCENE;
 use crate::scenes::{FIGURES, Figure, Part};
 
-/// A count may be off by so much, in percent.
+/// How far a count may be off, in percent.
 const TOLERANCE: f64 = 2.0;
 
-/// Counts everything, and prints it beside what the file says; fails where they differ.
+/// Counts everything, prints it beside the counts in the file, and fails if any differ.
 pub(crate) fn compare(saves: bool) -> ExitCode {
     let before = read();
     let (mut now, mut off) = (BTreeMap::new(), 0);
@@ -63,7 +63,7 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/counts.txt")
 }
 
-/// What was counted before: a name and a number a line.
+/// The earlier counts: a name and a number per line.
 fn read() -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(file()).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));

@@ -1,11 +1,11 @@
-//! How many instructions the things take that are done most often. `cargo xtask bench instructions` prints the table.
+//! How many instructions the most frequent operations take. `cargo xtask bench instructions` prints the table.
 //!
-//! Times on a shared machine wander; counts hardly do. This program starts itself again under callgrind, once with so many
-//! rounds and once with twice as many: the difference is what the rounds cost, without the setup. The counts are held against
-//! those in `counts.txt`, and one that is off by more than the tolerance is an error. `--save` writes that file.
+//! Times on a shared machine vary; counts hardly do. This program starts itself again under callgrind, once with some number of
+//! rounds and once with twice as many: the difference is what the rounds cost, without the setup. The counts are compared with
+//! those in `counts.txt`, and a count that is off by more than the tolerance is an error. `--save` writes that file.
 //!
-//! Counts depend on the compiler, the processor's features and the C library. Save them anew when one of those changes, before
-//! the change that is to be judged.
+//! Counts depend on the compiler, the processor's features and the C library. When one of those changes, save them again before
+//! the change that you want to judge.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
@@ -15,15 +15,15 @@ mod scenes;
 #[path = "../journal/world.rs"]
 mod world;
 
-/// The allocator that the program uses, too.
+/// The allocator that the real program uses, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use std::process::ExitCode;
 
-/// The word that makes this program do a scene; its name and the number of rounds follow.
+/// The argument that makes this program play a scene; its name and the number of rounds follow.
 const AS_SCENE: &str = "--as-scene";
-/// The word that writes the file.
+/// The argument that writes the file.
 const SAVE: &str = "--save";
 
 fn main() -> ExitCode {

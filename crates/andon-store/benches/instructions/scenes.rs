@@ -1,4 +1,4 @@
-//! What is counted. Each scene is done on one thread, but for the journal's own.
+//! What is counted. Each scene runs on one thread, except for the journal's own.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -20,11 +20,11 @@ use crate::world::{Database, Written};
 pub(crate) struct Figure {
     /// Its name in the file.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// What it is, for the table.
     pub(crate) what: &'static str,
-    /// How many rounds are played.
+    /// The number of rounds.
     pub(crate) rounds: u64,
-    /// A part of each round is no part of the figure, and is taken off.
+    /// Part of each round is setup, whose count is subtracted.
     pub(crate) has_setup: bool,
     play: fn(u64, Part),
 }
@@ -33,12 +33,12 @@ pub(crate) struct Figure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
-    /// Only what is no part of the figure.
+    /// Only the setup.
     Setup,
 }
 
 impl Part {
-    /// What this part of a figure is called on the command line.
+    /// The name of this part of a figure on the command line.
     pub(crate) fn name(self, figure: &Figure) -> String {
         match self {
             Self::Whole => figure.name.to_owned(),
@@ -47,7 +47,7 @@ impl Part {
     }
 }
 
-/// All of them.
+/// All figures.
 pub(crate) const FIGURES: [Figure; 6] = [
     figure("piece", "a streamed piece, with one reader", 20_000, piece),
     Figure { has_setup: true, ..figure("pull", "a pull, until its run has settled", 500, pull) },
@@ -61,7 +61,7 @@ const fn figure(name: &'static str, what: &'static str, rounds: u64, play: fn(u6
     Figure { name, what, rounds, has_setup: false, play }
 }
 
-/// Plays so many rounds of a figure, or of a part of it.
+/// Plays this many rounds of a figure, or of its setup.
 pub(crate) fn play(name: &str, rounds: u64) {
     for figure in &FIGURES {
         for part in [Part::Whole, Part::Setup] {
@@ -72,12 +72,12 @@ pub(crate) fn play(name: &str, rounds: u64) {
     }
 }
 
-/// The clock stands still, so that no timer steps in.
+/// The clock is paused, so that no timer interferes.
 fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime").block_on(future)
 }
 
-/// A model that says this many words, or nothing for ever.
+/// A model that says this many words, or is silent for ever.
 #[derive(Clone, Copy)]
 enum Says {
     Words(u64),
@@ -121,7 +121,7 @@ fn piece(rounds: u64, _: Part) {
     });
 }
 
-/// All runs are started first. A part of starting is taken off: what is left is the pull and the run's end.
+/// All runs are started first, and starting them is subtracted: the pull and the run's end remain.
 fn pull(rounds: u64, part: Part) {
     on_one_thread(async {
         let agent = agent(Says::Nothing);
@@ -136,7 +136,7 @@ fn pull(rounds: u64, part: Part) {
                 run.outcome().await;
             }
         }
-        // What is left is not taken apart: that would be counted.
+        // Exits without dropping anything, because that would be counted.
         std::process::exit(0);
     });
 }
@@ -168,7 +168,7 @@ fn append_on_disk(rounds: u64, _: Part) {
     on_one_thread(append(Arc::clone(&database.journal) as _, rounds));
 }
 
-/// Making the answer is taken off.
+/// Making the answer is subtracted.
 fn frame(rounds: u64, part: Part) {
     let words = (0..rounds).map(|number| format!("word {} ", number % 10));
     let body = Dialect::OpenAiChat.body(&Reply::text(words));

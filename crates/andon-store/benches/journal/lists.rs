@@ -1,4 +1,4 @@
-//! What lists and a cold session cost, with much on record.
+//! What lists and a cold session cost when much is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SETTLED: usize = 100_000;
 const OPEN: usize = 50_000;
 const TURNS: usize = 5_000;
 
-/// A run of one turn, as its driver would hand it over.
+/// A run of one turn, as its driver would append it.
 fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let run = RunId::new(format!("run-{number}")).expect("an id");
     let input = Arc::new(Message::user(format!("What about {number}? Tell me in a few words.")));
@@ -59,7 +59,7 @@ async fn write(journal: &dyn Journal, batches: impl Iterator<Item = Batch>) {
     }
 }
 
-/// The slowest in a hundred of many answers, in milliseconds.
+/// The 99th percentile of many answers, in milliseconds.
 async fn p99<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> f64 {
     quantile(&mut times(ask).await, 0.99).as_secs_f64() * 1e3
 }
@@ -78,7 +78,7 @@ async fn times<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> Vec<Duration> {
     times
 }
 
-/// Four apps, a thousand users, twenty thousand sessions; one app and one user were there long ago and have few runs.
+/// Four apps, a thousand users, twenty thousand sessions; one more app and user have only a few, old runs.
 fn somewhere(number: usize) -> SessionKey {
     let (app, user, session) = match number {
         0..100 => ("rare".to_owned(), "rare".to_owned(), number % 10),
@@ -87,7 +87,7 @@ fn somewhere(number: usize) -> SessionKey {
     SessionKey::new(&app, &user, format!("session-{session}")).expect("a key")
 }
 
-/// Lists of twenty, with 100,000 runs on record and 50,000 that have not settled.
+/// Lists of twenty, with 100,000 settled runs and 50,000 that have not settled.
 pub(crate) fn lists() -> Vec<Line> {
     let database = Database::new();
     let journal = Arc::clone(&database.journal);

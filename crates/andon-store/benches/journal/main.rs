@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
-/// The allocator that the program uses, too.
+/// The allocator that the real program uses, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

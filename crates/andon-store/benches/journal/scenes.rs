@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::lists;
 use crate::world::{Database, Says, Written, folder, on_one_thread, on_two_threads};
 
-/// All of them.
+/// All scenes.
 pub(crate) const ALL: [Scene; 9] = [
     Scene { name: "disk", measure: disk },
     Scene { name: "facts", measure: facts },
@@ -24,7 +24,7 @@ pub(crate) const ALL: [Scene; 9] = [
     Scene { name: "cold", measure: lists::cold },
 ];
 
-/// What the disk can do: a page is written and made durable, one after the other.
+/// What the disk can do: pages are written and made durable one after another.
 fn disk() -> Vec<Line> {
     const WRITES: u32 = 2_000;
     let reached = median(3, || {
@@ -73,7 +73,7 @@ fn facts_a_second(runs: usize) -> f64 {
     (runs * (each + 1)) as f64 / took.as_secs_f64()
 }
 
-/// Waits for all of them, polling only those that were woken.
+/// Waits for all futures, polling only those that were woken.
 async fn all<T: Send + 'static>(futures: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let mut set = tokio::task::JoinSet::new();
     for future in futures {
@@ -111,7 +111,7 @@ fn trivial_runs() -> Vec<Line> {
     vec![Line { what, reached, unit: "runs/s", goal: Goal::AtLeast(8_000.0) }]
 }
 
-/// A thousand runs that stream, for a second: their text shares commits.
+/// A thousand runs stream for a second: their text shares commits.
 fn lumps() -> Vec<Line> {
     const RUNS: usize = 1_000;
     let reached = median(3, || {
@@ -130,7 +130,7 @@ fn lumps() -> Vec<Line> {
         })
     });
     let what = "commits a second for the text of 1,000 runs that stream";
-    // One every 25 ms, each divided where it has more than fits.
+    // One every 25 ms, split if it is too large.
     vec![Line { what, reached, unit: "/s", goal: Goal::AtMost(40.0 * 8.0) }]
 }
 
@@ -167,7 +167,7 @@ fn recovery() -> Vec<Line> {
     ]
 }
 
-/// Runs that were queued in sessions of their own: each is claimed, and gets a driver.
+/// Runs that were queued, each in its own session: each is claimed and gets a driver.
 fn resume() -> f64 {
     const RUNS: usize = 10_000;
     let database = Database::new();
@@ -258,7 +258,7 @@ fn storm() -> Vec<Line> {
     ]
 }
 
-/// What the receipts of stopped runs say of how long each instant took.
+/// How long each phase took, according to the receipts of stopped runs.
 #[derive(Default)]
 struct Receipts {
     quiet: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! What the scenes have in common: a database on the disk that the project is built on, and runs to fill it with.
+//! What the scenes share: a database on the disk that the project is built on, and runs to fill it with.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::time::{Sleep, sleep};
 
-/// A database that goes when this does.
+/// A database, which is deleted when this is dropped.
 pub(crate) struct Database {
     pub(crate) journal: Arc<SqliteJournal>,
     pub(crate) commits: Arc<Commits>,
@@ -44,7 +44,7 @@ impl Probe for Commits {
     }
 }
 
-/// A folder on the disk that the project is built on: the system's own may be in memory.
+/// A folder on the disk that the project is built on: the system's temporary folder may be in memory.
 pub(crate) fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
@@ -89,7 +89,7 @@ pub(crate) struct Written {
 impl Written {
     pub(crate) fn new(name: &str) -> Self {
         let call = CallId::new("call-1").expect("an id");
-        // With what stands around it, a fact of about 300 bytes.
+        // A fact of about 300 bytes, with its envelope.
         let result = Arc::new(ToolResult::text(call, ResultStatus::Ok, "x".repeat(100)));
         Self { run: RunId::new(name).expect("an id"), seq: 0, result }
     }
@@ -124,7 +124,7 @@ impl Written {
         self.batch(vec![entry])
     }
 
-    /// A run that was in the middle of an answer, with a call open behind it, when its process died.
+    /// A run whose process died in the middle of an answer, with a call open.
     pub(crate) fn left_open(&mut self) -> Batch {
         let mut entries = self.accepted().entries;
         entries.push(self.record(Event::RunStarted));
@@ -139,13 +139,13 @@ impl Written {
 /// What a bench model does.
 #[derive(Clone, Copy)]
 pub(crate) enum Says {
-    /// A word, and that is all.
+    /// One word.
     Hello,
-    /// A word, and then nothing for ever.
+    /// One word, and then silence for ever.
     HelloAndNothing,
     /// A word every few milliseconds, for ever.
     AndOn,
-    /// Asks for a tool, this many times.
+    /// Calls a tool, this many times.
     Calls(usize),
 }
 
@@ -173,7 +173,7 @@ impl Model for Says {
     }
 }
 
-/// How often a model that goes on for ever sends a piece.
+/// How often a model that never ends sends a piece.
 const BEAT: Duration = Duration::from_millis(5);
 
 struct Pieces {

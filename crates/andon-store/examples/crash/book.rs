@@ -32,7 +32,7 @@ pub(crate) struct Pages {
     pub(crate) ending: Option<Ending>,
     pub(crate) events: Vec<Row>,
     pub(crate) lumps: Vec<Lump>,
-    /// Cancel requests that were left for it.
+    /// Cancel requests that were left for the run.
     pub(crate) requests: u64,
 }
 
@@ -57,7 +57,7 @@ impl Pages {
         lumps.map(|lump| lump.span.text.as_str()).collect()
     }
 
-    /// Its record as it was before an epoch.
+    /// Its record before an epoch.
     pub(crate) fn entries_before(&self, epoch: Epoch) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.events.iter().filter(|row| row.epoch < epoch) {
@@ -69,7 +69,7 @@ impl Pages {
     }
 }
 
-/// A copy of a database as it is at this moment.
+/// A copy of a database at this moment.
 pub(crate) struct Copy {
     folder: tempfile::TempDir,
 }

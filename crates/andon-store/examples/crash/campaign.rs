@@ -16,7 +16,7 @@ use crate::outage::{Cause, Outage};
 use crate::parent::{Courses, Report, Setting, play};
 use crate::points::{Course, Plan, hold};
 
-/// How many rounds are played at a time.
+/// How many rounds are played at once.
 const AT_ONCE: usize = 2;
 /// The most kills on one database.
 const KILLS_A_ROUND: u32 = 5;
@@ -27,7 +27,7 @@ pub(crate) struct Campaign {
     pub(crate) base: PathBuf,
     pub(crate) kills: usize,
     pub(crate) seed: u64,
-    /// Whether disks can be mounted, and so be full.
+    /// Whether disks can be mounted, and so can be filled.
     pub(crate) has_disks: bool,
     /// Stop at the first violation that contains this text.
     pub(crate) until: Option<String>,
@@ -95,7 +95,7 @@ fn survey(campaign: &Campaign, tally: &mut Tally) -> Result<Plan> {
 struct Shared {
     plan: Plan,
     wanted: usize,
-    /// Kills that were handed out, and are not known to have happened yet.
+    /// Kills that were handed out and have not been confirmed yet.
     pending: usize,
     tally: Tally,
     until: Option<String>,
@@ -215,7 +215,7 @@ fn work(campaign: &Campaign, shared: &Mutex<Shared>, next_round: &AtomicU64) -> 
             }
             if shared.tally.kills + shared.pending >= shared.wanted {
                 drop(shared);
-                // The other worker may give one back.
+                // The other worker may return a kill that missed.
                 hold(Duration::from_millis(20));
                 continue;
             }

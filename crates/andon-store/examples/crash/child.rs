@@ -31,7 +31,7 @@ use crate::tools::Tools;
 /// Longer than any life, however busy the machine is.
 const FOR_EVER: Duration = Duration::from_secs(20);
 
-/// Ends a life that hangs: its parent waits for nothing else.
+/// Ends a life that hangs, because its parent waits for its end.
 fn end_if_stuck() {
     std::thread::spawn(|| {
         hold(2 * FOR_EVER);
@@ -40,7 +40,7 @@ fn end_if_stuck() {
     });
 }
 
-/// What a life is told.
+/// The arguments of a life.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Orders {
     pub(crate) folder: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct Orders {
     pub(crate) outage: Option<Outage>,
 }
 
-/// Lives.
+/// Runs a life.
 pub(crate) fn live(orders: &Orders) -> Result<()> {
     let kill = orders.kill.as_deref().map(str::parse).transpose()?;
     end_if_stuck();
@@ -106,7 +106,7 @@ impl Past {
                 What::Delta { run, seq, end, .. } => past.run(run).cursor = Cursor { seq, byte: end },
                 What::TextLost { run, seq, byte } => past.run(run).cursor = Cursor { seq, byte },
                 What::FeedEnded { run } => past.run(run).is_over = true,
-                // There is nothing to come back to.
+                // There is nothing to return to.
                 What::NotSettled { run, .. } => drop(past.runs.remove(&run)),
                 // Clients forget what was deleted.
                 What::Deleting { session } => past.runs.retain(|run, _| !run.starts_with(&session)),
@@ -152,7 +152,7 @@ impl Life {
         Ok(Self { journal, runtime, witness, trigger, breaker, number: orders.life })
     }
 
-    /// The agent that all runs need to go on, and a client who talks to it.
+    /// A client of the agent that all runs need in order to go on.
     fn client(&self) -> Result<Client> {
         let (witness, runtime) = (Arc::clone(&self.witness), self.runtime.clone());
         let tools = Tools { witness: Arc::clone(&witness), trigger: Arc::clone(&self.trigger) };
@@ -162,7 +162,7 @@ impl Life {
         Ok(Client { runtime, agent, witness, life: self.number })
     }
 
-    /// Recovers, comes back to every run, and plays every scene.
+    /// Recovers, returns to every run, and plays every scene.
     async fn play(&self, past: &Past, dice: &mut fastrand::Rng) -> Result<()> {
         let (client, recovered) = self.recover(dice).await?;
         let mut scenes = JoinSet::new();
@@ -245,7 +245,7 @@ impl Life {
         }
     }
 
-    /// Somebody who drives nothing leaves a cancel request for a run that nobody drives.
+    /// A process that drives nothing leaves a cancel request for a run that nobody drives.
     async fn leave_request(&self, run: &RunId) -> Result<()> {
         let (reason, force, requested_at) = (Reason::Requested, Force::Graceful, Stamp::default());
         let request = CancelRequest { reason, force, by: None, note: None, grace_ms: None, requested_at };
@@ -259,7 +259,7 @@ impl Life {
         Ok(())
     }
 
-    /// Without their agent runs that wait are parked, and can be cancelled.
+    /// Without their agent, waiting runs are parked, and can be cancelled.
     async fn recover_without_agent(&self, dice: &mut fastrand::Rng) -> Result<()> {
         let recovered = self.recover_all().await?;
         let parked: Vec<_> = recovered.iter().filter(|left| matches!(left.fate, Fate::Parked { .. })).collect();
@@ -277,7 +277,7 @@ impl Life {
     }
 }
 
-/// Readers come back to where they were in every run whose end they have not seen. Returns those that live on.
+/// Readers return to where they were in every run whose end they have not seen. Returns the runs that live on.
 async fn return_to(
     client: &Client,
     past: &Past,
@@ -297,7 +297,7 @@ async fn return_to(
             continue;
         }
         match client.runtime.find(&run).await? {
-            // Recovery that fails halfway does not say what lives on already.
+            // A recovery that failed halfway does not report the runs that already live on.
             Some(found)
                 if found.session().session.as_str() == Scene::Approve.name() && found.try_outcome().is_none() =>
             {
@@ -324,7 +324,7 @@ async fn go_on_behind(client: &Client) {
     runs.join_all().await;
 }
 
-/// Clients try to stop what is over.
+/// Clients try to stop runs that are over.
 async fn cancel_what_is_over(client: &Client, past: &Past, dice: &mut fastrand::Rng) -> Result<()> {
     let mut over: Vec<_> = past.runs.iter().filter(|(_, run)| run.is_over).map(|(id, _)| id).collect();
     dice.shuffle(&mut over);
@@ -334,7 +334,7 @@ async fn cancel_what_is_over(client: &Client, past: &Past, dice: &mut fastrand::
     Ok(())
 }
 
-/// A run that lives on, and its reader, which has come back.
+/// A run that lives on, and its returned reader.
 struct Returned {
     session: SessionKey,
     watching: Watching,

@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// Waits until what a reply says is durable.
+/// Waits until a reply is durable.
 pub(crate) async fn acknowledge(witness: &Witness, reply: &andon_runtime::Reply) {
     let (run, kind) = (reply.run_id().to_string(), reply.kind().clone());
     witness.tell(What::Replied { run: run.clone(), reply: kind.clone() });
@@ -81,7 +81,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// The next item that is shown; `None` at the feed's end.
+    /// The next shown item; `None` at the feed's end.
     async fn see(&mut self) -> Option<FeedItem> {
         let item = self.feed.next().await;
         let run = self.run.id().to_string();
@@ -124,7 +124,7 @@ impl Watching {
         true
     }
 
-    /// Reads to the end, and then the outcome if it is on record.
+    /// Reads to the end, and then reads the outcome if it is recorded.
     pub(crate) async fn until_end(&mut self) {
         while self.see().await.is_some() {}
         if let Ok(outcome) = self.run.settled().await {
@@ -132,7 +132,7 @@ impl Watching {
         }
     }
 
-    /// Cancels the run, and again, and reads to the end meanwhile.
+    /// Cancels the run twice, and reads to the end meanwhile.
     pub(crate) async fn cancel(&mut self, cancel: Cancel) {
         let (run, witness) = (Arc::clone(&self.run), Arc::clone(&self.witness));
         let cancelling = async {

@@ -44,7 +44,7 @@ pub(crate) fn go_inside() {
 pub(crate) enum Disk {
     /// The disk that everything else is on.
     Shared,
-    /// A small one, mounted for this round.
+    /// A small disk, mounted for this round.
     Own,
 }
 
@@ -58,7 +58,7 @@ impl Disk {
         }
     }
 
-    /// Unmounts the disk. The files on it are kept in its place.
+    /// Unmounts the disk and leaves its files in its place.
     pub(crate) fn take_down(self, folder: &Path) -> Result<()> {
         let (disk, kept) = (folder.join(DISK), folder.join("kept"));
         if self == Self::Own {

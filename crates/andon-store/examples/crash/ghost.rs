@@ -31,8 +31,8 @@ impl Ghost {
         Ok(Self { journal: Arc::clone(journal), witness: Arc::clone(witness), owns })
     }
 
-    /// Before recovery it still owns its runs, and may do what an owner may: it must not end a run twice, and must not write in
-    /// an older epoch than its own.
+    /// Before recovery it still owns its runs, and may do what an owner may. But it must not end a run twice, and must not write
+    /// in an older epoch than its own.
     pub(crate) async fn haunt_before(&self) -> Result<(), JournalError> {
         for (run, epoch) in &self.owns {
             let Some(stored) = self.journal.read(run).await? else { continue };

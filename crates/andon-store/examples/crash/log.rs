@@ -1,5 +1,5 @@
-//! What clients saw and what tools did, beside the database: each line is one write(2), so that SIGKILL loses nothing
-//! that was written.
+//! What clients saw and what tools did, beside the database. Each line is one write(2), so that SIGKILL loses nothing that was
+//! written.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ pub(crate) fn now_us() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
 }
 
-/// One thing that happened in front of a client.
+/// One thing that a client saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
     /// The life in which it happened, from 1.
@@ -37,21 +37,21 @@ pub(crate) struct Line {
     pub(crate) what: What,
 }
 
-/// What happened in front of a client.
+/// What a client saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub(crate) enum What {
     /// The process has started; nothing is open yet.
     Ready,
-    /// A session was given a prompt. If it must complete, it has to, unless the life is killed.
+    /// A session was given a prompt. If `must_complete`, the run must complete unless the life is killed.
     Asked { run: String, session: String, must_complete: bool },
     /// A fact was shown.
     Fact { run: String, seq: Seq, body: String },
     /// Text was shown that ends at this byte after this event.
     Delta { run: String, seq: Seq, end: usize, text: String },
-    /// A reader that came back was told that text was lost, and continues here.
+    /// A returning reader was told that text was lost, and continues here.
     TextLost { run: String, seq: Seq, byte: usize },
-    /// A feed came to its end.
+    /// A feed ended.
     FeedEnded { run: String },
     /// An outcome was shown.
     Outcome { run: String, ending: Ending },
@@ -63,11 +63,11 @@ pub(crate) enum What {
     Recovered { run: String, fate: String },
     /// A writer that must not write tried to.
     Ghost { run: String, tried: String, taken: bool, answer: String },
-    /// A client is about to have a session deleted.
+    /// A client is about to delete a session.
     Deleting { session: String },
-    /// It was told that the session is deleted.
+    /// The client was told that the session is deleted.
     Deleted { session: String },
-    /// The model's provider reported this much used.
+    /// The model's provider reported this usage.
     Provided { run: String, call: u32, output: u64 },
     /// From now on the store cannot write.
     OutageBegan { outage: Outage },
@@ -75,15 +75,15 @@ pub(crate) enum What {
     OutageOver,
     /// A cancel's answer could not be made durable.
     NotRecorded { run: String, why: String },
-    /// A feed came to its end, and the run has none on record.
+    /// A feed ended, and no outcome of its run is recorded.
     NotSettled { run: String, why: String },
     /// A session could not be deleted.
     NotDeleted { session: String, why: String },
-    /// Something that must not happen happened in front of a client.
+    /// A client saw something that must not happen.
     Trouble { text: String },
     /// The process is about to kill itself.
     Killing { point: String },
-    /// The life came to its end.
+    /// The life ended by itself.
     Ended { seams: BTreeMap<String, u64> },
 }
 
@@ -133,7 +133,7 @@ pub(crate) enum Moment {
     End,
 }
 
-/// Writes lines down for the parent.
+/// Writes lines for the parent.
 #[derive(Debug)]
 pub(crate) struct Witness {
     life: u32,
@@ -150,7 +150,7 @@ impl Witness {
         Ok(Self { life, seen: open(SEEN)?, effects: open(EFFECTS)? })
     }
 
-    /// Writes down what happened in front of a client.
+    /// Writes down what a client saw.
     pub(crate) fn tell(&self, what: What) {
         append(&self.seen, &Line { life: self.life, at_us: now_us(), what });
     }
@@ -166,7 +166,7 @@ impl Witness {
     }
 }
 
-/// One line, one write(2).
+/// Appends a line with one write(2).
 fn append(mut file: &File, line: &impl Serialize) {
     let written = serde_json::to_vec(line).map_err(std::io::Error::other).and_then(|mut bytes| {
         bytes.push(b'\n');

@@ -12,9 +12,9 @@
 //! every session its next prompt and ends. After each kill, and when the round is over, the [judge](judge) compares a
 //! copy of the database with what was written down.
 //!
-//! In some rounds the store has an [outage](outage): in some lives another connection holds its lock or its disk is full
-//! for a while, and the same process continues when that is over. Such a life is killed before, during or after the outage,
-//! or comes to its end; then none of its runs may be left unsettled.
+//! In some rounds the store has an [outage](outage): in some lives another connection holds its lock or its disk is full for a
+//! while, and the same process continues afterwards. Such a life is killed before, during or after the outage, or ends by itself;
+//! then none of its runs may be left unsettled.
 //!
 //! In most lives a [ghost](ghost) tries to write before and after recovery, and must be refused.
 //!

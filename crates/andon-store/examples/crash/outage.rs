@@ -47,7 +47,7 @@ pub(crate) struct Outage {
 pub(crate) const BEGUN: &str = "outage: begun";
 pub(crate) const OVER: &str = "outage: over";
 
-/// The commits after which an outage may begin: a life has some more.
+/// The commits after which an outage may begin: a life has a few more.
 const COMMITS: u64 = 20;
 /// How long an outage is, in milliseconds.
 const SHORT: std::ops::Range<u64> = 10..250;
@@ -203,7 +203,7 @@ fn filler(folder: &Path) -> PathBuf {
     database(folder).with_file_name("filler")
 }
 
-/// Uses up all the room.
+/// Fills the disk.
 fn fill(mut filler: File) {
     for size in [1 << 16, 1 << 12, 1] {
         let chunk = vec![b'x'; size];
@@ -211,7 +211,7 @@ fn fill(mut filler: File) {
     }
 }
 
-/// Frees the room that a life had no time to free.
+/// Frees the room that a killed life left filled.
 pub(crate) fn make_room(folder: &Path) -> Result<()> {
     let filler = filler(folder);
     if filler.exists() {

@@ -19,7 +19,7 @@ use crate::log::{EFFECTS, SEEN, What, now_us, read_from};
 use crate::outage::make_room;
 use crate::points::{Course, Kill, hold};
 
-/// What a round is played with.
+/// The settings of a round.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     /// Where rounds have their folders.
@@ -38,14 +38,14 @@ pub(crate) struct Report {
     /// The course of every life but the last.
     pub(crate) planned: Vec<Course>,
     pub(crate) violations: Vec<String>,
-    /// Kept if something is wrong.
+    /// The round's folder, kept if something is wrong.
     pub(crate) folder: Option<PathBuf>,
     /// How many lives were killed before their recovery was over.
     pub(crate) in_recovery: usize,
     pub(crate) outages: Outages,
-    /// Of the first life, if it came to its end: how often it passed each seam.
+    /// How often the first life passed each seam, if it ended by itself.
     pub(crate) seams: BTreeMap<String, u64>,
-    /// How long that took.
+    /// How long that life took.
     pub(crate) life_us: u64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn play(setting: &Setting, courses: &mut dyn Courses) -> Result<Repor
         }
     }
     if round.life == 0 {
-        // Nothing is killed: this life counts the seams.
+        // Nothing is killed: this life counts how often each seam is passed.
         round.live(&Course::default(), false)?;
     }
     if round.report.violations.is_empty() {
@@ -86,7 +86,7 @@ struct Round<'a> {
     folder: PathBuf,
     life: u32,
     seen: Seen,
-    /// How far the two logs were read.
+    /// How far each of the two logs has been read.
     read: (u64, u64),
     report: Report,
 }
@@ -111,7 +111,7 @@ impl Round<'_> {
             folder: self.folder.clone(),
             life: self.life,
             dice: seed.wrapping_mul(31).wrapping_add(self.life.into()),
-            // Half of all rounds are played on one thread, as in the explorer, and half as in a program.
+            // Half of all rounds are played on one thread, as in the explorer, and half on several, as in a program.
             one_lane: seed.is_multiple_of(2),
             is_last,
             kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
@@ -143,7 +143,7 @@ impl Round<'_> {
         Ok(false)
     }
 
-    /// Has the judge check what is left of a life. Whatever the judge cannot read counts as wrong.
+    /// Has the judge check what a life left. Anything that the judge cannot read counts as wrong.
     fn look_now(&mut self) {
         let book = Copy::of(&self.folder).and_then(|copy| copy.read());
         let broken = match book {
@@ -171,7 +171,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// When the life said that it kills itself.
+    /// When the life wrote that it was about to kill itself.
     fn killing_at(&self) -> Option<u64> {
         let lines = self.seen.lines.iter().rev().take_while(|line| line.life == self.life);
         lines.filter(|line| matches!(line.what, What::Killing { .. })).map(|line| line.at_us).next()
@@ -194,7 +194,7 @@ impl Round<'_> {
         self.report.outages = self.seen.count_outages();
         self.setting.disk.take_down(&self.folder)?;
         if self.report.violations.is_empty() {
-            // Only room is lost if this fails.
+            // If this fails, it only wastes disk space.
             let _ = fs::remove_dir_all(&self.folder);
         } else {
             self.report.folder = Some(self.folder);
@@ -233,7 +233,7 @@ fn live(orders: &Orders, kill: Option<&Kill>) -> Result<Death> {
     })
 }
 
-/// How long a life may take: it takes a fifth of a second.
+/// How long a life may take: it usually takes a fifth of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a life has ended; `None` if it does not.

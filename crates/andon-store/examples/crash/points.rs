@@ -55,7 +55,7 @@ impl FromStr for Kill {
     }
 }
 
-/// How a life is to go.
+/// How a life goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Course {
     /// How it ends, if not by itself.
@@ -116,7 +116,7 @@ impl Trigger {
             self.witness.tell(What::Killing { point: kill.to_string() });
         }
         loop {
-            // Nothing of this process runs after it.
+            // Nothing in this process runs after this.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
@@ -142,9 +142,8 @@ impl Probe for Trigger {
     }
 }
 
-/// All kills of a campaign: every hit of the store's and the tools' seams in order, then the runtime's own seams as far
-/// as there is room, then random instants. Between them, in lives that begin with a recovery, the first commits again
-/// and again.
+/// All kills of a campaign: every hit of the store's and the tools' seams in order, then as many of the runtime's own seams as
+/// fit, then random instants. In between, the first commits of lives that begin with a recovery, repeatedly.
 pub(crate) struct Plan {
     points: VecDeque<Kill>,
     in_recovery: VecDeque<Kill>,
@@ -162,9 +161,9 @@ const RECOVERY_PERCENT: usize = 10;
 const RECOVERY_COMMITS: u64 = 8;
 /// The longest hold.
 const HELD_US: u64 = 4000;
-/// Passed when a run that could not be settled is tried again.
+/// The seam that is passed when a run that could not be settled is tried again.
 const MENDING: &str = "mender: before settling";
-/// How long runs that an outage has held up take to settle.
+/// How long runs that an outage delayed take to settle.
 const BEHIND_US: u64 = 150_000;
 /// About how long recovery takes.
 const RECOVERY_US: u64 = 25_000;
@@ -176,7 +175,7 @@ impl Plan {
         let (boundaries, others): (Vec<_>, Vec<_>) = seams.iter().partition(|(seam, _)| is_boundary(seam));
         let in_order = boundaries.iter().map(|(seam, hits)| (seam.as_str(), (1..=**hits).collect()));
         let mut points = round_robin(in_order.collect());
-        // There are too many of these to do all: those that are done are spread over the life.
+        // There are too many of these to do them all, so a selection is spread over the life.
         let spread = others.iter().map(|(seam, hits)| {
             let mut numbers: Vec<u64> = (1..=**hits).collect();
             random.shuffle(&mut numbers);
@@ -196,8 +195,8 @@ impl Plan {
         Self { points, in_recovery, handed_out: 0, random, life_us }
     }
 
-    /// The kill of a life with an outage: while it lasts, soon after it, when a run that has stalled is tried again, or
-    /// wherever the next kill is due. Some lives are not killed at all.
+    /// The kill of a life with an outage: during it, soon after it, when a stalled run is tried again, or wherever the next kill
+    /// is due. Some lives are not killed at all.
     pub(crate) fn next_with(&mut self, outage: &Outage, life: u32) -> Option<Kill> {
         let (seam, most_us) = match self.random.u8(0..8) {
             0..3 => return None,

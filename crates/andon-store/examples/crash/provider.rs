@@ -1,5 +1,5 @@
-//! The model of every scene: its answer follows from the prompt and from how often the run has asked, so that a run
-//! that lives on after a crash is answered as if nothing had happened.
+//! The model of every scene. Its answer depends only on the prompt and on how often the run has asked, so a run that lives on
+//! after a crash is answered as if nothing had happened.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,12 +37,12 @@ pub(crate) enum Scene {
     Usage,
     /// A session that is deleted.
     Forget,
-    /// A word, to see that a session goes on.
+    /// A word, to check that a session goes on.
     Plain,
 }
 
 impl Scene {
-    /// Every scene that has a session of its own.
+    /// Every scene that has its own session.
     pub(crate) const SESSIONS: [Self; 12] = [
         Self::Text,
         Self::Think,
@@ -111,7 +111,7 @@ fn pause(millis: u64) -> Act {
     Act::Pause(Duration::from_millis(millis))
 }
 
-/// So many pieces of text with so many milliseconds between them, and the end.
+/// This many pieces of text with this many milliseconds between them, and the end.
 fn streamed(pieces: u64, millis: u64) -> Vec<Act> {
     let piece = |n| {
         let text = Act::text(&format!("Wörter {n}, "));
@@ -127,13 +127,13 @@ fn slow_call(index: usize, id: &str, name: &str) -> Vec<Act> {
     vec![begin, half("{\"half\":"), pause(1), half("1}"), Act::Piece(Piece::CallEnd { index })]
 }
 
-/// A word, these calls, and the wish to have them made.
+/// A word and these calls, which end the answer.
 fn asking(calls: Vec<Act>) -> Vec<Act> {
     let begin = [Act::text("Let me see. "), Act::Yield];
     begin.into_iter().chain(calls).chain([Act::usage(10, 5), Act::tool_use()]).collect()
 }
 
-/// A provider that plays every scene, and writes down what it says was used before anybody is told.
+/// A provider that plays every scene, and writes down the usage that it reports before it reports it.
 pub(crate) struct Provider {
     pub(crate) witness: Arc<Witness>,
 }

@@ -1,4 +1,4 @@
-//! What clients do in a life: every scene in a session of its own, all at once.
+//! What clients do in a life: every scene in its own session, all at once.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::sleep;
 use crate::client::{Client, Watching};
 use crate::provider::Scene;
 
-/// What a person does with a run that waits for a yes.
+/// What a person does with a run that needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Person {
     Approves,
     Denies,
     Cancels,
-    /// Nobody is there in this life.
+    /// Does nothing in this life.
     IsAway,
 }
 
@@ -65,7 +65,7 @@ async fn approve(client: &Client, person: Person) {
     decide(run, person).await;
 }
 
-/// Decides about a run that waits for a person, or comes to it.
+/// Decides about a run that waits for a person, or soon will.
 pub(crate) async fn decide(mut run: Watching, person: Person) {
     let waits = |record: &Record| matches!(record.event, Event::ApprovalRequested { .. });
     let asked = run.run.records().iter().any(|record| waits(record)) || run.until(waits).await;
@@ -77,7 +77,7 @@ pub(crate) async fn decide(mut run: Watching, person: Person) {
         Event::ApprovalRequested { call, .. } => Some(call.clone()),
         _ => None,
     });
-    // A decision that comes too late changes nothing: the run may have been stopped by somebody else.
+    // A decision that comes too late has no effect: somebody else may have stopped the run.
     match (person, call) {
         (Person::Approves, Some(call)) => drop(run.run.approve(&call, Some("somebody"))),
         (Person::Denies, Some(call)) => drop(run.run.deny(&call, Some("somebody"), Some("not now"))),
@@ -87,13 +87,13 @@ pub(crate) async fn decide(mut run: Watching, person: Person) {
     run.until_end().await;
 }
 
-/// A run that waits behind one that waits for a person.
+/// A run that is queued behind one that waits for a person.
 async fn wait_in_line(client: &Client) {
     let Some(mut run) = client.ask(Scene::Approve, Scene::Plain, 1, false) else { return };
     run.until(|record| matches!(record.event, Event::RunAccepted { .. })).await;
 }
 
-/// One run streams, one waits for it, and one that waits is stopped.
+/// One run streams, one waits for it, and a third is stopped while it waits.
 async fn queue(client: &Client) {
     let ask = |number| client.ask(Scene::Queue, Scene::Queue, number, false);
     let (Some(mut first), Some(mut second), Some(mut third)) = (ask(1), ask(2), ask(3)) else { return };
@@ -123,7 +123,7 @@ async fn late(client: &Client, cancel: Cancel) {
     run.cancel(cancel).await;
 }
 
-/// A session is deleted: nothing of it is left, and the disk is tidied at once.
+/// Deletes a session: nothing of it may be left, and the disk is cleaned up at once.
 async fn forget(client: &Client) {
     let Some(mut run) = client.ask(Scene::Forget, Scene::Forget, 1, false) else { return };
     run.until_end().await;

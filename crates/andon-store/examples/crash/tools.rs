@@ -1,4 +1,4 @@
-//! Tools whose effects are lines in a file: it says what really happened, whatever the journal says.
+//! Tools whose effects are lines in a file, which says what really happened, whatever the journal says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Tools {
         self.tool("slow", SLOW)
     }
 
-    /// Has its effect at once, if a person says yes.
+    /// Has its effect at once, if a person approves.
     pub(crate) fn danger(&self) -> FnTool {
         self.tool("danger", Duration::ZERO).needs_approval()
     }

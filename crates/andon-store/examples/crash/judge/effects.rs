@@ -1,4 +1,4 @@
-//! The record against what really happened outside: what tools did, and what the provider reported.
+//! Compares the record with what really happened outside: what tools did, and what the provider reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::Seen;
 use crate::book::{Book, Pages};
 use crate::log::{Deed, Line, Moment, What};
 
-/// I10: what is recorded as used is what the provider reported, less what was on its way.
+/// I10: the recorded usage is what the provider reported, less what was in flight.
 pub(super) fn check_usage(run: &str, pages: &Pages, seen: &Seen) -> Vec<String> {
     let mut broken = Vec::new();
     let mut reports: BTreeMap<u32, Vec<(&Line, u64)>> = BTreeMap::new();
@@ -46,7 +46,7 @@ pub(super) fn check_usage(run: &str, pages: &Pages, seen: &Seen) -> Vec<String> 
     broken
 }
 
-/// I5: no effect without an intent on record, and none twice.
+/// I5: no effect without a recorded intent, and none twice.
 pub(super) fn check_deeds(book: &Book, seen: &Seen) -> Vec<String> {
     let mut broken = Vec::new();
     let mut begun = BTreeSet::new();
@@ -63,7 +63,7 @@ pub(super) fn check_deeds(book: &Book, seen: &Seen) -> Vec<String> {
     broken
 }
 
-/// I5: what the journal says of a call is what the tool did.
+/// I5: what the journal says about a call is what the tool did.
 pub(super) fn check_deeds_at_the_end(book: &Book, seen: &Seen) -> Vec<String> {
     let did = |moment: Moment| {
         let deeds = seen.deeds.iter().filter(move |deed| deed.moment == moment);

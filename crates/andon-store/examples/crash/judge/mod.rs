@@ -1,7 +1,7 @@
-//! The judge: what is in the database against what clients saw, what tools did and what the provider reported.
+//! The judge compares the database with what clients saw, what tools did and what the provider reported.
 //!
-//! After each life it looks at what must hold at every moment, and when a round is over at everything. The numbers are
-//! those of the invariants in the design notes.
+//! After each life it checks what must hold at every moment, and after each round everything. The numbers are those of the
+//! invariants in the design notes.
 
 mod effects;
 mod outages;
@@ -27,9 +27,9 @@ use crate::log::{Deed, Line, What};
 
 /// How much of an unfinished answer a crash may lose.
 const MAY_BE_LOST_US: u64 = 50_000;
-/// While a disk stalls, showing stops when 50 ms of text are not durable; readers may be this much behind.
+/// While a disk stalls, text is no longer shown once 50 ms of it are not durable; readers may lag this much.
 const READERS_LAG_US: u64 = 25_000;
-/// No disk stalls for so long without anybody noticing.
+/// No disk stalls this long unnoticed.
 const STALL_US: u64 = 2_000_000;
 
 /// What was seen in a round.
@@ -44,8 +44,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Whether something that was shown may be lost in the crash that ended its life: it is younger than 50 ms, or the
-    /// disk stalled or could not be written, and nothing was shown any more.
+    /// Whether something that was shown may be lost in the crash that ended its life: it is younger than 50 ms, or the disk
+    /// stalled or could not be written, and nothing more was shown.
     fn may_be_lost(&self, line: &Line, run: &str) -> bool {
         let Some(killed_at) = self.killed_at.get(&line.life) else { return false };
         let age = killed_at.saturating_sub(line.at_us);
@@ -62,7 +62,7 @@ impl Seen {
 /// The runs of sessions that were deleted.
 #[derive(Debug, Default)]
 struct Deleted {
-    /// Somebody has begun to delete them: they are there or not.
+    /// Their deletion has begun, so they may or may not exist.
     begun: BTreeSet<String>,
     /// They are deleted.
     done: BTreeSet<String>,
@@ -89,13 +89,13 @@ impl Deleted {
         deleted
     }
 
-    /// Whether a run need not be there.
+    /// Whether a run may be missing.
     fn explains(&self, run: &str, book: &Book) -> bool {
         self.begun.contains(run) && !book.runs.contains_key(run)
     }
 }
 
-/// A session that was deleted is gone, and nothing of it is left.
+/// Nothing is left of a deleted session.
 fn check_deleted(book: &Book, deleted: &Deleted) -> Vec<String> {
     let left = deleted.done.iter().filter(|run| book.runs.contains_key(*run));
     let mut broken: Vec<String> = left.map(|run| format!("{run}: its session was deleted, and it is there")).collect();
@@ -105,7 +105,7 @@ fn check_deleted(book: &Book, deleted: &Deleted) -> Vec<String> {
     broken
 }
 
-/// What must hold at every moment: after each life.
+/// What must hold at every moment; checked after each life.
 pub(crate) fn check_now(book: &Book, seen: &Seen, life: u32) -> Vec<String> {
     let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();
     for (run, pages) in &book.runs {
@@ -123,7 +123,7 @@ pub(crate) fn check_now(book: &Book, seen: &Seen, life: u32) -> Vec<String> {
     broken
 }
 
-/// What must hold when all is over.
+/// What must hold when a round is over.
 pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>> {
     let book = copy.read()?;
     let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();

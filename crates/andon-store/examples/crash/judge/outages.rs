@@ -18,27 +18,27 @@ use crate::provider::Scene;
 pub(super) struct Lasted {
     outage: Outage,
     began_us: u64,
-    /// None if its life did not see the end of it.
+    /// `None` if its life did not see its end.
     over_us: Option<u64>,
 }
 
 impl Lasted {
-    /// Whether what was shown then could not be made durable before the outage was over.
+    /// Whether what was shown at this time could not become durable before the outage was over.
     pub(super) fn covers(&self, at_us: u64) -> bool {
         let is_late = self.over_us.is_some_and(|over_us| at_us > over_us);
         at_us + MAY_BE_LOST_US + READERS_LAG_US >= self.began_us && !is_late
     }
 }
 
-/// The outages of a round or of a campaign, and what became of runs.
+/// The outages of a round or a campaign, and what became of runs.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Outages {
-    /// Lives whose store was locked, and whose disk was full.
+    /// Lives whose store was locked, and lives whose disk was full.
     locked: usize,
     full: usize,
-    /// Such lives that came to their end.
+    /// Lives with an outage that ended by themselves.
     survived: usize,
-    /// Runs that failed because of it, and runs that could not even begin.
+    /// Runs that failed because of an outage, and runs that could not even begin.
     failed: usize,
     refused: usize,
 }
@@ -94,7 +94,7 @@ impl Seen {
         }
     }
 
-    /// Whether a life came to its end by itself.
+    /// Whether a life ended by itself.
     pub(super) fn has_ended(&self, life: u32) -> bool {
         self.lines.iter().any(|line| line.life == life && matches!(line.what, What::Ended { .. }))
     }
@@ -105,7 +105,7 @@ impl Seen {
         self.outages.get(&line.life).is_some_and(is_full)
     }
 
-    /// Whether a run may have been settled by the process in which its driver could not write.
+    /// Whether a run may have been settled by the same process in which its driver could not write.
     pub(super) fn may_be_orphaned(&self, run: &str) -> bool {
         let is_full = |life| self.outages.get(&life).is_some_and(|lasted| lasted.outage.cause == Cause::Full);
         self.lines.iter().any(|line| line.what.run() == Some(run) && is_full(line.life))
@@ -116,7 +116,7 @@ fn is_journals(ending: &Ending) -> bool {
     matches!(ending, Ending::Failed(failure) if failure.error == FailureKind::Journal)
 }
 
-/// Only a full disk refuses anything, and a run whose feed ends without an end has not begun.
+/// Only a full disk causes refusals, and a run whose feed ends without an outcome was never recorded.
 pub(super) fn check_refused(book: &Book, seen: &Seen, is_wanted: impl Fn(&Line) -> bool) -> Vec<String> {
     let mut broken = Vec::new();
     for line in seen.lines.iter().filter(|line| is_wanted(line)) {
@@ -140,8 +140,8 @@ pub(super) fn check_refused(book: &Book, seen: &Seen, is_wanted: impl Fn(&Line) 
     broken
 }
 
-/// What a life leaves that came to its end: of its runs only those are open that wait for a person, or behind one that
-/// does; and whatever was told to stop is cancelled, whether or not that could be written at once.
+/// What remains of a life that ended by itself: its only open runs wait for a person, or wait behind such a run; and every run
+/// that was told to stop is cancelled, whether or not that could be written at once.
 pub(super) fn check_left(book: &Book, seen: &Seen, life: u32, deleted: &Deleted) -> Vec<String> {
     if !seen.has_ended(life) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The record of one run, judged by itself: its order, its end, what recovery wrote, what a cancel did.
+//! Checks one run's record by itself: its order, its end, what recovery wrote, what a cancel did.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use andon_runtime::core::progress::{CallState, Progress, State};
 
 use crate::book::{Pages, Row};
 
-/// I1 to I4, as far as they hold of a run in progress, too.
+/// I1 to I4, as far as they also hold for a run in progress.
 pub(super) fn check_order(pages: &Pages) -> Vec<String> {
     let mut broken = Vec::new();
     let ends = pages.events.iter().filter(|row| row.kind == "run_settled").count();
@@ -54,14 +54,14 @@ pub(super) fn check_end(pages: &Pages) -> Vec<String> {
     if pages.is_settled { Vec::new() } else { vec!["I1: the run never settled".to_owned()] }
 }
 
-/// What recovery did: a run that waited lives on, and open calls are closed as unknown, by exactly the events that
-/// closing a lost run takes. A run that may be an orphan, of a driver that could not write, was perhaps closed by its own
-/// process, which knows how its calls have ended.
+/// What recovery did: a waiting run lives on, and open calls are closed as unknown, by exactly the events that closing a lost run
+/// takes. A possible orphan, whose driver could not write, may have been closed by its own process, which knows how its calls
+/// ended.
 pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> {
     let mut broken = Vec::new();
     let Some(end) = pages.events.last() else { return vec!["I3: the run has no events".to_owned()] };
     let before = pages.entries_before(end.epoch);
-    // The last owner was the one that settled it and nothing else; a run that was resumed has more of that epoch.
+    // Only if the last owner did no more than settle the run; the owner of a resumed run has other events in that epoch.
     let is_recovery = |event: &Event| !matches!(event, Event::RunStarted | Event::ModelStarted { .. });
     let closing: Vec<&Event> =
         pages.events.iter().filter(|row| row.epoch == end.epoch).map(|row| &row.record.event).collect();
@@ -102,7 +102,7 @@ pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> 
     broken
 }
 
-/// I12: a request that is on record ends the run as cancelled, and nothing else does; asking again records nothing.
+/// I12: a recorded request ends the run as cancelled, and nothing else does; asking again records nothing.
 pub(super) fn check_cancel(pages: &Pages) -> Vec<String> {
     let mut broken = Vec::new();
     let forces: Vec<_> = pages

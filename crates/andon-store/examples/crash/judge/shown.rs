@@ -1,4 +1,4 @@
-//! The record against what clients saw.
+//! Compares the record with what clients saw.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Deleted, Seen};
 use crate::book::Book;
 use crate::log::{Line, What};
 
-/// I6: what was shown is there, byte for byte.
+/// I6: what was shown is stored, byte for byte.
 pub(super) fn check_shown(
     book: &Book,
     seen: &Seen,
@@ -45,7 +45,7 @@ pub(super) fn check_shown(
     broken
 }
 
-/// I6, I14: a reader that came back after each crash has seen every event once, in order.
+/// I6, I14: a reader that returned after each crash has seen every event once, in order.
 pub(super) fn check_readers(seen: &Seen) -> Vec<String> {
     let mut broken = Vec::new();
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn check_readers(seen: &Seen) -> Vec<String> {
     broken
 }
 
-/// I12: what was acknowledged is on record.
+/// I12: what was acknowledged is recorded.
 pub(super) fn check_acknowledged(book: &Book, seen: &Seen, deleted: &Deleted) -> Vec<String> {
     let mut broken = Vec::new();
     for line in &seen.lines {
@@ -94,7 +94,7 @@ pub(super) fn check_acknowledged(book: &Book, seen: &Seen, deleted: &Deleted) ->
     broken
 }
 
-/// What a client saw go wrong, and ghosts that were believed.
+/// What a client saw go wrong, and ghosts whose writes were accepted.
 pub(super) fn check_lines(seen: &Seen, is_wanted: impl Fn(&Line) -> bool) -> Vec<String> {
     let lines = seen.lines.iter().filter(|line| is_wanted(line));
     let broken = lines.filter_map(|line| match &line.what {
@@ -105,7 +105,7 @@ pub(super) fn check_lines(seen: &Seen, is_wanted: impl Fn(&Line) -> bool) -> Vec
     broken.collect()
 }
 
-/// I1: an outcome that was shown is the one that is stored.
+/// I1: the outcome that was shown is the one that is stored.
 pub(super) fn check_outcomes(book: &Book, seen: &Seen, deleted: &Deleted) -> Vec<String> {
     let mut broken = Vec::new();
     for line in &seen.lines {
@@ -118,7 +118,7 @@ pub(super) fn check_outcomes(book: &Book, seen: &Seen, deleted: &Deleted) -> Vec
     broken
 }
 
-/// I11: what had to complete did, unless its life was killed.
+/// I11: every run that had to complete did, unless its life was killed.
 pub(super) fn check_next_prompts(book: &Book, seen: &Seen, deleted: &Deleted) -> Vec<String> {
     let mut broken = Vec::new();
     for line in &seen.lines {
