@@ -45,8 +45,8 @@ use crate::points::Course;
 const HELP: &str = "\
 Kills the runtime on its SQLite journal and checks that nothing is lost.
 
-  --kills N        so many kills, 200 unless told otherwise; the last line is `N kills, V violations`
-  --seed S         what is left to chance; printed, and 1 unless told otherwise
+  --kills N        how many kills, 200 by default; the last line is `N kills, V violations`
+  --seed S         the seed of every random choice, 1 by default; it is printed
   --point POINT..  one round with exactly these lives, as a violation names them: killed at \"store: before commit:17\",
                    or \"to the end\"; behind either \" with locked:17+1200\" or \" with full:17+300\" if the store
                    cannot write behind its 17th commit for so many milliseconds
