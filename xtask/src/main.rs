@@ -10,6 +10,7 @@ mod fuzz;
 mod mutants;
 mod observe;
 mod page;
+mod programs;
 mod proxy;
 mod python;
 mod rooms;

@@ -23,7 +23,7 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
 }
 
 /// The folder with Debian's `prometheus` and `promtool`. The package is unpacked, not installed, so that no service is started.
-fn ensure_prometheus() -> Result<PathBuf> {
+pub(crate) fn ensure_prometheus() -> Result<PathBuf> {
     if let Some(own) = std::env::var_os("ANDON_PROMETHEUS") {
         return Ok(own.into());
     }

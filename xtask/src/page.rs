@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::{Stages, cargo, on_this_machine, xtask};
+use crate::stages::{Stages, on_this_machine, test_cargo, xtask};
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
@@ -56,7 +56,7 @@ fn program() -> Result<PathBuf> {
         return Ok(own.into());
     }
     // As the tests build it, with the features of the whole workspace, so that nothing is built twice.
-    let mut build = cargo(&["test", "--quiet", "--workspace", "--test", "program", "--no-run"]);
+    let mut build = test_cargo(&["test", "--quiet", "--workspace", "--test", "program", "--no-run"]);
     if !build.status().context("cargo cannot be started")?.success() {
         bail!("the program could not be built");
     }

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +18,12 @@ const SLOW: Duration = Duration::from_secs(15 * 60);
 /// How many lines of its output a failed stage of a lane shows.
 const LAST_LINES: usize = 80;
 
+/// How many lanes run at a time: one for each of two cores, and one more because most stages wait now and then.
+const AT_ONCE: usize = 3;
+
+/// Stages of a lane that took less are not listed one by one.
+const SHORT: Duration = Duration::from_secs(6);
+
 /// What was run, and how long it took.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
@@ -27,7 +35,7 @@ pub(crate) struct Stages {
 }
 
 /// Stages that are run one after the other, beside other lanes.
-pub(crate) type Lane<'a> = Box<dyn Fn(&mut Stages) -> Result<()> + Send + Sync + 'a>;
+pub(crate) type Lane = Box<dyn FnOnce(&mut Stages) -> Result<()> + Send>;
 
 impl Stages {
     /// Runs one stage; an error ends the whole, or its lane.
@@ -68,24 +76,28 @@ impl Stages {
         }
     }
 
-    /// Runs lanes side by side, each to its end or to its first stage that fails.
-    pub(crate) fn side_by_side(&mut self, lanes: &[Lane<'_>]) -> Result<()> {
+    /// Runs lanes side by side, a few at a time and in their order, each to its end or to its first stage that fails.
+    pub(crate) fn side_by_side(&mut self, lanes: Vec<Lane>) -> Result<()> {
         let began = now();
-        let run = |lane: &Lane<'_>| {
-            let mut stages = Self { is_lane: true, ..Self::default() };
-            let outcome = lane(&mut stages);
-            if let Err(error) = &outcome {
-                println!("=== {error:#}");
+        let left = Mutex::new(lanes.into_iter());
+        let next = || left.lock().ok()?.next();
+        let work = || {
+            let (mut stages, mut outcome) = (Self { is_lane: true, ..Self::default() }, Ok(()));
+            while let Some(lane) = next() {
+                if let Err(error) = lane(&mut stages) {
+                    println!("=== {error:#}");
+                    outcome = outcome.and(Err(error));
+                }
             }
             (stages, outcome)
         };
-        let ended: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = lanes.iter().map(|lane| scope.spawn(move || run(lane))).collect();
-            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        let ended: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
         });
         let mut outcome = Ok(());
-        for lane in ended {
-            let Ok((stages, ended)) = lane else { bail!("a lane of stages panicked") };
+        for ended in ended {
+            let Ok((stages, ended)) = ended else { bail!("a lane of stages panicked") };
             let side_by_side = stages.done.into_iter().map(|(name, took)| (format!("| {name}"), took));
             self.done.extend(side_by_side);
             self.not_tried.extend(stages.not_tried);
@@ -100,9 +112,12 @@ impl Stages {
         let alone = self.done.iter().filter(|(name, _)| !name.starts_with('|'));
         let total: Duration = alone.map(|(_, took)| *took).sum();
         println!("\n{:<44} minutes", "stage");
-        for (name, took) in &self.done {
+        let (short, long): (Vec<_>, Vec<_>) =
+            self.done.iter().partition(|(name, took)| name.starts_with('|') && *took < SHORT);
+        for (name, took) in long {
             println!("{name:<44} {:>7.1}", minutes(*took));
         }
+        println!("{} more took under {} seconds each", short.len(), SHORT.as_secs());
         println!("{:<44} {:>7.1}", "in all", minutes(total));
         if total > SLOW {
             println!(
@@ -121,7 +136,7 @@ impl Stages {
 }
 
 /// The file that takes the output of a stage in a lane.
-fn log_of(name: &str) -> Result<PathBuf> {
+pub(crate) fn log_of(name: &str) -> Result<PathBuf> {
     let folder = target_folder().join("stages");
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let plain: String = name.chars().map(|own| if own.is_ascii_alphanumeric() { own } else { '-' }).collect();
@@ -141,6 +156,14 @@ fn last_lines(log: &std::path::Path) -> String {
     lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default().join("\n")
 }
 
+/// A cargo command that builds for tests: clippy compiles our own crates, so that they are linted as they are built and nothing is
+/// compiled twice.
+pub(crate) fn test_cargo(words: &[&str]) -> Command {
+    let mut command = cargo(words);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
+    command
+}
+
 /// A cargo command.
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
@@ -158,7 +181,7 @@ pub(crate) fn xtask(words: &[&str]) -> Result<Command> {
 
 /// Builds the file that [`example`] runs, if it is out of date.
 pub(crate) fn build_example(name: &str) -> Result<()> {
-    let status = cargo(&["build", "--quiet", "--workspace", "--example", name]).status();
+    let status = test_cargo(&["build", "--quiet", "--workspace", "--example", name]).status();
     if !status.context("cargo cannot be started")?.success() {
         bail!("the example {name} could not be built");
     }

@@ -1,10 +1,14 @@
 //! `cargo xtask test` and `cargo xtask points`.
 
+use std::path::PathBuf;
+use std::thread;
+
 use anyhow::{Context, Result, bail};
 
 use crate::debian::ensure_programs;
-use crate::python::ensure_venv;
-use crate::stages::{Stages, build_example, cargo, example, printed, xtask};
+use crate::programs::{self, Program, counted};
+use crate::python::{ensure_adk, ensure_venv, target_folder};
+use crate::stages::{Lane, Stages, build_example, cargo, example, printed, test_cargo, xtask};
 use crate::{adk, observe, page, proxy, surface, types};
 
 /// How much is run.
@@ -16,92 +20,117 @@ pub(crate) enum Length {
     Long,
 }
 
-/// Runs everything. All of it is built once, with the features of the whole workspace, and then run side by side, because most of it waits.
+/// Runs everything. All of it is built once, with the features of the whole workspace, and then run side by side. What this machine
+/// lacks is installed while it is built.
 pub(crate) fn test(length: Length) -> Result<()> {
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    stages.run("clippy", &mut cargo(&clippy))?;
     stages.run("rooms", &mut xtask(&["rooms"])?)?;
-    stages.run("tests, built", cargo(&TESTS).arg("--no-run"))?;
-    stages.run("examples, built", &mut cargo(&["build", "--workspace", "--examples"]))?;
-    stages.side_by_side(&[
-        Box::new(move |stages| tests(stages, length)),
-        Box::new(move |stages| served(stages, length)),
-        Box::new(move |stages| proofs(stages, length)),
-    ])?;
+    let installing = thread::spawn(install);
+    let mut programs = programs::build(&mut stages, "everything, built and linted", &["--all-targets"])?;
+    // Whatever could not be installed is asked for again, and reported, by the stages that need it.
+    drop(installing.join());
+    let python = stages.needs("tests that need Python", ensure_programs().and_then(|()| ensure_venv()));
+    // The tests of MCP start servers that are written in Python.
+    programs.retain(|program| python.is_some() || !program.name.starts_with("andon-tools/mcp"));
+    programs.sort_by_key(|program| LONGEST.iter().position(|long| *long == program.name).unwrap_or(LONGEST.len()));
+    let tests = programs.iter().map(|program| tests_of(program.clone(), python.clone()));
+    let lanes = long_lanes(length).into_iter().chain(tests).chain(short_lanes(&programs)?);
+    stages.side_by_side(lanes.collect())?;
+    let printed: Vec<String> = programs.iter().map(|program| printed(&program.stage())).collect::<Result<_>>()?;
+    println!("tests: {}", counted(&printed.concat()));
     if length == Length::Long {
         only_long(&mut stages)?;
     }
     stages.finish()
 }
 
-/// All tests of all crates.
-const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
+/// The test programs that take longest. They are started first, so that nothing long is left at the end.
+const LONGEST: [&str; 6] = [
+    "andon-tools/mcp",
+    "andon-server/explorer",
+    "andon-cli/program",
+    "andon-tools/processes",
+    "andon-tools/mcp_cycles",
+    "andon-server/server",
+];
 
-/// The lane of tests that cargo runs.
-fn tests(stages: &mut Stages, length: Length) -> Result<()> {
-    let python = stages.needs("tests that need Python", ensure_programs().and_then(|()| ensure_venv()));
-    match python {
-        Some(python) => stages.run("tests", cargo(&TESTS).env("ANDON_TEST_PYTHON", python))?,
-        // The tests of `andon-tools` start MCP servers that are written in Python.
-        None => stages.run("tests", cargo(&TESTS).args(["--exclude", "andon-tools", "--", "--skip", "mcp"]))?,
+/// Installs what tests need and this machine lacks.
+fn install() {
+    let all = [
+        || ensure_programs(),
+        || ensure_venv().map(drop),
+        || page::ensure_browser(),
+        || ensure_adk().map(drop),
+        || types::ensure_compiler().map(drop),
+        || proxy::path_with_nginx().map(drop),
+        || observe::ensure_prometheus().map(drop),
+    ];
+    for ensure in all {
+        drop(ensure());
     }
-    println!("tests: {}", counted(&printed("tests")?));
-    stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
-    let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
-    stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    let shuttle = ["test", "--package", "andon-runtime", "--features", "shuttle", "--lib", "threads"];
-    let iterations = if length == Length::Long { "100000" } else { "3000" };
-    stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))
 }
 
-/// Adds up the `test result:` lines of all test programs.
-fn counted(printed: &str) -> String {
-    let (mut passed, mut failed) = (0, 0);
-    for line in printed.lines().filter(|line| line.starts_with("test result:")) {
-        let before = |word: &str| -> usize {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let place = words.iter().position(|own| own.trim_end_matches(';') == word).unwrap_or_default();
-            place.checked_sub(1).and_then(|place| words.get(place)?.parse().ok()).unwrap_or_default()
+/// What takes minutes, the longest first.
+fn long_lanes(length: Length) -> Vec<Lane> {
+    let is_long = length == Length::Long;
+    let iterations = if is_long { "100000" } else { "3000" };
+    let kills = if is_long { "2000" } else { "150" };
+    vec![
+        // Cargo builds one thing at a time, so what it has to build is in one lane.
+        Box::new(move |stages| {
+            stages.run("faults, each of them caught", &mut xtask(&["faults"])?)?;
+            let shuttle = ["test", "--package", "andon-runtime", "--features", "shuttle", "--lib", "threads"];
+            stages.run("threads, checked by shuttle", test_cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
+            stages.run("doc tests", &mut test_cargo(&["test", "--workspace", "--doc"]))?;
+            let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
+            stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))
+        }),
+        Box::new(page::run),
+        Box::new(|stages| stages.run("points", &mut example("points"))),
+        Box::new(move |stages| surface::run(stages, length)),
+        Box::new(adk::run),
+        Box::new(move |stages| stages.run("crash", example("crash").args(["--kills", kills]))),
+    ]
+}
+
+/// The tests in a program.
+fn tests_of(program: Program, python: Option<PathBuf>) -> Lane {
+    Box::new(move |stages| {
+        let mut command = program.command();
+        command.env("ANDON_TEST_SHIM", target_folder().join("debug").join("andon-shim"));
+        match python {
+            Some(python) => command.env("ANDON_TEST_PYTHON", python),
+            None => command.args(["--skip", "mcp"]),
         };
-        passed += before("passed");
-        failed += before("failed");
-    }
-    format!("{passed} passed, {failed} failed")
+        stages.run(&program.stage(), &mut command)
+    })
 }
 
-/// The lane that uses the programs as people do.
-fn served(stages: &mut Stages, length: Length) -> Result<()> {
+/// What takes seconds: the examples, and programs of others against ours.
+fn short_lanes(programs: &[Program]) -> Result<Vec<Lane>> {
+    let programs = programs.to_vec();
+    let mut lanes: Vec<Lane> = vec![
+        Box::new(move |stages| proxy::run(stages, &programs)),
+        Box::new(observe::run),
+        Box::new(types::run),
+        Box::new(|stages| stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))),
+        Box::new(|stages| stages.run("example own_router", &mut example("own_router"))),
+    ];
     for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
         for name in examples(package)? {
-            stages.run(&format!("example {name}"), &mut example(&name))?;
+            lanes.push(Box::new(move |stages| stages.run(&format!("example {name}"), &mut example(&name))));
         }
     }
-    stages.run("example own_router", &mut example("own_router"))?;
-    stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))?;
-    types::run(stages)?;
-    page::run(stages)?;
-    adk::run(stages)?;
-    surface::run(stages, length)?;
-    proxy::run(stages)?;
-    observe::run(stages)
-}
-
-/// The lane that stops runs at every point, and checks that every fault is caught.
-fn proofs(stages: &mut Stages, length: Length) -> Result<()> {
-    stages.run("points", &mut example("points"))?;
-    let kills = if length == Length::Long { "2000" } else { "150" };
-    stages.run("crash", example("crash").args(["--kills", kills]))?;
-    stages.run("faults, each of them caught", &mut xtask(&["faults"])?)
+    Ok(lanes)
 }
 
 /// What is too slow to run every day.
 fn only_long(stages: &mut Stages) -> Result<()> {
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
-    stages.run("a slow reader, in real time", &mut cargo(&slow))?;
+    stages.run("a slow reader, in real time", &mut test_cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
-    stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
+    stages.run("Bedrock, by its SDK", &mut test_cargo(&bedrock))?;
     let stress = ["test", "--package", "andon-runtime", "--release", "--test", "stress"];
     stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))
 }
@@ -128,17 +157,4 @@ pub(crate) fn points(words: &[&str]) -> Result<()> {
         bail!("a promise was broken");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod counting {
-    #[test]
-    fn tests_are_counted_over_all_programs() {
-        let printed = "\
-running 3 tests
-test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
-test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s";
-        assert_eq!(super::counted(printed), "7 passed, 2 failed");
-        assert_eq!(super::counted(""), "0 passed, 0 failed");
-    }
 }

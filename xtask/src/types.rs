@@ -40,7 +40,7 @@ pub(crate) fn run(stages: &mut Stages) -> Result<()> {
 }
 
 /// TypeScript's compiler, installed below `target` if it is missing.
-fn ensure_compiler() -> Result<PathBuf> {
+pub(crate) fn ensure_compiler() -> Result<PathBuf> {
     debian::ensure("node", "nodejs")?;
     let place = target_folder().join("tools").join("typescript");
     // Absolute, because it is started from another folder.

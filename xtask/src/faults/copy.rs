@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::Fault;
 use super::catch::Checkers;
-use crate::stages::cargo;
+use crate::stages::test_cargo;
 
 /// Copies the source, applies every patch, and builds the checkers.
 pub(super) fn build(root: &Path, faults: &[Fault]) -> Result<Checkers> {
@@ -135,7 +136,7 @@ fn put(from: &Path, to: &Path) -> Result<()> {
 
 /// Builds, and returns the package and path of each program.
 fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String, PathBuf)>> {
-    let mut command = cargo(&["build", "--quiet", "--message-format", "json-render-diagnostics"]);
+    let mut command = test_cargo(&["build", "--quiet", "--message-format", "json-render-diagnostics"]);
     command.args(words).current_dir(source).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = command.output().context("cargo could not be started")?;
     if !output.status.success() {
@@ -143,9 +144,11 @@ fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String,
     }
     let told = String::from_utf8(output.stdout)?;
     let program = |line: &str| {
-        let path = line.split_once("\"executable\":\"")?.1.split_once('"')?.0;
-        let package = line.split_once("/crates/")?.1.split_once('#')?.0;
-        Some((package.to_owned(), PathBuf::from(path)))
+        let message: Value = serde_json::from_str(line).ok()?;
+        let executable = message.get("executable")?.as_str()?;
+        let manifest = Path::new(message.get("manifest_path")?.as_str()?);
+        let package = manifest.parent()?.file_name()?.to_str()?;
+        Some((package.to_owned(), PathBuf::from(executable)))
     };
     Ok(told.lines().filter_map(program).collect())
 }

@@ -20,7 +20,10 @@ pub(crate) mod sessions;
 mod socket;
 mod tickets;
 
+use std::sync::LazyLock;
+
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
 use utoipa::OpenApi;
@@ -69,14 +72,18 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(operations::metrics))
 }
 
+/// The routes without a server behind them, and their description as JSON. Both are the same for every server.
+static ROUTES: LazyLock<(Router<Shared>, Bytes)> = LazyLock::new(|| {
+    let (routes, description) = routes().split_for_parts();
+    (routes, description.to_pretty_json().unwrap_or_default().into())
+});
+
 /// All routes, with their description at `/openapi.json`.
 pub(crate) fn router(core: &Shared) -> Router {
-    let (routes, description) = routes().split_for_parts();
-    let description = description.to_pretty_json().unwrap_or_default();
-    let openapi = move || {
+    let (routes, description) = &*ROUTES;
+    let openapi = || {
         let json = HeaderValue::from_static("application/json");
         std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))
     };
-    let routes = routes.route("/openapi.json", get(openapi));
-    routes.with_state(Shared::clone(core))
+    routes.clone().route("/openapi.json", get(openapi)).with_state(Shared::clone(core))
 }

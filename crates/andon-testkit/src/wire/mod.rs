@@ -20,13 +20,15 @@ mod rules;
 mod violation;
 
 use std::borrow::Borrow;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
 
 use andon_core::message::{Message, Signature};
 use andon_core::prompt::prompt;
 use andon_models::render::{self, Ask};
 use andon_models::settings::{Settings, Thinking};
 use andon_runtime::ToolSpec;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use neutral::{check_prompt, check_prompt_of};
@@ -151,9 +153,25 @@ pub fn seal(by: &str) -> Signature {
 
 /// Checks that a stored history can go on: with one more user message it keeps the promises of [`andon_core::prompt`], and every
 /// provider accepts it, with tools, thinking and caching, and without. Returns what does not hold, and for which provider.
+///
+/// A good history is checked once: the explorer sees few that differ, each at thousands of points.
 pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
+    static GOOD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+    let history: Vec<&Message> = history.iter().map(Borrow::borrow).collect();
+    let known = serde_json::to_string(&history).unwrap_or_default();
+    if GOOD.lock().contains(&known) {
+        return Vec::new();
+    }
+    let found = check_new_history(history);
+    if found.is_empty() {
+        GOOD.lock().insert(known);
+    }
+    found
+}
+
+fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     let next = Message::user("Go on.");
-    let history: Vec<&Message> = history.iter().map(Borrow::borrow).chain([&next]).collect();
+    let history: Vec<&Message> = history.into_iter().chain([&next]).collect();
     let prompt = prompt(history.iter().copied());
     let mut found = told("prompt", check_prompt(&prompt));
     found.extend(told("prompt", check_prompt_of(&history, &prompt)));

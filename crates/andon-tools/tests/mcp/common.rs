@@ -31,20 +31,25 @@ fn python() -> String {
     )
 }
 
-/// Builds the shim: cargo does not build the programs of other packages for a test.
+/// Uses the shim in ANDON_TEST_SHIM, or builds it: cargo does not build the programs of other packages for a test.
 fn use_shim() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.parent().and_then(Path::parent).unwrap();
-        let mut build = std::process::Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "andon-shim", "--target-dir"]).arg(profile.parent().unwrap());
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the shim could not be built");
-        andon_shim::set_helper(profile.join("andon-shim"));
+        let built = std::env::var_os("ANDON_TEST_SHIM").map(PathBuf::from);
+        andon_shim::set_helper(built.unwrap_or_else(build_shim));
     });
+}
+
+fn build_shim() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let mut build = std::process::Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "andon-shim", "--target-dir"]).arg(profile.parent().unwrap());
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success(), "the shim could not be built");
+    profile.join("andon-shim")
 }
 
 /// What a test server writes down.
