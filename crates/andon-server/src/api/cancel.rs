@@ -102,7 +102,7 @@ pub(crate) struct Cancelled {
 /// that has not arrived yet is remembered for a while.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "stop", request_body = Option<CancelRun>,
-    params(("run_id" = inline(IdForm), Path, description = "The run")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 202, description = "The run is stopping, and the request is on record", body = Cancelled),
         (status = 200, description = "The run has settled", body = Cancelled),
@@ -162,10 +162,10 @@ pub(super) async fn carried_out<T: Send + 'static>(
 /// Cancel one tool call. The run goes on, and its model is told about the cancel.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/calls/{call}/cancel", tag = "stop", request_body = Option<CancelCall>,
-    params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run"), ("call" = inline(IdForm), Path, description = "The id of the call")),
     responses(
         (status = 202, description = "The call is stopping, and the request is on record", body = Cancelled),
-        (status = 200, description = "The call, or its run, is over", body = Cancelled),
+        (status = 200, description = "The call or its run has already ended", body = Cancelled),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The call is stopping, but the request is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )

@@ -112,11 +112,11 @@ fn is_none(number: &usize) -> bool {
 /// it contains no API key.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/conversation", tag = "runs",
-    params(("run_id" = inline(IdForm), Path, description = "The run")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = Conversation),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn conversation(

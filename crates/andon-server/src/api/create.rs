@@ -65,9 +65,9 @@ pub(crate) struct CreateRun {
     limits: LimitsForm,
 }
 
-/// The prompt: a text, or a list of parts.
+/// The prompt: text, or a list of parts.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(untagged, expecting = "a text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
+#[serde(untagged, expecting = "must be text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
 enum Input {
     Text(String),
     Parts(Vec<InputPart>),
@@ -76,7 +76,7 @@ enum Input {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type", deny_unknown_fields)]
 enum InputPart {
-    /// A text.
+    /// Text.
     Text {
         /// The text.
         text: String,
@@ -130,12 +130,12 @@ struct LimitsForm {
 #[utoipa::path(
     post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
     responses(
-        (status = 201, description = "The run, on record", body = RunView),
-        (status = 200, description = "The run of this id, which was started before by the same request; or the feed",
+        (status = 201, description = "The run was created and is on record", body = RunView),
+        (status = 200, description = "The run that an earlier copy of this request started, or the feed",
          content((RunView = "application/json"), (EventForm = "text/event-stream"))),
-        (status = 204, description = "There is nothing behind the last event of the run that was started before"),
-        (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 204, description = "An earlier copy of this request started the run, and you already have its last event"),
+        (status = "4XX", description = "The request was refused", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn create(

@@ -33,7 +33,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) struct From {
     /// Start after this event id. The same as `Last-Event-ID`, for clients that cannot send headers.
     after: Option<String>,
-    /// Read as an onlooker: for the run's `on_disconnect`, this reader neither arrives nor leaves.
+    /// Do not count as a reader for the run's `on_disconnect`, neither on connecting nor on disconnecting.
     #[serde(default)]
     #[param(required = false)]
     aside: bool,
@@ -60,16 +60,16 @@ pub(crate) struct EventForm {
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
-        ("run_id" = inline(IdForm), Path, description = "The run"),
+        ("run_id" = inline(IdForm), Path, description = "The id of the run"),
         From,
-        ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this id, such as 12 or 12.340"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Resume after this event id, such as 12 or 12.340"),
     ),
     responses(
         (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
-        (status = 204, description = "There is nothing behind the run's last event"),
+        (status = 204, description = "You already have the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn events(

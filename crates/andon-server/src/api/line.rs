@@ -96,14 +96,14 @@ pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
 ///
 /// A hold survives a restart. With `cancel`, it also cancels the runs in progress there; with `wait`, the answer proves
 /// that all of them have settled. Opening removes the one hold that is named; others stay. An app that does not exist
-/// is a 404, and nothing is held. A user who has nothing on record can be held, and the answer says so.
+/// gives a 404, and nothing is held. A user who has nothing on record can be held, and the answer says so.
 #[utoipa::path(
     put, path = "/v1/line", tag = "line", request_body = ChangeLine,
     responses(
-        (status = 200, description = "It is so, and on record", body = LineView),
-        (status = 202, description = "It is held, and what ran is stopping", body = LineView),
+        (status = 200, description = "The change is made and on record", body = LineView),
+        (status = 202, description = "The line is held, and the runs in progress there are stopping", body = LineView),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "It is so, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The change is made, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn change(

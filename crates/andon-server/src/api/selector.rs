@@ -125,12 +125,12 @@ pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) ->
 ///
 /// This cancels the runs that exist when the request arrives, but none that come later; hold the line to keep those
 /// out. The answer says what was looked for, what was found, and how many other runs are in progress. An app that does
-/// not exist is a 404.
+/// not exist gives a 404.
 #[utoipa::path(
     post, path = "/v1/cancel", tag = "stop", request_body = CancelMany,
     responses(
-        (status = 202, description = "They are stopping, and the requests are on record", body = CancelledMany),
-        (status = 200, description = "All have settled, or nothing was reached: `settled` says which", body = CancelledMany),
+        (status = 202, description = "The runs are stopping, and the requests are on record", body = CancelledMany),
+        (status = 200, description = "All runs have settled, or none matched: `settled` says which", body = CancelledMany),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The cords were pulled, but not all requests are on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )

@@ -31,7 +31,7 @@ pub(crate) struct TicketView<'a> {
     responses(
         (status = 201, description = "The ticket", body = inline(TicketView<'static>)),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn issue(State(core): State<Shared>, principal: Principal) -> Result<Response, Problem> {

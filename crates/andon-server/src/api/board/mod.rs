@@ -47,7 +47,7 @@ pub(crate) struct Nothing {}
         (status = 200, description = "The board", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The board, over a WebSocket"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now, or this server has none", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable, or this server keeps no board", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn board(
