@@ -100,7 +100,7 @@ async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Appro
 }
 
 fn not_recorded() -> Problem {
-    let detail = "the disk has not taken the decision: look at the run to see whether the call still waits for one";
+    let detail = "the decision was not written to disk in time: check the run to see whether the call still needs one";
     Problem::unavailable("not-recorded", detail).with("recorded", false)
 }
 

@@ -155,7 +155,7 @@ pub(super) async fn carried_out<T: Send + 'static>(
     core: &Shared,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel came: send it again"));
+    let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel got: send it again"));
     core.spawn(work).await.unwrap_or_else(broken)
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn cancel_call(
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
     let reply = run.cancel_call(&call, how.cancel(&principal.name));
     if *reply.kind() == ReplyKind::NotRunning && !has_call(&run, &call) {
-        return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows those that it has"));
+        return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows the calls it has"));
     }
     recorded(&core, &run, &reply).await?;
     let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
@@ -244,7 +244,10 @@ async fn remember(
     let micros = u64::try_from(options.remember.min(FOR_EVER).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
-    let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
+    let full = |_| {
+        let detail = "too many cancels are waiting for runs that have not arrived: try again later";
+        Problem::too_many("too-many-remembered", detail)
+    };
     let append = match core.admission.remember(options, principal, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
@@ -289,7 +292,7 @@ pub(crate) async fn within(
         return Ok(());
     }
     let detail =
-        "it was done, but the disk has not taken it in time, so a crash now could undo it: asking again is safe";
+        "it took effect, but was not written to disk in time, so a crash now could undo it: it is safe to try again";
     Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
 }
 

@@ -44,7 +44,7 @@ const PIECE: usize = 64 << 10;
 
 const NEXT_PROMPT: &str = "<the next prompt>";
 const NO_RESULT: &str = "<no result yet>";
-const NOT_SETTLED: &str = "<what a run before this one says until it settles>";
+const NOT_SETTLED: &str = "<what an earlier run has yet to say>";
 
 /// A conversation up to and including a run, as the next request to the model would contain it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -124,7 +124,8 @@ pub(crate) async fn conversation(
     principal: Principal,
     Path(run): Path<String>,
 ) -> Result<Response, Problem> {
-    let too_many = |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again soon");
+    let too_many =
+        |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again later");
     let place = Arc::clone(&core.showing).try_acquire_owned().map_err(too_many)?;
     let run = runs::find(&core, &principal, &run).await?;
     let earlier = core.runtime.said_before(run.id(), MOST).await?.ok_or_else(runs::unknown)?;
@@ -148,7 +149,7 @@ pub(crate) async fn conversation(
 }
 
 fn defect() -> Problem {
-    Problem::unavailable("defect", "the conversation cannot be rendered: please report it")
+    Problem::unavailable("defect", "the conversation cannot be rendered: please report this")
 }
 
 /// An answer that holds its slot.

@@ -204,7 +204,7 @@ impl Named {
         let run_id = RunId::new(run_id).and_then(|run_id| principal.chosen(&run_id));
         let run_id = run_id.map_err(|error| Problem::bad_id("run_id", &error))?;
         let user = principal.user_or_own(request.user.as_deref())?.to_owned();
-        let defect = |_| Problem::unprocessable("bad-field", "the request cannot be written down: leave run_id out");
+        let defect = |_| Problem::unprocessable("bad-field", "the request cannot be serialized: leave run_id out");
         let canonical = serde_json::to_vec(request).map_err(defect)?;
         Ok(Some(Self { run_id, user, digest: Digest::of(&canonical) }))
     }
@@ -244,12 +244,7 @@ impl Order {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
-            None => {
-                return Err(Problem::not_found(
-                    "no-such-app",
-                    "there is no such app: GET /v1/apps lists those that are here",
-                ));
-            }
+            None => return Err(Problem::not_found("no-such-app", "there is no such app: GET /v1/apps lists the apps")),
         };
         let run_id = match &named {
             Some(named) => named.run_id.clone(),
@@ -299,14 +294,14 @@ fn message(input: Input) -> Result<Message, Problem> {
     for image in message.images() {
         image.check().map_err(|error| bad_media(&error.to_string()))?;
         if !["https://", "data:"].iter().any(|scheme| image.reference.starts_with(scheme)) {
-            return Err(bad_media("an image's reference begins with https:// or data:"));
+            return Err(bad_media("the reference of an image must begin with https:// or data:"));
         }
     }
     let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
     if message.parts.iter().any(says_something) {
         return Ok(message);
     }
-    Err(Problem::unprocessable("no-input", "input: it says nothing; say what to run"))
+    Err(Problem::unprocessable("no-input", "input: it is empty; send a prompt"))
 }
 
 fn bad_media(why: &str) -> Problem {

@@ -180,7 +180,7 @@ impl std::convert::From<NoPlace> for Problem {
     fn from(none: NoPlace) -> Self {
         match none {
             NoPlace::InAll => {
-                let detail = "too many feeds are open: try again later, or read the run without one";
+                let detail = "too many feeds are open: try again later, or read the run without a feed";
                 Self::unavailable("too-many-feeds", detail)
             }
             NoPlace::OfUser => Self::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),

@@ -121,7 +121,7 @@ pub(crate) async fn change(
 
 async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
     if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
-        let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
+        let detail = "reason, cancel, force and wait are only for a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
     // A hold recorded before holds named a tenant is on every tenant, and is removed by its name alone.
@@ -149,7 +149,8 @@ async fn hold(
 ) -> Result<Response, Problem> {
     let how = how(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
     if !request.cancel && (request.wait || request.force.is_some()) {
-        return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
+        let detail = "wait and force need cancel: true; add it, or leave them out";
+        return Err(Problem::unprocessable("bad-field", detail));
     }
     let selector = Selector::of(scope);
     // A hold on an app that does not exist would keep nobody out.
@@ -184,7 +185,7 @@ fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> 
         (Some(app), None) => On::App(checked("app", app)?),
         (None, Some(user)) => On::User(checked("user", user)?),
         (Some(_), Some(_)) => {
-            let detail = "a hold is on an app or on a user: hold one after the other";
+            let detail = "a hold is on an app or on a user, not on both: hold them one after the other";
             return Err(Problem::unprocessable("bad-field", detail));
         }
     };

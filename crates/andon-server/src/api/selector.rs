@@ -144,7 +144,7 @@ pub(crate) async fn cancel_many(
     let CancelMany { app, user, session, all, tenant: said, force, grace_ms, reason, note, wait } = request;
     let names_something = app.is_some() || user.is_some() || session.is_some();
     if all == names_something {
-        let detail = "say what to stop: app, user and session, or all: true and none of those";
+        let detail = "say which runs to cancel: set app, user or session, or only all: true";
         return Err(Problem::unprocessable("no-selector", detail));
     }
     let how = how(&principal, force, reason, note, grace_ms)?;

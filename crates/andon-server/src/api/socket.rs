@@ -80,7 +80,9 @@ impl FeedTalk {
         self.reading.leave_in_peace();
         match self.run.try_outcome() {
             Some(_) => Over::because(close_code::NORMAL, "the run has settled"),
-            None => Over::because(close_code::AGAIN, "nobody drives the run now: come again from where you are"),
+            None => {
+                Over::because(close_code::AGAIN, "no process is driving the run now: reconnect to resume from here")
+            }
         }
     }
 }

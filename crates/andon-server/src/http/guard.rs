@@ -40,7 +40,7 @@ pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request,
 fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
     let host = host(headers, asked)?;
     if !answers_to(&host, options) {
-        let detail = "this server does not answer to that host: name it with --host, or ask for localhost";
+        let detail = "this server does not answer to that host: allow it with --host, or use localhost";
         return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
     }
     let is_foreign = match one(headers, header::ORIGIN)? {
@@ -62,10 +62,11 @@ fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Proble
         (None, Some(asked)) => Ok(asked.to_string()),
         (Some(host), Some(asked)) if host.eq_ignore_ascii_case(asked.as_str()) => Ok(host.to_owned()),
         (Some(_), Some(_)) => {
-            let detail = "the address and the header Host name two hosts: send the address without one";
+            let detail =
+                "the request line and the header Host name different hosts: send only the path in the request line";
             Err(Problem::bad_request("two-hosts", detail))
         }
-        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send the header Host")),
+        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send a header Host")),
     }
 }
 
@@ -75,10 +76,11 @@ fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(Problem::bad_request("two-headers", format!("the header {name} is there twice: send it once")));
+        let detail = format!("the header {name} appears more than once: send it once");
+        return Err(Problem::bad_request("two-headers", detail));
     }
     let text = first.map(|value| value.to_str()).transpose();
-    text.map_err(|_| Problem::bad_request("bad-header", format!("the header {name} is no plain text")))
+    text.map_err(|_| Problem::bad_request("bad-header", format!("the header {name} must be plain ASCII")))
 }
 
 fn answers_to(host: &str, options: &Options) -> bool {

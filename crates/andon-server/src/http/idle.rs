@@ -25,7 +25,7 @@ pub(crate) struct Patience {
 /// The body took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TooSlow {
-    #[error("nothing of the body came for too long")]
+    #[error("no part of the body arrived for too long")]
     Idle,
     #[error("the body took too long")]
     Total,

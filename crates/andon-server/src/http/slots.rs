@@ -267,7 +267,7 @@ pub(crate) async fn keep_the_reserve(
         true => next.run(read_ahead(request).await).await,
         false => {
             let detail =
-                "too many connections are open: only cancels, the line and health are served now; try again later";
+                "too many connections are open: only cancels, the line and health checks work now; try again later";
             Problem::unavailable("too-many-connections", detail).into_response()
         }
     };
