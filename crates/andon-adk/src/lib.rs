@@ -108,7 +108,7 @@ impl Dialect for Adk {
     fn refuses_session(&self, name: &str) -> Option<String> {
         let cancel = reach::CANCEL;
         reach::is_a_cancel(name)
-            .then(|| format!("a name that ends in {cancel} is how ADK's clients cancel: choose another"))
+            .then(|| format!("a name must not end in {cancel}, which cancels a session's runs: choose another"))
     }
 
     fn front_page(&self) -> Option<&'static str> {

@@ -81,7 +81,7 @@ pub(crate) async fn run_live(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|_| Problem::not_found("not-a-websocket", "Not Found"))?;
     let address = Address::read(query.as_deref().unwrap_or_default()).ok_or_else(|| {
-        let detail = "say app_name, user_id and session_id; modalities is TEXT";
+        let detail = "send app_name, user_id and session_id; modalities must be TEXT";
         Problem::new(StatusCode::FORBIDDEN, "bad-query", detail)
     })?;
     let (shared, asking) = (Shared::clone(&core), principal.clone());
@@ -105,7 +105,7 @@ async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Resul
 }
 
 fn text_only() -> Close {
-    Close(close_code::UNSUPPORTED, "only text is taken here: say modalities=TEXT, and send content".to_owned())
+    Close(close_code::UNSUPPORTED, "only text is supported here: set modalities=TEXT, and send content".to_owned())
 }
 
 fn trouble(problem: &Problem) -> Close {

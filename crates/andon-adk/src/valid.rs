@@ -30,7 +30,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, Problem> {
 
 /// The refusal of a request with these errors.
 fn refuse(wrong: Vec<Value>) -> Problem {
-    Problem::unprocessable("bad-field", "the request is not what it should be").with("detail", wrong)
+    Problem::unprocessable("bad-field", "the request is not valid").with("detail", wrong)
 }
 
 /// The refusal of a request for one error outside of any object: in the body as a whole, or in the address.
