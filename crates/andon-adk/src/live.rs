@@ -205,7 +205,7 @@ impl Talker for Live {
     }
 
     fn hear(&mut self, text: &str) -> Result<(), Over> {
-        let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
+        let wrong = |problem: Problem| Over::because(close_code::INVALID, first_error(&problem));
         not_too_deep(text.as_bytes(), self.core.host.options().max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
         match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
@@ -266,7 +266,7 @@ async fn begin(
 }
 
 /// The first error, in words: a close frame has little room.
-fn what_is_wrong(problem: &Problem) -> String {
+fn first_error(problem: &Problem) -> String {
     let told = problem.to_json();
     let first = told.pointer("/detail/0").and_then(|first| Some((first.get("loc")?, first.get("msg")?.as_str()?)));
     first.map_or_else(|| problem.detail().to_owned(), |(place, words)| format!("{words}: {place}"))

@@ -76,7 +76,7 @@ pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
 }
 
 fn parts(content: &Fields<'_>) -> Result<Vec<Said>, Problem> {
-    content.nothing_but(&["parts", "role"]);
+    content.forbid_others(&["parts", "role"]);
     content.some_text("role");
     content.objects("parts").iter().map(said).collect()
 }
@@ -127,7 +127,7 @@ const KNOWN: [&str; 14] = [
 ];
 
 fn said(part: &Fields<'_>) -> Result<Said, Problem> {
-    part.nothing_but(&KNOWN);
+    part.forbid_others(&KNOWN);
     if let Some(text) = part.some_text(TEXT) {
         return Ok(Said::Part(Part::text(text)));
     }
@@ -140,7 +140,7 @@ fn said(part: &Fields<'_>) -> Result<Said, Problem> {
     if let Some(response) = part.object(RESPONSE) {
         return decision(&response);
     }
-    if part.has_trouble() || part.has(TEXT) {
+    if part.has_errors() || part.has(TEXT) {
         return Ok(Said::Part(Part::text("")));
     }
     let detail = "newMessage: only text, images and confirmations are supported here";

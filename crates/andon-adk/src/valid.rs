@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Whether any error was found so far, anywhere in the body.
-    pub(crate) fn has_trouble(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         !self.wrong.0.borrow().is_empty()
     }
 
@@ -227,7 +227,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes an error for every field but these.
-    pub(crate) fn nothing_but(&self, names: &[&str]) {
+    pub(crate) fn forbid_others(&self, names: &[&str]) {
         for (key, value) in self.fields {
             if !names.iter().any(|name| key == name || *key == snake(name)) {
                 self.refuse(key, "extra_forbidden", "Extra inputs are not permitted", value);

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
+use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, cancel_order};
 use super::runs;
 use crate::access::principal::Principal;
 use crate::admission::Remembered;
@@ -119,7 +119,7 @@ pub(crate) async fn cancel_run(
 ) -> Result<Response, Problem> {
     let id = runs::id(&run)?;
     let CancelRun { force, grace_ms, reason, note, wait } = request;
-    let how = how(&principal, force, reason, note, grace_ms)?;
+    let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let (run, reply) = stop(&core, &principal, &id, &how).await?;
     Ok(answer(&core, run, reply, wait && may_wait).await)
 }
@@ -142,8 +142,8 @@ pub(super) async fn stop(
                 let detail = "too many cancels of runs that are not in progress: try again in a moment";
                 return Err(Problem::too_many("too-many-cancels", detail));
             }
-            let further = look_further(Shared::clone(core), principal.clone(), id.clone(), how.clone());
-            carried_out(core, further).await?
+            let further = cancel_or_remember(Shared::clone(core), principal.clone(), id.clone(), how.clone());
+            run_to_completion(core, further).await?
         }
     };
     recorded(core, &run, &reply).await?;
@@ -151,7 +151,7 @@ pub(super) async fn stop(
 }
 
 /// Runs this to completion, even if the client disconnects.
-pub(super) async fn carried_out<T: Send + 'static>(
+pub(super) async fn run_to_completion<T: Send + 'static>(
     core: &Shared,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -177,7 +177,7 @@ pub(crate) async fn cancel_call(
     OptionalBody(request): OptionalBody<CancelCall>,
 ) -> Result<Response, Problem> {
     let CancelCall { force, grace_ms, reason, note } = request;
-    let how = how(&principal, force, reason, note, grace_ms)?;
+    let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
@@ -187,7 +187,7 @@ pub(crate) async fn cancel_call(
     }
     recorded(&core, &run, &reply).await?;
     let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
+    Ok((status, Json(Cancelled { call: Some(call), ..cancelled_view(&run, &reply) })).into_response())
 }
 
 /// Whether the run's model has asked for this call. The run's events show what happened to it only a little later.
@@ -199,7 +199,7 @@ fn has_call(run: &Run, call: &CallId) -> bool {
 }
 
 /// Cancels a run that may exist only in the journal, or remembers the cancel.
-async fn look_further(
+async fn cancel_or_remember(
     core: Shared,
     principal: Principal,
     id: RunId,
@@ -305,7 +305,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
         // The answer below gives the state, whether or not the run settled in time.
         let _ = timeout(core.options.wait, run.outcome()).await;
     }
-    let mut told = told(&run, &reply);
+    let mut told = cancelled_view(&run, &reply);
     if wait && told.state == RunState::Settled {
         told.receipt = run.receipt().map(|receipt| priced(core.options.prices.as_ref(), receipt));
     }
@@ -315,7 +315,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 }
 
 /// What a cancel did, and the state of the run now.
-pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
+pub(crate) fn cancelled_view(run: &Run, reply: &Reply) -> Cancelled {
     // The state is read first: once it is settled, the outcome exists.
     let state = run.state();
     let outcome = run.try_outcome();

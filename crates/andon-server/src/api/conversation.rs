@@ -65,7 +65,7 @@ pub(crate) struct Conversation {
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Arc<Message>>,
     /// How many earlier messages are missing from `messages` because it would be too long; `request` contains them.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     messages_left_out: usize,
     /// The parts of the next request that are not known yet. In `request`, the given text is their placeholder.
@@ -103,7 +103,7 @@ enum Open {
     },
 }
 
-fn is_none(number: &usize) -> bool {
+fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn conversation(
         let progress = run.progress().ok_or_else(runs::unknown)?;
         let said = Said::new(earlier, &unsettled, &run, &progress);
         let text = serde_json::to_vec(&said.show(agent.as_ref(), &run)).map_err(|_| defect())?;
-        Ok(handed_out(text, place))
+        Ok(in_chunks(text, place))
     });
     written.await.map_err(|_| defect())?
 }
@@ -165,7 +165,7 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Sends the answer in chunks. The slot is released with the last one (invariant 3).
-fn handed_out(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
+fn in_chunks(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
     text.push(b'\n');
     let length = HeaderValue::from(text.len());
     let mut rest = Bytes::from_owner(Held { text, _place: place });

@@ -84,7 +84,7 @@ pub(crate) async fn events(
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
         // A client that only asks for the headers is not a reader, so it cannot disconnect as one.
-        if is_behind_the_end(&run, place(&headers, from.after.as_deref())?) {
+        if has_seen_the_end(&run, place(&headers, from.after.as_deref())?) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
@@ -191,7 +191,7 @@ impl std::convert::From<NoPlace> for Problem {
 /// A run's feed as a response.
 pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
     let from = wanted.from;
-    if is_behind_the_end(run, from) {
+    if has_seen_the_end(run, from) {
         return StatusCode::NO_CONTENT.into_response();
     }
     let reading = wanted.reading(core, run);
@@ -227,7 +227,7 @@ fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
 }
 
 /// Whether a reader has already seen the run's last event.
-fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
+fn has_seen_the_end(run: &Run, from: Cursor) -> bool {
     run.try_outcome().is_some() && from == Cursor { seq: run.seq(), byte: 0 }
 }
 

@@ -245,7 +245,7 @@ impl From<ForceForm> for Force {
 pub const MAX_NOTE: usize = 2_000;
 
 /// Validates how a client wants to cancel.
-pub(crate) fn how(
+pub(crate) fn cancel_order(
     principal: &Principal,
     force: Option<ForceForm>,
     reason: Option<Reason>,

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::aim::{Aim, look, must_be_aimed};
+use super::aim::{Aim, app_must_exist, look};
 use super::cancel::within;
-use super::forms::{ForceForm, IdForm, how};
+use super::forms::{ForceForm, IdForm, cancel_order};
 use super::selector::{CancelledMany, Selector, stop, tenant};
 use crate::access::principal::Principal;
 use crate::access::scopes;
@@ -135,7 +135,7 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
     }
     if !was_held {
         // Removing the hold of an app that is gone is fine; if there was no hold, the name may be a typo.
-        must_be_aimed(core, principal, &Selector::of(scope)).await?;
+        app_must_exist(core, principal, &Selector::of(scope)).await?;
     }
     Ok(Json(view(core, principal)).into_response())
 }
@@ -147,14 +147,14 @@ async fn hold(
     request: ChangeLine,
     may_wait: bool,
 ) -> Result<Response, Problem> {
-    let how = how(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
+    let how = cancel_order(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
     if !request.cancel && (request.wait || request.force.is_some()) {
         let detail = "wait and force need cancel: true; add it, or leave them out";
         return Err(Problem::unprocessable("bad-field", detail));
     }
     let selector = Selector::of(scope);
     // A hold on an app that does not exist would keep nobody out.
-    must_be_aimed(core, principal, &selector).await?;
+    app_must_exist(core, principal, &selector).await?;
     let since = core.runtime.now().wall;
     let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
     let held = core.admission.hold(hold)?;

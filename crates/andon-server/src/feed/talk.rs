@@ -197,7 +197,7 @@ impl<T: Talker> Talk<T> {
 
     /// Polls for what happens next. It only hands over what it receives, so nothing is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
-        if self.is_out(cx) {
+        if self.has_expired(cx) {
             return Poll::Ready(Err(Over::because(close_code::POLICY, "the key or token is no longer valid")));
         }
         match self.talker.poll_free(cx) {
@@ -222,7 +222,7 @@ impl<T: Talker> Talk<T> {
     }
 
     /// Whether the key or token is no longer valid.
-    fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(check) = &mut self.check else { return false };
         // The timer wakes this task even while the client does not read and nothing else happens.
         while check.as_mut().poll(cx).is_ready() {

@@ -45,7 +45,7 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
         let room = || Arc::new(Room { held: AtomicUsize::new(0), most: options.max_answers });
-        Self { reading: Arc::new(crate::http::places(options.max_reading)), small: room(), large: room() }
+        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: room(), large: room() }
     }
 
     /// A slot for reading a whole session (invariant 1).

@@ -43,9 +43,9 @@ fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, option
         let detail = "this server does not answer to that host: allow it with --host, or use localhost";
         return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
     }
-    let is_foreign = match one(headers, header::ORIGIN)? {
+    let is_foreign = match single_header(headers, header::ORIGIN)? {
         Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
-        None => is_of_another_page(method, headers)?,
+        None => comes_from_another_page(method, headers)?,
     };
     if !is_foreign {
         return Ok(());
@@ -56,7 +56,7 @@ fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, option
 
 /// The one host that a request names (invariant 1).
 fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Problem> {
-    let named = one(headers, header::HOST)?;
+    let named = single_header(headers, header::HOST)?;
     match (named, asked) {
         (Some(host), None) => Ok(host.to_owned()),
         (None, Some(asked)) => Ok(asked.to_string()),
@@ -72,7 +72,7 @@ fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Proble
 
 /// The value of a header that may appear only once. Two are rejected, because one program would read the first and
 /// another the last.
-fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
+fn single_header(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -111,9 +111,9 @@ pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
 
 /// Whether a browser says that the request comes from a page of another site. Following a link from there is allowed,
 /// but only to look: another page's form is submitted in just this way, and not every browser says whose it is.
-fn is_of_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
-    let is_elsewhere = one(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let follows_a_link = one(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
+fn comes_from_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
+    let is_elsewhere = single_header(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let follows_a_link = single_header(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
     Ok(is_elsewhere && !follows_a_link)
 }
 

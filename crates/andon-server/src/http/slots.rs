@@ -251,7 +251,7 @@ pub(crate) type IsVital = Box<dyn Fn(&Method, &str) -> bool + Send + Sync>;
 
 /// Marks the requests that cancel a run, concern the line or check health. Reserved slots serve only these, and one
 /// request each (invariant 1).
-pub(crate) async fn keep_the_reserve(
+pub(crate) async fn enforce_reserve(
     State(is_vital): State<Arc<Vec<IsVital>>>,
     mut request: Request,
     next: Next,

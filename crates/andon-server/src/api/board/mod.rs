@@ -31,7 +31,7 @@ use crate::http::socket::Written;
 /// The board has no query parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoParams {}
 
 /// Every run that you may see, live, as Server-Sent Events or over a WebSocket.
 ///
@@ -53,7 +53,7 @@ pub(crate) struct Nothing {}
 pub(crate) async fn board(
     State(core): State<Shared>,
     principal: Principal,
-    Query(Nothing {}): Query<Nothing>,
+    Query(NoParams {}): Query<NoParams>,
     method: Method,
     headers: HeaderMap,
     written: Written,
