@@ -357,7 +357,7 @@ mod tests {
         };
         let made = tokio::select! {
             biased;
-            () = asking.leaves() => panic!("who has asked is sent away"),
+            () = asking.leaves() => panic!("a client that sent its request was disconnected"),
             (made, (), ()) = async { tokio::join!(slots.make_room(), reading, silent_leaves) } => made,
         };
         assert!(made.is_some() && !asking.place.lock().is_to_leave);
