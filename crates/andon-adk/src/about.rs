@@ -90,7 +90,7 @@ pub(crate) fn served(core: &Shared, app: &str) -> Result<(Agent, Option<String>)
         Some(App::Served { agent, description }) => Ok((agent, description)),
         // The reason may name files on this machine, so only the native API gives it, to whoever runs the server.
         Some(App::Refused { .. }) | None => {
-            Err(Problem::not_found("no-such-app", format!("Agent not found: {app:?}. GET /list-apps lists all.")))
+            Err(Problem::not_found("no-such-app", format!("Agent not found: {app:?}. GET /list-apps lists all apps.")))
         }
     }
 }

@@ -229,12 +229,13 @@ async fn put(
 /// Checks that one more version of this size fits (invariant 2).
 fn has_room(all: &[Version], bytes: u64) -> Result<(), Problem> {
     if all.len() >= MOST {
-        let detail = format!("There are {MOST} versions of artifacts here already: delete some first.");
+        let detail =
+            format!("There are already {MOST} artifact versions here, which is the maximum: delete some first.");
         return Err(Problem::bad_request("too-many-artifacts", detail));
     }
     let taken = all.iter().map(Version::bytes).fold(bytes, u64::saturating_add);
     if taken > MOST_BYTES {
-        let detail = format!("Artifacts have {MOST_BYTES} bytes here at most, in all versions: delete some first.");
+        let detail = format!("All artifact versions here may take {MOST_BYTES} bytes in total: delete some first.");
         return Err(Problem::bad_request("too-many-artifacts", detail));
     }
     Ok(())

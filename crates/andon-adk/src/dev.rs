@@ -18,28 +18,28 @@ use crate::Shared;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/config/telemetry", get(consent).post(keep_consent)),
+        ("/config/telemetry", get(consent).post(set_consent)),
         ("/dev/apps/{app}/build_graph", get(tree)),
         ("/dev/apps/{app}/build_graph_image", get(pictures)),
         ("/dev/apps/{app}/graph", get(picture)),
         ("/dev/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", get(event_picture)),
-        ("/dev/apps/{app}/builder", get(nothing_written)),
-        ("/dev/apps/{app}/eval_sets", get(no_list)),
-        ("/dev/apps/{app}/eval_results", get(no_list)),
-        ("/dev/apps/{app}/eval-sets", get(no_sets).fallback(not_here)),
-        ("/dev/apps/{app}/eval-results", get(no_results)),
-        ("/dev/apps/{app}/tests", get(no_list)),
+        ("/dev/apps/{app}/builder", get(no_builder_file)),
+        ("/dev/apps/{app}/eval_sets", get(empty_list)),
+        ("/dev/apps/{app}/eval_results", get(empty_list)),
+        ("/dev/apps/{app}/eval-sets", get(no_eval_sets).fallback(not_implemented)),
+        ("/dev/apps/{app}/eval-results", get(no_eval_results)),
+        ("/dev/apps/{app}/tests", get(empty_list)),
         ("/dev/apps/{app}/metrics-info", get(no_metrics)),
         ("/dev/apps/{app}/debug/trace/session/{session}", get(trace::of_session)),
         ("/dev/apps/{app}/debug/trace/{event}", get(trace::of_event)),
-        ("/dev/apps/{app}/builder/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/eval_sets/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/eval-sets/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/eval_results/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/eval-results/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/tests/{*rest}", any(not_here)),
-        ("/dev/apps/{app}/deploy/{*rest}", any(not_here)),
-        ("/agent-identity/finalize", any(not_here)),
+        ("/dev/apps/{app}/builder/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/eval_sets/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/eval-sets/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/eval_results/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/eval-results/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/tests/{*rest}", any(not_implemented)),
+        ("/dev/apps/{app}/deploy/{*rest}", any(not_implemented)),
+        ("/agent-identity/finalize", any(not_implemented)),
     ]
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn consent() -> Json<Value> {
     Json(json!({"telemetry": false}))
 }
 
-async fn keep_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
+async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
     if headers.get("x-adk-telemetry-request").is_none_or(|value| value != "true") {
         return Err(Problem::bad_request("no-header", "Forbidden: missing required security header"));
     }
@@ -116,19 +116,19 @@ fn quoted(name: &str) -> String {
 }
 
 /// An agent is not shown as a file.
-async fn nothing_written() -> Response {
+async fn no_builder_file() -> Response {
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "").into_response()
 }
 
-async fn no_list() -> Json<Value> {
+async fn empty_list() -> Json<Value> {
     Json(json!([]))
 }
 
-async fn no_sets() -> Json<Value> {
+async fn no_eval_sets() -> Json<Value> {
     Json(json!({"evalSetIds": []}))
 }
 
-async fn no_results() -> Json<Value> {
+async fn no_eval_results() -> Json<Value> {
     Json(json!({"evalResultIds": []}))
 }
 
@@ -139,7 +139,7 @@ async fn no_metrics() -> Problem {
     )
 }
 
-async fn not_here() -> Problem {
+async fn not_implemented() -> Problem {
     let detail =
         "Not implemented here: building, testing, evaluating and deploying agents is done with ADK's own tools.";
     Problem::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)

@@ -23,7 +23,8 @@ pub(crate) fn session(key: &SessionKey, state: &StateMap, turns: Vec<Turn>, now:
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {
         // The same check as for any other record that comes from outside.
-        Progress::fold(&stored.entries).map_err(|error| bad(format!("the events make no sense: {error}")))?;
+        Progress::fold(&stored.entries)
+            .map_err(|error| bad(format!("the events are not a valid conversation: {error}")))?;
     }
     Ok(Moved { session: key.clone(), created_at: now.wall, state: state.clone(), kept: Vec::new(), runs })
 }

@@ -94,11 +94,11 @@ impl Dialect for Adk {
     }
 
     fn speaks(&self, path: &str) -> bool {
-        words::is_adks(path)
+        words::belongs_to_adk(path)
     }
 
     fn in_own_words(&self, answer: Response) -> Response {
-        words::in_adks_words(answer)
+        words::in_adk_format(answer)
     }
 
     fn is_vital(&self, method: &Method, path: &str) -> bool {
@@ -107,8 +107,8 @@ impl Dialect for Adk {
 
     fn refuses_session(&self, name: &str) -> Option<String> {
         let cancel = reach::CANCEL;
-        reach::is_a_cancel(name)
-            .then(|| format!("a name that ends in {cancel} is how ADK's clients cancel: choose another"))
+        reach::is_cancel(name)
+            .then(|| format!("a name must not end in {cancel}, which cancels a session's runs: choose another"))
     }
 
     fn front_page(&self) -> Option<&'static str> {

@@ -81,7 +81,7 @@ pub(crate) async fn run_live(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|_| Problem::not_found("not-a-websocket", "Not Found"))?;
     let address = Address::read(query.as_deref().unwrap_or_default()).ok_or_else(|| {
-        let detail = "say app_name, user_id and session_id; modalities is TEXT";
+        let detail = "send app_name, user_id and session_id; modalities must be TEXT";
         Problem::new(StatusCode::FORBIDDEN, "bad-query", detail)
     })?;
     let (shared, asking) = (Shared::clone(&core), principal.clone());
@@ -105,7 +105,7 @@ async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Resul
 }
 
 fn text_only() -> Close {
-    Close(close_code::UNSUPPORTED, "only text is taken here: say modalities=TEXT, and send content".to_owned())
+    Close(close_code::UNSUPPORTED, "only text is supported here: set modalities=TEXT, and send content".to_owned())
 }
 
 fn trouble(problem: &Problem) -> Close {
@@ -205,7 +205,7 @@ impl Talker for Live {
     }
 
     fn hear(&mut self, text: &str) -> Result<(), Over> {
-        let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
+        let wrong = |problem: Problem| Over::because(close_code::INVALID, first_error(&problem));
         not_too_deep(text.as_bytes(), self.core.host.options().max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
         match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
@@ -266,7 +266,7 @@ async fn begin(
 }
 
 /// The first error, in words: a close frame has little room.
-fn what_is_wrong(problem: &Problem) -> String {
+fn first_error(problem: &Problem) -> String {
     let told = problem.to_json();
     let first = told.pointer("/detail/0").and_then(|first| Some((first.get("loc")?, first.get("msg")?.as_str()?)));
     first.map_or_else(|| problem.detail().to_owned(), |(place, words)| format!("{words}: {place}"))

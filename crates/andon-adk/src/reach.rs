@@ -12,13 +12,13 @@ pub(crate) const CANCEL: &str = ":cancel";
 
 /// Whether a name would read as a cancel: no session may have such a name, nor one that becomes such a name if a program on the
 /// way trims it or lowercases it.
-pub(crate) fn is_a_cancel(session: &str) -> bool {
+pub(crate) fn is_cancel(session: &str) -> bool {
     session.trim_end().to_lowercase().ends_with(CANCEL)
 }
 
 /// Whether a request pulls a cord.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
-    *method == Method::POST && path.starts_with("/apps/") && is_a_cancel(&percent_decode_str(path).decode_utf8_lossy())
+    *method == Method::POST && path.starts_with("/apps/") && is_cancel(&percent_decode_str(path).decode_utf8_lossy())
 }
 
 /// The session of a path. One that is out of reach is refused like one that does not exist.

@@ -265,7 +265,7 @@ impl Rendering {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
         open.question = Question::Open;
         let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
-        let hint = format!("Say whether {} may be called with these arguments.", open.call.name);
+        let hint = format!("Approve or reject calling {} with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
         let args = json!({"originalFunctionCall": original, "toolConfirmation": confirmation});
         let id = confirmation_id(&self.run, call);

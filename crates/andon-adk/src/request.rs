@@ -62,7 +62,7 @@ impl RunRequest {
         let (Some(user), Some(session), Some(parts)) = (user, session, parts) else { return Err(noted()) };
         if resumed.is_some() {
             let detail =
-                "invocationId: a run is not resumed here, and no tool is run twice; leave it out and ask again";
+                "invocationId: runs cannot be resumed here, so that no tool runs twice; leave it out and ask again";
             return Err(Problem::bad_request("no-resume", detail));
         }
         let (user, session) = (user.to_owned(), session.to_owned());
@@ -76,7 +76,7 @@ pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
 }
 
 fn parts(content: &Fields<'_>) -> Result<Vec<Said>, Problem> {
-    content.nothing_but(&["parts", "role"]);
+    content.forbid_others(&["parts", "role"]);
     content.some_text("role");
     content.objects("parts").iter().map(said).collect()
 }
@@ -93,13 +93,13 @@ fn asked(parts: Vec<Said>) -> Result<Asked, Problem> {
     let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
     if !decisions.is_empty() {
         if words.iter().any(says_something) {
-            let detail = "newMessage: it answers a question and says something else; send one, then the other";
+            let detail = "newMessage: it has both a confirmation and other content; send one, then the other";
             return Err(Problem::bad_request("mixed-message", detail));
         }
         return Ok(Asked::Decide(decisions));
     }
     if !words.iter().any(says_something) {
-        return Err(Problem::bad_request("no-input", "newMessage: it says nothing; say what to run"));
+        return Err(Problem::bad_request("no-input", "newMessage: it is empty; send a prompt"));
     }
     Ok(Asked::Run(Message { role: Role::User, parts: words, cut: None }))
 }
@@ -127,7 +127,7 @@ const KNOWN: [&str; 14] = [
 ];
 
 fn said(part: &Fields<'_>) -> Result<Said, Problem> {
-    part.nothing_but(&KNOWN);
+    part.forbid_others(&KNOWN);
     if let Some(text) = part.some_text(TEXT) {
         return Ok(Said::Part(Part::text(text)));
     }
@@ -140,10 +140,10 @@ fn said(part: &Fields<'_>) -> Result<Said, Problem> {
     if let Some(response) = part.object(RESPONSE) {
         return decision(&response);
     }
-    if part.has_trouble() || part.has(TEXT) {
+    if part.has_errors() || part.has(TEXT) {
         return Ok(Said::Part(Part::text("")));
     }
-    let detail = "newMessage: only text, images and answers to questions are taken here";
+    let detail = "newMessage: only text, images and confirmations are supported here";
     Err(Problem::bad_request("bad-part", detail))
 }
 
@@ -155,7 +155,7 @@ fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> S
     let image = Image { media_type: media_type.to_owned(), reference };
     image.check().map_err(|error| Problem::bad_request("bad-media", format!("newMessage: {error}")))?;
     if !image.reference.starts_with("data:") && !image.reference.starts_with("https://") {
-        return Err(Problem::bad_request("bad-media", "newMessage: a fileUri begins with https:// here"));
+        return Err(Problem::bad_request("bad-media", "newMessage: a fileUri must begin with https:// here"));
     }
     Ok(Said::Part(Part::Image(image)))
 }
@@ -172,7 +172,7 @@ fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
     let said = response.map("response");
     let Some(id) = id else { return Ok(Said::Part(Part::text(""))) };
     if name.is_some_and(|name| name != CONFIRMATION) {
-        let detail = format!("newMessage: only answers to {CONFIRMATION} are taken; tools are run here");
+        let detail = format!("newMessage: only responses to {CONFIRMATION} are accepted; tools run on this server");
         return Err(Problem::bad_request("bad-part", detail));
     }
     // ADK's own client wraps the answer once more, as a string.
@@ -181,6 +181,6 @@ fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
     let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said?.get("confirmed"));
     match confirmed.and_then(Value::as_bool) {
         Some(is_yes) => Ok(Said::Decision(Decision { id: id.to_owned(), is_yes })),
-        None => Err(Problem::bad_request("bad-part", "newMessage: an answer says confirmed: true or false")),
+        None => Err(Problem::bad_request("bad-part", "newMessage: a confirmation needs confirmed: true or false")),
     }
 }

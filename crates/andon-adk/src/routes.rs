@@ -85,7 +85,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::words::is_adks;
+    use crate::words::belongs_to_adk;
 
     #[test]
     fn every_route_has_a_row_and_every_row_a_route() {
@@ -109,6 +109,6 @@ mod tests {
 
     #[test]
     fn every_route_is_at_a_path_of_adks() {
-        assert!(ROWS.iter().all(|row| is_adks(row.path)));
+        assert!(ROWS.iter().all(|row| belongs_to_adk(row.path)));
     }
 }

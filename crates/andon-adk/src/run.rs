@@ -46,7 +46,8 @@ pub(crate) async fn run(
         biased;
         told = to_the_end(&mut followed) => told,
         () = core.host.closing().cancelled() => {
-            return Err(Problem::unavailable("shutting-down", "the server is shutting down: look at the session"));
+            let detail = "the server is shutting down: check the session to see how far the run got";
+            return Err(Problem::unavailable("shutting-down", detail));
         }
         // Like the reader of a feed, it is sent nothing more; the run goes on.
         () = core.host.ended(&principal) => return Err(unauthorized()),
@@ -217,6 +218,7 @@ impl Place {
 }
 
 fn not_awaited() -> Problem {
-    let detail = "newMessage: nothing in this session waits for this answer: it was given, or the run is over";
+    let detail =
+        "newMessage: nothing in this session waits for this confirmation: it was already given, or the run is over";
     Problem::new(StatusCode::CONFLICT, "not-awaited", detail)
 }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::event::seconds;
 use super::form::{Body, MaybeBody};
-use super::reach::{self, CANCEL, is_a_cancel, no_session};
+use super::reach::{self, CANCEL, is_cancel, no_session};
 use super::routes::Route;
 use super::story::Told;
 use super::valid::{self, Fields, noted};
@@ -112,7 +112,7 @@ pub(crate) async fn create_with_id(
 
 /// No session has a name that a path would read as a cancel (invariant 2).
 fn may_begin(key: &SessionKey) -> Result<(), Problem> {
-    if !is_a_cancel(key.session.as_str()) {
+    if !is_cancel(key.session.as_str()) {
         return Ok(());
     }
     let detail = format!("Invalid session ID: it must not end with {CANCEL:?}, which cancels a session's runs.");

@@ -24,7 +24,7 @@ pub(crate) const PAGE: &str = "/dev-ui/";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} has no index.html, so ADK's web page is not in it: get it with `pip download --no-deps google-adk` and \
-     `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and name the folder google/adk/cli/browser", .0.display()
+     `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and use the folder google/adk/cli/browser", .0.display()
 )]
 pub struct NoPage(pub PathBuf);
 
@@ -63,7 +63,7 @@ async fn file(State(core): State<Shared>, Path(file): Path<String>) -> Result<Re
 async fn served(core: &Shared, file: &str) -> Result<Response, Problem> {
     let missing = || Problem::not_found("no-such-file", "Not Found");
     let Some(folder) = &core.adk.page else {
-        let detail = "ADK's web page is not served: start the server with --adk-ui and the folder that it is in";
+        let detail = "ADK's web page is not served: start the server with --adk-ui and the folder that contains it";
         return Err(Problem::not_found("no-page", detail));
     };
     let (kind, bytes) = read_file(folder, file).await.ok_or_else(missing)?;

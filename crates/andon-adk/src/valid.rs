@@ -30,7 +30,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, Problem> {
 
 /// The refusal of a request with these errors.
 fn refuse(wrong: Vec<Value>) -> Problem {
-    Problem::unprocessable("bad-field", "the request is not what it should be").with("detail", wrong)
+    Problem::unprocessable("bad-field", "the request is not valid").with("detail", wrong)
 }
 
 /// The refusal of a request for one error outside of any object: in the body as a whole, or in the address.
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Whether any error was found so far, anywhere in the body.
-    pub(crate) fn has_trouble(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         !self.wrong.0.borrow().is_empty()
     }
 
@@ -227,7 +227,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes an error for every field but these.
-    pub(crate) fn nothing_but(&self, names: &[&str]) {
+    pub(crate) fn forbid_others(&self, names: &[&str]) {
         for (key, value) in self.fields {
             if !names.iter().any(|name| key == name || *key == snake(name)) {
                 self.refuse(key, "extra_forbidden", "Extra inputs are not permitted", value);

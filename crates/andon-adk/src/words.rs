@@ -27,13 +27,13 @@ const FIRST: [&str; 11] = [
 ];
 
 /// Whether a path is one of ADK's, or below one (invariant 1).
-pub(crate) fn is_adks(path: &str) -> bool {
+pub(crate) fn belongs_to_adk(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     FIRST.contains(&first)
 }
 
 /// Writes a problem as ADK's server does: a few as plain text, all others as `{"detail": …}`.
-pub(crate) fn in_adks_words(mut response: Response) -> Response {
+pub(crate) fn in_adk_format(mut response: Response) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     let (mut parts, _) = response.into_parts();
     let (kind, body) = match problem.kind() {
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn a_path_is_adks_by_its_first_part_as_a_whole() {
         for adks in ["/run", "/run/", "/apps", "/apps/a/b", "/dev-ui/x.js", "/dev/apps/a", "//apps/a", "/health"] {
-            assert!(is_adks(adks), "{adks}");
+            assert!(belongs_to_adk(adks), "{adks}");
         }
         for other in ["", "/", "/v1/runs", "/v1/apps", "/runs", "/healthz", "/Apps/a", "/v1/run", "*", "/metrics"] {
-            assert!(!is_adks(other), "{other}");
+            assert!(!belongs_to_adk(other), "{other}");
         }
     }
 }

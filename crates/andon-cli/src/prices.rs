@@ -115,7 +115,7 @@ models:
     #[test]
     fn an_error_names_its_line() {
         let with = |entry: &str| format!("currency: USD\nmodels:\n  m: {{input: 3, output: 4}}\n  x: {entry}\n");
-        let price = "a price is a number that is not negative";
+        let price = "a price must be a non-negative number";
         for (text, line, why) in [
             (with("{input: -1, output: 1}"), Some(4), price),
             (with("{input: .nan, output: 1}"), Some(4), price),

@@ -17,7 +17,7 @@ use crate::feed::Feeds;
 use crate::feed::talk::Sockets;
 use crate::http::answers::Answers;
 use crate::http::budget::Budget;
-use crate::http::places;
+use crate::http::semaphore;
 use crate::options::Options;
 use crate::tasks::Tasks;
 
@@ -89,10 +89,10 @@ impl Core {
             sockets: Sockets::new(&options, &tasks, &closing),
             bodies: Arc::new(Budget::new(&options)),
             answers: Arc::new(Answers::new(&options)),
-            creating: places(options.max_creating),
-            cancelling: places(options.max_cancelling),
-            waiting: places(options.max_waiting),
-            showing: Arc::new(places(options.max_showing)),
+            creating: semaphore(options.max_creating),
+            cancelling: semaphore(options.max_cancelling),
+            waiting: semaphore(options.max_waiting),
+            showing: Arc::new(semaphore(options.max_showing)),
             closing,
             tasks,
             counts: Counts::default(),

@@ -194,7 +194,7 @@ impl Host {
         let order = Order { agent, run_id, named: None, input, when_busy, on_disconnect, limits, state };
         let mut wanted = Some(self.want_feed(principal, order.agent.session_key())?);
         let (run, _) = create::start(&self.core, principal, &order, &mut wanted).await?;
-        let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report it"))?;
+        let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report this"))?;
         let reading = self.reading(wanted, &run);
         Ok((run, reading))
     }

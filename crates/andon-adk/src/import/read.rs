@@ -156,7 +156,7 @@ impl Reader {
             let part = said(number, part)?;
             if matches!(part, Part::ToolCall(_) | Part::Thinking { .. }) {
                 return Err(bad(format!(
-                    "Session initialization event {number} has a user say what only a model says."
+                    "Session initialization event {number} has a part from the user that only a model can send."
                 )));
             }
             input.push(part);
@@ -196,7 +196,7 @@ impl Reader {
             return Ok(());
         }
         let used = used(event);
-        let turn = self.turns.last_mut().ok_or_else(|| refuse("has a model speak before any user"))?;
+        let turn = self.turns.last_mut().ok_or_else(|| refuse("has content from a model before any from a user"))?;
         match turn.answers.last_mut() {
             // One answer in two events.
             Some(last) if last.calls().next().is_none() => {
@@ -261,7 +261,7 @@ fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
             (file.some_text("mimeType").unwrap_or_default(), file.some_text("fileUri").unwrap_or_default());
         seen = image(media, uri.to_owned())?;
     }
-    let words = "has a part that cannot be taken in: text, images, function calls and function responses can";
+    let words = "has an unsupported part: send text, images, function calls and function responses";
     seen.ok_or_else(|| bad(format!("Session initialization event {number} {words}.")))
 }
 

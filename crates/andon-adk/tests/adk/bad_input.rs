@@ -145,9 +145,9 @@ async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
     let parts = |parts: Value| with(ask("s", "go"), json!({"newMessage": {"parts": parts}}));
     for (body, expected, words) in [
         // C12: nothing is run twice.
-        (with(ask("s", "go"), json!({"invocationId": "e-1"})), StatusCode::BAD_REQUEST, "no tool is run twice"),
-        (parts(json!([])), StatusCode::BAD_REQUEST, "says nothing"),
-        (parts(json!([{"text": "  "}])), StatusCode::BAD_REQUEST, "says nothing"),
+        (with(ask("s", "go"), json!({"invocationId": "e-1"})), StatusCode::BAD_REQUEST, "no tool runs twice"),
+        (parts(json!([])), StatusCode::BAD_REQUEST, "it is empty"),
+        (parts(json!([{"text": "  "}])), StatusCode::BAD_REQUEST, "it is empty"),
         (
             parts(json!([{"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}])),
             StatusCode::BAD_REQUEST,
@@ -167,7 +167,7 @@ async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
         (
             parts(json!([{"functionResponse": {"id": "c1", "name": "pay", "response": {}}}])),
             StatusCode::BAD_REQUEST,
-            "tools are run here",
+            "tools run on this server",
         ),
         (
             parts(json!([{"functionResponse": {"id": "c1", "name": "adk_request_confirmation", "response": {}}}])),
@@ -179,7 +179,7 @@ async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
                 json!([{"functionResponse": {"id": "c1", "name": "adk_request_confirmation", "response": {"confirmed": true}}}]),
             ),
             StatusCode::CONFLICT,
-            "waits for this answer",
+            "waits for this confirmation",
         ),
         (ask("a\u{0}b", "go"), StatusCode::BAD_REQUEST, "session"),
         (ask(&"s".repeat(300), "go"), StatusCode::BAD_REQUEST, "session"),

@@ -103,7 +103,7 @@ async fn a_place_that_is_wrong_is_refused_before_or_right_behind_the_handshake()
         ),
         (
             "app_name=shop&user_id=ada&session_id=s&modalities=AUDIO",
-            (1003, "only text is taken here: say modalities=TEXT, and send content"),
+            (1003, "only text is supported here: set modalities=TEXT, and send content"),
         ),
     ] {
         let mut socket = open(&house, query).await.unwrap();

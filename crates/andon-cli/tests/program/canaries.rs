@@ -133,7 +133,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     // The log connects a request to the run that it started.
     let led: Vec<&str> =
         ended.stderr.lines().filter(|line| line.contains(&run) && line.contains("request_id")).collect();
-    for told in ["run asked for", "/v1/runs"] {
+    for told in ["run requested", "/v1/runs"] {
         assert!(led.iter().any(|line| line.contains(told)), "{told} is not in {led:#?}");
     }
     assert!(holds(&files, &run) && holds(&traces, &run) && holds(feeds.as_bytes(), "Once "));

@@ -102,7 +102,7 @@ async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option
         Leads::To(Need::Both(one, other)) => principal.needs(one).and_then(|()| principal.needs(other))?,
         Leads::WrongMethod => return Err(Problem::wrong_method()),
         Leads::Unlisted => {
-            tracing::error!("a route is in no row of the table of who may");
+            tracing::error!("a route is missing from the access table, so it is served to nobody");
             return Err(Problem::unknown_path());
         }
     }

@@ -106,16 +106,16 @@ pub enum KeyError {
     #[error("{0}")]
     NoSuchScope(#[from] NoSuchScope),
     /// The key would have no scope.
-    #[error("scopes: a key without one opens nothing: name at least one, such as run:read")]
+    #[error("scopes: a key without a scope gives no access: name at least one, such as run:read")]
     NoScope,
     /// The expiry time has already passed.
-    #[error("expires_at: {0} has passed: choose a time to come, or leave it out")]
+    #[error("expires_at: {0} is in the past: choose a later time, or leave it out")]
     Past(Wall),
     /// The maximum number of keys has been reached.
-    #[error("there are {MOST} keys, and no more are made: revoke some")]
+    #[error("there are already {MOST} keys, which is the maximum: revoke some")]
     TooMany,
     /// The system has no random numbers.
-    #[error("{0}: no key can be made")]
+    #[error("{0}, so no key can be created")]
     NoRandom(#[from] NoRandom),
 }
 
@@ -176,9 +176,9 @@ impl Key {
     fn read(name: &str, value: Value) -> Result<Self, String> {
         let kept: Kept = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if kept.info.id != name {
-            return Err("it is kept under another id".to_owned());
+            return Err("it is stored under another id".to_owned());
         }
-        let trace = Trace::read(&kept.sha256).ok_or("its hash is none")?;
+        let trace = Trace::read(&kept.sha256).ok_or("its hash is not valid")?;
         Self::new(kept.info, trace).map_err(|error| error.to_string())
     }
 }
@@ -209,7 +209,7 @@ impl Keys {
         for (name, value) in shelf.kept(KIND).await? {
             match Key::read(&name, value) {
                 Ok(key) => drop(keys.insert(name, Arc::new(key))),
-                Err(error) => warnings.push(format!("the key {name} cannot be read, and opens nothing: {error}")),
+                Err(error) => warnings.push(format!("the key {name} cannot be read and gives no access: {error}")),
             }
         }
         Ok(Self { keys: RwLock::new(keys), warnings })

@@ -87,7 +87,7 @@ fn a_key_that_would_be_wrong_is_not_made_and_it_is_told_why() {
         (NewKey { tenant: Some("..".to_owned()), ..new("a", &["admin"]) }, "tenant"),
         (new("a", &[]), "at least one"),
         (new("a", &["run:read", "everything"]), "everything"),
-        (NewKey { expires_at: Some(Wall(100)), ..new("a", &["admin"]) }, "has passed"),
+        (NewKey { expires_at: Some(Wall(100)), ..new("a", &["admin"]) }, "in the past"),
     ];
     for (new, why) in wrong {
         let error = keys.create(new, Wall(100), &shelf).unwrap_err().to_string();

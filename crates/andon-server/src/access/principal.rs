@@ -281,8 +281,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
 
 /// The response to a request without a valid key or token.
 pub fn unauthorized() -> Problem {
-    let detail =
-        "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
+    let detail = "send a valid key or token in the header Authorization: Bearer …; `andon keys create` creates a key";
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 

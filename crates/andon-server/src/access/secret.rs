@@ -30,7 +30,7 @@ impl fmt::Debug for Secret {
 
 /// The system has no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random numbers")]
+#[error("the system provides no random numbers")]
 pub struct NoRandom;
 
 /// `N` random bytes.

@@ -145,8 +145,8 @@ impl Line {
             // A hold that cannot be read is an error, because ignoring it would open the line.
             let hold: Hold = serde_json::from_value(value).map_err(|error| {
                 let words = format!(
-                    "the hold {name:?} on the line ({error}): remove it (DELETE FROM shelf WHERE kind = '{KIND}' AND \
-                     name = '{name}') and hold the line anew if it is to be held"
+                    "the hold {name:?} on the line is not valid ({error}): remove it (DELETE FROM shelf WHERE kind = \
+                     '{KIND}' AND name = '{name}'), and hold the line again if it should be held"
                 );
                 JournalError::Unreadable(words)
             })?;

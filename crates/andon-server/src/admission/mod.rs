@@ -196,13 +196,13 @@ impl From<Refused> for Problem {
                 Self::unavailable("shutting-down", "the server is shutting down: try again when it is back")
             }
             Refused::TooManyRuns { max } => {
-                let detail = format!("{max} runs are in progress, and no more are taken: try again later");
+                let detail = format!("{max} runs are in progress, which is the maximum: try again later");
                 Self::unavailable("too-many-runs", detail)
             }
             Refused::TooManyRunsOfUser { max } => Self::too_many(
                 "too-many-runs-of-user",
                 format!(
-                    "this user has {max} runs in progress, and no more are taken: wait for one to end, or cancel one"
+                    "this user has {max} runs in progress, which is the maximum: wait for one to end, or cancel one"
                 ),
             ),
             Refused::Start(error) => error.into(),

@@ -84,7 +84,7 @@ impl Aim {
         others: &[SessionKey],
     ) -> Result<Self, Problem> {
         if let Some(app) = selector.app.as_deref().filter(|_| !reached) {
-            must_be_there(core, principal, app, others)?;
+            must_exist(core, principal, app, others)?;
         }
         let known = reached || is_known(core, principal, selector).await;
         Ok(Self {
@@ -103,22 +103,22 @@ impl Aim {
 
 /// Returns an error if the selector names an app that does not exist (invariant 2). If the server knows the app, this
 /// does not wait for anything.
-pub(crate) async fn must_be_aimed(core: &Shared, principal: &Principal, selector: &Selector) -> Result<(), Problem> {
+pub(crate) async fn app_must_exist(core: &Shared, principal: &Principal, selector: &Selector) -> Result<(), Problem> {
     match selector.app.as_deref().filter(|app| core.apps.get(app).is_none()) {
-        Some(app) => must_be_there(core, principal, app, &going_on(core, principal).await?),
+        Some(app) => must_exist(core, principal, app, &in_progress(core, principal).await?),
         None => Ok(()),
     }
 }
 
 /// Looks up what a hold is on, and what else is in progress.
 pub(crate) async fn look(core: &Shared, principal: &Principal, selector: &Selector) -> Result<Aim, Problem> {
-    let going_on = going_on(core, principal).await?;
-    let (meant, others): (Vec<_>, Vec<_>) = going_on.into_iter().partition(|key| selector.is_meant(principal, key));
+    let in_progress = in_progress(core, principal).await?;
+    let (meant, others): (Vec<_>, Vec<_>) = in_progress.into_iter().partition(|key| selector.selects(principal, key));
     Aim::of(core, principal, selector, !meant.is_empty(), &others).await
 }
 
 /// The sessions of all runs in progress within reach, including those that wait for their agent.
-async fn going_on(core: &Shared, principal: &Principal) -> Result<Vec<SessionKey>, Problem> {
+async fn in_progress(core: &Shared, principal: &Principal) -> Result<Vec<SessionKey>, Problem> {
     let parked = core.runtime.parked();
     let mut sessions: Vec<SessionKey> = core.runtime.in_progress().iter().map(|run| run.session().clone()).collect();
     for id in parked {
@@ -130,23 +130,23 @@ async fn going_on(core: &Shared, principal: &Principal) -> Result<Vec<SessionKey
 }
 
 /// Returns an error if the app does not exist (invariant 2).
-fn must_be_there(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Result<(), Problem> {
-    if core.apps.get(app).is_some() || going_on.iter().any(|key| *key.app == *app) {
+fn must_exist(core: &Shared, principal: &Principal, app: &str, in_progress: &[SessionKey]) -> Result<(), Problem> {
+    if core.apps.get(app).is_some() || in_progress.iter().any(|key| *key.app == *app) {
         return Ok(());
     }
-    Err(no_such_app(core, principal, app, going_on))
+    Err(no_such_app(core, principal, app, in_progress))
 }
 
 /// The error for an app that does not exist. It lists the existing apps that the principal may know about.
-fn no_such_app(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Problem {
-    let mut there: BTreeSet<String> = going_on.iter().map(|key| key.app.to_string()).collect();
+fn no_such_app(core: &Shared, principal: &Principal, app: &str, in_progress: &[SessionKey]) -> Problem {
+    let mut there: BTreeSet<String> = in_progress.iter().map(|key| key.app.to_string()).collect();
     if principal.allows(Scope::RunRead) {
         there.extend(core.apps.all().into_iter().map(|(name, _)| name));
     }
     let near = there.iter().filter_map(|name| Some((distance(app, name)?, name))).min().map(|(_, name)| name.clone());
     let listed: Vec<&str> = there.iter().take(NAMED).map(String::as_str).collect();
     let those = match listed.as_slice() {
-        [] => "ask who runs this server which there are".to_owned(),
+        [] => "ask whoever runs this server which apps there are".to_owned(),
         [only] => format!("there is {only}"),
         names => format!("there are {}{}", names.join(", "), if there.len() > NAMED { " and more" } else { "" }),
     };

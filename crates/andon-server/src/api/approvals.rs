@@ -53,10 +53,10 @@ pub(crate) struct Decided {
 /// Approve or deny a tool call that needs approval.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/approvals/{call}", tag = "runs", request_body = Decide,
-    params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run"), ("call" = inline(IdForm), Path, description = "The id of the call")),
     responses(
         (status = 200, description = "The decision is on record", body = Decided),
-        (status = 409, description = "Nothing waits for this decision", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 409, description = "No call is waiting for this decision", body = ProblemForm, content_type = "application/problem+json"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The decision is not on record", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -100,7 +100,7 @@ async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Appro
 }
 
 fn not_recorded() -> Problem {
-    let detail = "the disk has not taken the decision: look at the run to see whether the call still waits for one";
+    let detail = "the decision was not written to disk in time: check the run to see whether the call still needs one";
     Problem::unavailable("not-recorded", detail).with("recorded", false)
 }
 

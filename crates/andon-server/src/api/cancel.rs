@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
+use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, cancel_order};
 use super::runs;
 use crate::access::principal::Principal;
 use crate::admission::Remembered;
@@ -102,7 +102,7 @@ pub(crate) struct Cancelled {
 /// that has not arrived yet is remembered for a while.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "stop", request_body = Option<CancelRun>,
-    params(("run_id" = inline(IdForm), Path, description = "The run")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 202, description = "The run is stopping, and the request is on record", body = Cancelled),
         (status = 200, description = "The run has settled", body = Cancelled),
@@ -119,7 +119,7 @@ pub(crate) async fn cancel_run(
 ) -> Result<Response, Problem> {
     let id = runs::id(&run)?;
     let CancelRun { force, grace_ms, reason, note, wait } = request;
-    let how = how(&principal, force, reason, note, grace_ms)?;
+    let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let (run, reply) = stop(&core, &principal, &id, &how).await?;
     Ok(answer(&core, run, reply, wait && may_wait).await)
 }
@@ -142,8 +142,8 @@ pub(super) async fn stop(
                 let detail = "too many cancels of runs that are not in progress: try again in a moment";
                 return Err(Problem::too_many("too-many-cancels", detail));
             }
-            let further = look_further(Shared::clone(core), principal.clone(), id.clone(), how.clone());
-            carried_out(core, further).await?
+            let further = cancel_or_remember(Shared::clone(core), principal.clone(), id.clone(), how.clone());
+            run_to_completion(core, further).await?
         }
     };
     recorded(core, &run, &reply).await?;
@@ -151,21 +151,21 @@ pub(super) async fn stop(
 }
 
 /// Runs this to completion, even if the client disconnects.
-pub(super) async fn carried_out<T: Send + 'static>(
+pub(super) async fn run_to_completion<T: Send + 'static>(
     core: &Shared,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel came: send it again"));
+    let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel got: send it again"));
     core.spawn(work).await.unwrap_or_else(broken)
 }
 
 /// Cancel one tool call. The run goes on, and its model is told about the cancel.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/calls/{call}/cancel", tag = "stop", request_body = Option<CancelCall>,
-    params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run"), ("call" = inline(IdForm), Path, description = "The id of the call")),
     responses(
         (status = 202, description = "The call is stopping, and the request is on record", body = Cancelled),
-        (status = 200, description = "The call, or its run, is over", body = Cancelled),
+        (status = 200, description = "The call or its run has already ended", body = Cancelled),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The call is stopping, but the request is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -177,17 +177,17 @@ pub(crate) async fn cancel_call(
     OptionalBody(request): OptionalBody<CancelCall>,
 ) -> Result<Response, Problem> {
     let CancelCall { force, grace_ms, reason, note } = request;
-    let how = how(&principal, force, reason, note, grace_ms)?;
+    let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
     let reply = run.cancel_call(&call, how.cancel(&principal.name));
     if *reply.kind() == ReplyKind::NotRunning && !has_call(&run, &call) {
-        return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows those that it has"));
+        return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows the calls it has"));
     }
     recorded(&core, &run, &reply).await?;
     let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
+    Ok((status, Json(Cancelled { call: Some(call), ..cancelled_view(&run, &reply) })).into_response())
 }
 
 /// Whether the run's model has asked for this call. The run's events show what happened to it only a little later.
@@ -199,7 +199,7 @@ fn has_call(run: &Run, call: &CallId) -> bool {
 }
 
 /// Cancels a run that may exist only in the journal, or remembers the cancel.
-async fn look_further(
+async fn cancel_or_remember(
     core: Shared,
     principal: Principal,
     id: RunId,
@@ -244,7 +244,10 @@ async fn remember(
     let micros = u64::try_from(options.remember.min(FOR_EVER).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
-    let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
+    let full = |_| {
+        let detail = "too many cancels are waiting for runs that have not arrived: try again later";
+        Problem::too_many("too-many-remembered", detail)
+    };
     let append = match core.admission.remember(options, principal, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
@@ -289,7 +292,7 @@ pub(crate) async fn within(
         return Ok(());
     }
     let detail =
-        "it was done, but the disk has not taken it in time, so a crash now could undo it: asking again is safe";
+        "it took effect, but was not written to disk in time, so a crash now could undo it: it is safe to try again";
     Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
 }
 
@@ -302,7 +305,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
         // The answer below gives the state, whether or not the run settled in time.
         let _ = timeout(core.options.wait, run.outcome()).await;
     }
-    let mut told = told(&run, &reply);
+    let mut told = cancelled_view(&run, &reply);
     if wait && told.state == RunState::Settled {
         told.receipt = run.receipt().map(|receipt| priced(core.options.prices.as_ref(), receipt));
     }
@@ -312,7 +315,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 }
 
 /// What a cancel did, and the state of the run now.
-pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
+pub(crate) fn cancelled_view(run: &Run, reply: &Reply) -> Cancelled {
     // The state is read first: once it is settled, the outcome exists.
     let state = run.state();
     let outcome = run.try_outcome();

@@ -44,7 +44,7 @@ const PIECE: usize = 64 << 10;
 
 const NEXT_PROMPT: &str = "<the next prompt>";
 const NO_RESULT: &str = "<no result yet>";
-const NOT_SETTLED: &str = "<what a run before this one says until it settles>";
+const NOT_SETTLED: &str = "<what an earlier run has yet to say>";
 
 /// A conversation up to and including a run, as the next request to the model would contain it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +65,7 @@ pub(crate) struct Conversation {
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Arc<Message>>,
     /// How many earlier messages are missing from `messages` because it would be too long; `request` contains them.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     messages_left_out: usize,
     /// The parts of the next request that are not known yet. In `request`, the given text is their placeholder.
@@ -103,7 +103,7 @@ enum Open {
     },
 }
 
-fn is_none(number: &usize) -> bool {
+fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
@@ -112,11 +112,11 @@ fn is_none(number: &usize) -> bool {
 /// it contains no API key.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/conversation", tag = "runs",
-    params(("run_id" = inline(IdForm), Path, description = "The run")),
+    params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = Conversation),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn conversation(
@@ -124,7 +124,8 @@ pub(crate) async fn conversation(
     principal: Principal,
     Path(run): Path<String>,
 ) -> Result<Response, Problem> {
-    let too_many = |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again soon");
+    let too_many =
+        |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again later");
     let place = Arc::clone(&core.showing).try_acquire_owned().map_err(too_many)?;
     let run = runs::find(&core, &principal, &run).await?;
     let earlier = core.runtime.said_before(run.id(), MOST).await?.ok_or_else(runs::unknown)?;
@@ -142,13 +143,13 @@ pub(crate) async fn conversation(
         let progress = run.progress().ok_or_else(runs::unknown)?;
         let said = Said::new(earlier, &unsettled, &run, &progress);
         let text = serde_json::to_vec(&said.show(agent.as_ref(), &run)).map_err(|_| defect())?;
-        Ok(handed_out(text, place))
+        Ok(in_chunks(text, place))
     });
     written.await.map_err(|_| defect())?
 }
 
 fn defect() -> Problem {
-    Problem::unavailable("defect", "the conversation cannot be rendered: please report it")
+    Problem::unavailable("defect", "the conversation cannot be rendered: please report this")
 }
 
 /// An answer that holds its slot.
@@ -164,7 +165,7 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Sends the answer in chunks. The slot is released with the last one (invariant 3).
-fn handed_out(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
+fn in_chunks(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
     text.push(b'\n');
     let length = HeaderValue::from(text.len());
     let mut rest = Bytes::from_owner(Held { text, _place: place });

@@ -65,9 +65,9 @@ pub(crate) struct CreateRun {
     limits: LimitsForm,
 }
 
-/// The prompt: a text, or a list of parts.
+/// The prompt: text, or a list of parts.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(untagged, expecting = "a text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
+#[serde(untagged, expecting = "must be text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
 enum Input {
     Text(String),
     Parts(Vec<InputPart>),
@@ -76,7 +76,7 @@ enum Input {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type", deny_unknown_fields)]
 enum InputPart {
-    /// A text.
+    /// Text.
     Text {
         /// The text.
         text: String,
@@ -130,12 +130,12 @@ struct LimitsForm {
 #[utoipa::path(
     post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
     responses(
-        (status = 201, description = "The run, on record", body = RunView),
-        (status = 200, description = "The run of this id, which was started before by the same request; or the feed",
+        (status = 201, description = "The run was created and is on record", body = RunView),
+        (status = 200, description = "The run that an earlier copy of this request started, or the feed",
          content((RunView = "application/json"), (EventForm = "text/event-stream"))),
-        (status = 204, description = "There is nothing behind the last event of the run that was started before"),
-        (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 204, description = "An earlier copy of this request started the run, and you already have its last event"),
+        (status = "4XX", description = "The request was refused", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn create(
@@ -204,7 +204,7 @@ impl Named {
         let run_id = RunId::new(run_id).and_then(|run_id| principal.chosen(&run_id));
         let run_id = run_id.map_err(|error| Problem::bad_id("run_id", &error))?;
         let user = principal.user_or_own(request.user.as_deref())?.to_owned();
-        let defect = |_| Problem::unprocessable("bad-field", "the request cannot be written down: leave run_id out");
+        let defect = |_| Problem::unprocessable("bad-field", "the request cannot be serialized: leave run_id out");
         let canonical = serde_json::to_vec(request).map_err(defect)?;
         Ok(Some(Self { run_id, user, digest: Digest::of(&canonical) }))
     }
@@ -244,12 +244,7 @@ impl Order {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
-            None => {
-                return Err(Problem::not_found(
-                    "no-such-app",
-                    "there is no such app: GET /v1/apps lists those that are here",
-                ));
-            }
+            None => return Err(Problem::not_found("no-such-app", "there is no such app: GET /v1/apps lists the apps")),
         };
         let run_id = match &named {
             Some(named) => named.run_id.clone(),
@@ -299,14 +294,14 @@ fn message(input: Input) -> Result<Message, Problem> {
     for image in message.images() {
         image.check().map_err(|error| bad_media(&error.to_string()))?;
         if !["https://", "data:"].iter().any(|scheme| image.reference.starts_with(scheme)) {
-            return Err(bad_media("an image's reference begins with https:// or data:"));
+            return Err(bad_media("the reference of an image must begin with https:// or data:"));
         }
     }
     let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
     if message.parts.iter().any(says_something) {
         return Ok(message);
     }
-    Err(Problem::unprocessable("no-input", "input: it says nothing; say what to run"))
+    Err(Problem::unprocessable("no-input", "input: it is empty; send a prompt"))
 }
 
 fn bad_media(why: &str) -> Problem {

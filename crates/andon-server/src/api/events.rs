@@ -33,7 +33,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) struct From {
     /// Start after this event id. The same as `Last-Event-ID`, for clients that cannot send headers.
     after: Option<String>,
-    /// Read as an onlooker: for the run's `on_disconnect`, this reader neither arrives nor leaves.
+    /// Do not count as a reader for the run's `on_disconnect`, neither on connecting nor on disconnecting.
     #[serde(default)]
     #[param(required = false)]
     aside: bool,
@@ -60,16 +60,16 @@ pub(crate) struct EventForm {
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
-        ("run_id" = inline(IdForm), Path, description = "The run"),
+        ("run_id" = inline(IdForm), Path, description = "The id of the run"),
         From,
-        ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this id, such as 12 or 12.340"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Resume after this event id, such as 12 or 12.340"),
     ),
     responses(
         (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
-        (status = 204, description = "There is nothing behind the run's last event"),
+        (status = 204, description = "You already have the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn events(
@@ -84,7 +84,7 @@ pub(crate) async fn events(
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
         // A client that only asks for the headers is not a reader, so it cannot disconnect as one.
-        if is_behind_the_end(&run, place(&headers, from.after.as_deref())?) {
+        if has_seen_the_end(&run, place(&headers, from.after.as_deref())?) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
@@ -180,7 +180,7 @@ impl std::convert::From<NoPlace> for Problem {
     fn from(none: NoPlace) -> Self {
         match none {
             NoPlace::InAll => {
-                let detail = "too many feeds are open: try again later, or read the run without one";
+                let detail = "too many feeds are open: try again later, or read the run without a feed";
                 Self::unavailable("too-many-feeds", detail)
             }
             NoPlace::OfUser => Self::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),
@@ -191,7 +191,7 @@ impl std::convert::From<NoPlace> for Problem {
 /// A run's feed as a response.
 pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
     let from = wanted.from;
-    if is_behind_the_end(run, from) {
+    if has_seen_the_end(run, from) {
         return StatusCode::NO_CONTENT.into_response();
     }
     let reading = wanted.reading(core, run);
@@ -227,7 +227,7 @@ fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
 }
 
 /// Whether a reader has already seen the run's last event.
-fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
+fn has_seen_the_end(run: &Run, from: Cursor) -> bool {
     run.try_outcome().is_some() && from == Cursor { seq: run.seq(), byte: 0 }
 }
 

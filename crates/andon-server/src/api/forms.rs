@@ -245,7 +245,7 @@ impl From<ForceForm> for Force {
 pub const MAX_NOTE: usize = 2_000;
 
 /// Validates how a client wants to cancel.
-pub(crate) fn how(
+pub(crate) fn cancel_order(
     principal: &Principal,
     force: Option<ForceForm>,
     reason: Option<Reason>,
@@ -254,14 +254,15 @@ pub(crate) fn how(
 ) -> Result<CancelOrder, Problem> {
     let reason = reason.unwrap_or(Reason::Requested);
     if !matches!(reason, Reason::Requested | Reason::Operator) {
-        let detail = format!("reason: {} is not a client's to say: leave it out, and use note", reason.as_str());
+        let detail = format!("reason: clients cannot set {}: leave it out, and use note", reason.as_str());
         return Err(Problem::unprocessable("bad-reason", detail));
     }
     if reason == Reason::Operator {
         principal.needs(Scope::Admin)?;
     }
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
-        return Err(Problem::unprocessable("note-too-long", format!("note: it has more than {MAX_NOTE} bytes")));
+        let detail = format!("note: it is longer than {MAX_NOTE} bytes: shorten it");
+        return Err(Problem::unprocessable("note-too-long", detail));
     }
     Ok(CancelOrder { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
 }

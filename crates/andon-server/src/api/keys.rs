@@ -36,9 +36,9 @@ pub(crate) struct KeyList {
 #[utoipa::path(
     post, path = "/v1/keys", tag = "access", request_body = NewKey,
     responses(
-        (status = 201, description = "The key, on record", body = inline(MadeKey<'static>)),
+        (status = 201, description = "The key was created and is on record", body = inline(MadeKey<'static>)),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) -> Result<Response, Problem> {
@@ -66,11 +66,11 @@ pub(crate) async fn list(State(core): State<Shared>) -> Json<KeyList> {
 /// The key stops working at once, and the feeds it opened end within five seconds. Repeating the request changes
 /// nothing.
 #[utoipa::path(
-    delete, path = "/v1/keys/{id}", tag = "access", params(("id" = String, Path, description = "The key's id")),
+    delete, path = "/v1/keys/{id}", tag = "access", params(("id" = String, Path, description = "The id of the key")),
     responses(
-        (status = 200, description = "It is taken back, and on record", body = KeyInfo),
+        (status = 200, description = "The key is revoked, and that is on record", body = KeyInfo),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "It is taken back, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The key is revoked, but that is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn revoke(State(core): State<Shared>, Path(id): Path<String>) -> Result<Json<KeyInfo>, Problem> {

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::aim::{Aim, look, must_be_aimed};
+use super::aim::{Aim, app_must_exist, look};
 use super::cancel::within;
-use super::forms::{ForceForm, IdForm, how};
+use super::forms::{ForceForm, IdForm, cancel_order};
 use super::selector::{CancelledMany, Selector, stop, tenant};
 use crate::access::principal::Principal;
 use crate::access::scopes;
@@ -96,14 +96,14 @@ pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
 ///
 /// A hold survives a restart. With `cancel`, it also cancels the runs in progress there; with `wait`, the answer proves
 /// that all of them have settled. Opening removes the one hold that is named; others stay. An app that does not exist
-/// is a 404, and nothing is held. A user who has nothing on record can be held, and the answer says so.
+/// gives a 404, and nothing is held. A user who has nothing on record can be held, and the answer says so.
 #[utoipa::path(
     put, path = "/v1/line", tag = "line", request_body = ChangeLine,
     responses(
-        (status = 200, description = "It is so, and on record", body = LineView),
-        (status = 202, description = "It is held, and what ran is stopping", body = LineView),
+        (status = 200, description = "The change is made and on record", body = LineView),
+        (status = 202, description = "The line is held, and the runs in progress there are stopping", body = LineView),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "It is so, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The change is made, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn change(
@@ -121,7 +121,7 @@ pub(crate) async fn change(
 
 async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
     if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
-        let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
+        let detail = "reason, cancel, force and wait are only for a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
     // A hold recorded before holds named a tenant is on every tenant, and is removed by its name alone.
@@ -135,7 +135,7 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
     }
     if !was_held {
         // Removing the hold of an app that is gone is fine; if there was no hold, the name may be a typo.
-        must_be_aimed(core, principal, &Selector::of(scope)).await?;
+        app_must_exist(core, principal, &Selector::of(scope)).await?;
     }
     Ok(Json(view(core, principal)).into_response())
 }
@@ -147,13 +147,14 @@ async fn hold(
     request: ChangeLine,
     may_wait: bool,
 ) -> Result<Response, Problem> {
-    let how = how(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
+    let how = cancel_order(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
     if !request.cancel && (request.wait || request.force.is_some()) {
-        return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
+        let detail = "wait and force need cancel: true; add it, or leave them out";
+        return Err(Problem::unprocessable("bad-field", detail));
     }
     let selector = Selector::of(scope);
     // A hold on an app that does not exist would keep nobody out.
-    must_be_aimed(core, principal, &selector).await?;
+    app_must_exist(core, principal, &selector).await?;
     let since = core.runtime.now().wall;
     let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
     let held = core.admission.hold(hold)?;
@@ -184,7 +185,7 @@ fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> 
         (Some(app), None) => On::App(checked("app", app)?),
         (None, Some(user)) => On::User(checked("user", user)?),
         (Some(_), Some(_)) => {
-            let detail = "a hold is on an app or on a user: hold one after the other";
+            let detail = "a hold is on an app or on a user, not on both: hold them one after the other";
             return Err(Problem::unprocessable("bad-field", detail));
         }
     };

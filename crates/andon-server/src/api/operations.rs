@@ -42,7 +42,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, body = Health),
-        (status = 503, description = "It is shutting down, or nothing can be recorded", body = Health),
+        (status = 503, description = "The server is shutting down, or its journal is failing", body = Health),
     )
 )]
 pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
@@ -80,7 +80,7 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
     get, path = "/v1/usage", tag = "operations",
     responses(
         (status = 200, body = Object),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn usage(State(core): State<Shared>) -> Result<Json<Value>, Problem> {

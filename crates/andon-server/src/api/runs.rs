@@ -62,7 +62,7 @@ pub(crate) struct RunPage {
     responses(
         (status = 200, body = RunPage),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn list(
@@ -122,11 +122,11 @@ pub(crate) async fn list(
 
 /// Get a run.
 #[utoipa::path(
-    get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
+    get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = RunView),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn one(
@@ -154,11 +154,11 @@ pub(crate) async fn one(
 
 /// The receipt of a run. Until the run has settled, it covers what has happened so far.
 #[utoipa::path(
-    get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
+    get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = ReceiptForm),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn receipt(

@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::aim::Aim;
-use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
-use super::forms::{ForceForm, IdForm, ReasonForm, how};
+use super::cancel::{Cancelled, cancelled_view, on_record, run_to_completion, stop_found, within};
+use super::forms::{ForceForm, IdForm, ReasonForm, cancel_order};
 use crate::access::principal::Principal;
 use crate::admission::line::{On, Scope};
 use crate::admission::order::CancelOrder;
@@ -97,7 +97,7 @@ impl Selector {
         Self { tenant: some(tenant), app: some(app), user: some(user), session: some(session) }
     }
 
-    pub(crate) fn is_meant(&self, principal: &Principal, key: &SessionKey) -> bool {
+    pub(crate) fn selects(&self, principal: &Principal, key: &SessionKey) -> bool {
         let matches = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         principal.reaches(key)
             && matches(&self.tenant, &key.tenant)
@@ -125,12 +125,12 @@ pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) ->
 ///
 /// This cancels the runs that exist when the request arrives, but none that come later; hold the line to keep those
 /// out. The answer says what was looked for, what was found, and how many other runs are in progress. An app that does
-/// not exist is a 404.
+/// not exist gives a 404.
 #[utoipa::path(
     post, path = "/v1/cancel", tag = "stop", request_body = CancelMany,
     responses(
-        (status = 202, description = "They are stopping, and the requests are on record", body = CancelledMany),
-        (status = 200, description = "All have settled, or nothing was reached: `settled` says which", body = CancelledMany),
+        (status = 202, description = "The runs are stopping, and the requests are on record", body = CancelledMany),
+        (status = 200, description = "All runs have settled, or none matched: `settled` says which", body = CancelledMany),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The cords were pulled, but not all requests are on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -144,10 +144,10 @@ pub(crate) async fn cancel_many(
     let CancelMany { app, user, session, all, tenant: said, force, grace_ms, reason, note, wait } = request;
     let names_something = app.is_some() || user.is_some() || session.is_some();
     if all == names_something {
-        let detail = "say what to stop: app, user and session, or all: true and none of those";
+        let detail = "say which runs to cancel: set app, user or session, or only all: true";
         return Err(Problem::unprocessable("no-selector", detail));
     }
-    let how = how(&principal, force, reason, note, grace_ms)?;
+    let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let tenant = tenant(&principal, said.as_deref(), all)?;
     let selector = Selector { tenant, app, user, session };
     let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
@@ -197,7 +197,7 @@ pub(crate) async fn stop(
     let waiting = if wait { core.waiting.try_acquire().ok() } else { None };
     settled(core, &stopped, waiting.is_some()).await.map_err(done)?;
     let aim = Aim::of(core, principal, selector, !stopped.is_empty(), &others).await?;
-    let runs: Vec<Cancelled> = stopped.iter().map(|(run, reply)| told(run, reply)).collect();
+    let runs: Vec<Cancelled> = stopped.iter().map(|(run, reply)| cancelled_view(run, reply)).collect();
     Ok(CancelledMany { cancelled, settled: aim.known && all_settled(&runs), aim, runs })
 }
 
@@ -231,7 +231,7 @@ async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how
     let mut found = Found::default();
     for run in core.runtime.in_progress() {
         parked.remove(run.id());
-        if selector.is_meant(principal, run.session()) {
+        if selector.selects(principal, run.session()) {
             let reply = run.cancel(how.cancel(&principal.name));
             found.stopped.push((run, reply));
         } else if principal.reaches(run.session()) {
@@ -242,7 +242,7 @@ async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how
         return found;
     }
     let parked = stop_parked(Shared::clone(core), principal.clone(), selector.clone(), how.clone(), parked);
-    match carried_out(core, parked).await {
+    match run_to_completion(core, parked).await {
         Ok(more) => {
             found.stopped.extend(more.stopped);
             found.others.extend(more.others);
@@ -265,7 +265,7 @@ async fn stop_parked(
         let stopping = async {
             let found = core.runtime.find(&id).await?;
             let Some(run) = found.filter(|run| principal.reaches(run.session())) else { return Ok(None) };
-            if !selector.is_meant(&principal, run.session()) {
+            if !selector.selects(&principal, run.session()) {
                 all.others.push(run.session().clone());
                 return Ok(None);
             }

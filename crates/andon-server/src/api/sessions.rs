@@ -104,7 +104,7 @@ pub(crate) struct History {
     responses(
         (status = 200, body = SessionList),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn list(
@@ -143,7 +143,7 @@ fn unknown() -> Problem {
     responses(
         (status = 200, body = SessionState),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn one(
@@ -163,7 +163,7 @@ pub(crate) async fn one(
     responses(
         (status = 200, body = History),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn history(
@@ -183,9 +183,9 @@ pub(crate) async fn history(
     delete, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
-        (status = 204, description = "It is gone"),
+        (status = 204, description = "The session is deleted"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn delete(

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cancel;
-use super::forms::{ForceForm, how};
+use super::forms::{ForceForm, cancel_order};
 use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
@@ -55,9 +55,9 @@ impl FeedTalk {
         Self { core, principal, run, feed, reading, answers: FuturesUnordered::new() }
     }
 
-    fn obey(&self, text: &str) -> Result<(), Problem> {
+    fn handle_message(&self, text: &str) -> Result<(), Problem> {
         let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
-        let how = how(&self.principal, force, None, note, grace_ms)?;
+        let how = cancel_order(&self.principal, force, None, note, grace_ms)?;
         if !self.principal.allows(Scope::RunCancel) {
             let refused = json!({"problem": forbidden(Scope::RunCancel).to_json()});
             self.answers.push(Box::pin(std::future::ready(reply_form(refused))));
@@ -67,7 +67,7 @@ impl FeedTalk {
         // In a task of its own, so that the cancel takes effect even if the client disconnects right after it.
         let stopping = self.core.spawn(async move {
             match cancel::stop(&core, &principal, &id, &how).await {
-                Ok((run, reply)) => json!(cancel::told(&run, &reply)),
+                Ok((run, reply)) => json!(cancel::cancelled_view(&run, &reply)),
                 Err(problem) => json!({"problem": problem.to_json()}),
             }
         });
@@ -80,14 +80,16 @@ impl FeedTalk {
         self.reading.leave_in_peace();
         match self.run.try_outcome() {
             Some(_) => Over::because(close_code::NORMAL, "the run has settled"),
-            None => Over::because(close_code::AGAIN, "nobody drives the run now: come again from where you are"),
+            None => {
+                Over::because(close_code::AGAIN, "no process is driving the run now: reconnect to resume from here")
+            }
         }
     }
 }
 
 impl Talker for FeedTalk {
     fn hear(&mut self, text: &str) -> Result<(), Over> {
-        self.obey(text).map_err(|problem| {
+        self.handle_message(text).map_err(|problem| {
             Over::because(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
         })
     }

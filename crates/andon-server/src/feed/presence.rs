@@ -16,7 +16,7 @@ use crate::options::Disconnect;
 
 /// What to do when the last open feed of a run closes. If no feed was ever opened, nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "`continue`, `cancel` or {\"cancel_after_ms\": number}")]
+#[serde(untagged, expecting = "must be `continue`, `cancel` or {\"cancel_after_ms\": number}")]
 pub(crate) enum OnDisconnect {
     /// `continue` or `cancel`.
     Word(OnDisconnectWord),

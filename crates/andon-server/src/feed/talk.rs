@@ -197,7 +197,7 @@ impl<T: Talker> Talk<T> {
 
     /// Polls for what happens next. It only hands over what it receives, so nothing is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
-        if self.is_out(cx) {
+        if self.has_expired(cx) {
             return Poll::Ready(Err(Over::because(close_code::POLICY, "the key or token is no longer valid")));
         }
         match self.talker.poll_free(cx) {
@@ -222,7 +222,7 @@ impl<T: Talker> Talk<T> {
     }
 
     /// Whether the key or token is no longer valid.
-    fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(check) = &mut self.check else { return false };
         // The timer wakes this task even while the client does not read and nothing else happens.
         while check.as_mut().poll(cx).is_ready() {
@@ -330,7 +330,7 @@ fn fault(error: axum::Error) -> Over {
     let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Over::Gone };
     match *error {
         tungstenite::Error::Capacity(error) => Over::because(close_code::SIZE, error.to_string()),
-        tungstenite::Error::Utf8(_) => Over::because(close_code::INVALID, "text is UTF-8"),
+        tungstenite::Error::Utf8(_) => Over::because(close_code::INVALID, "text must be UTF-8"),
         tungstenite::Error::Protocol(error) => Over::because(close_code::PROTOCOL, error.to_string()),
         _ => Over::Gone,
     }
@@ -351,7 +351,7 @@ impl Allowance {
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             *self = Self { since: now, left: a_second };
         }
-        let flood = || Over::because(close_code::POLICY, format!("send no more than {a_second} messages a second"));
+        let flood = || Over::because(close_code::POLICY, format!("send no more than {a_second} messages per second"));
         self.left = self.left.checked_sub(1).ok_or_else(flood)?;
         Ok(())
     }

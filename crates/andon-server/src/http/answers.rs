@@ -45,7 +45,7 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
         let room = || Arc::new(Room { held: AtomicUsize::new(0), most: options.max_answers });
-        Self { reading: Arc::new(crate::http::places(options.max_reading)), small: room(), large: room() }
+        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: room(), large: room() }
     }
 
     /// A slot for reading a whole session (invariant 1).
@@ -74,7 +74,7 @@ impl SessionRead {
     /// Makes the answer and serializes it. That takes time, so it must not block the async threads.
     pub async fn answer<T: Serialize>(self, make: impl FnOnce() -> T + Send + 'static) -> Result<Response, Problem> {
         let written = tokio::task::spawn_blocking(move || Json(make()).into_response()).await;
-        let defect = |_| Problem::unavailable("defect", "the session cannot be written down: please report it");
+        let defect = |_| Problem::unavailable("defect", "the session cannot be serialized: please report this");
         let mut response = written.map_err(defect)?;
         response.extensions_mut().insert(self);
         Ok(response)
@@ -138,13 +138,13 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
     drop(reading);
     let Some(taken) = taken else {
         let detail =
-            "the server holds as many large answers as it has room for until they are read: try again in a moment";
+            "the server has no room for this answer until clients have read earlier ones: try again in a moment";
         return Problem::unavailable("too-many-answers", detail).into_response();
     };
     let (parts, body) = response.into_parts();
     // The body is already in memory, in one piece.
     let Ok(text) = to_bytes(body, usize::MAX).await else {
-        return Problem::unavailable("defect", "the answer cannot be sent: please report it").into_response();
+        return Problem::unavailable("defect", "the answer cannot be sent: please report this").into_response();
     };
     Response::from_parts(parts, Body::from(Bytes::from_owner(Held { text, _taken: taken })))
 }

@@ -95,7 +95,7 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let detail = "send JSON, with one header content-type: application/json";
+    let detail = "send JSON, with exactly one header content-type: application/json";
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail))
 }
 
@@ -111,18 +111,18 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
         (None, BytesRejection::FailedToBufferBody(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             too_large(limits.max)
         }
-        _ => Problem::bad_request("body-unreadable", "the body broke off: send it again").closing(),
+        _ => Problem::bad_request("body-unreadable", "the body is incomplete: send it again").closing(),
     })
 }
 
 fn too_large(max: usize) -> Problem {
-    let detail = format!("the body has more than {max} bytes: send less");
+    let detail = format!("the body is larger than {max} bytes: send less");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
 }
 
 fn too_late(why: TooSlow, patience: Patience) -> Problem {
     let detail = match why {
-        TooSlow::Idle => format!("nothing of the body came for {:?}: send it again", patience.idle),
+        TooSlow::Idle => format!("no part of the body arrived for {:?}: send it again", patience.idle),
         TooSlow::Total => format!("the body took more than {:?}: send it faster", patience.total),
     };
     Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
@@ -161,7 +161,7 @@ pub fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
     if depth(bytes) <= max_depth {
         return Ok(());
     }
-    let detail = format!("the JSON is nested more than {max_depth} deep: flatten it");
+    let detail = format!("the JSON is nested more than {max_depth} levels deep: flatten it");
     Err(Problem::bad_request("json-too-deep", detail))
 }
 
@@ -169,7 +169,7 @@ fn problem(place: &str, error: &serde_json::Error) -> Problem {
     match error.classify() {
         Category::Data => Problem::unprocessable("bad-field", format!("{place}{error}")),
         Category::Syntax | Category::Eof | Category::Io => {
-            Problem::bad_request("bad-json", format!("the body is no JSON: {error}"))
+            Problem::bad_request("bad-json", format!("the body is not valid JSON: {error}"))
         }
     }
 }

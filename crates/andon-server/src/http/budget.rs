@@ -60,7 +60,7 @@ impl Budget {
         let pieces = u32::try_from(told.unwrap_or(most).div_ceil(PIECE)).unwrap_or(u32::MAX);
         let own = if is_vital { self.vital.try_acquire_many(pieces).ok() } else { None };
         own.or_else(|| self.usual.try_acquire_many(pieces).ok()).map(Some).ok_or_else(|| {
-            let detail = "the server is reading as much as it has room for: send it again in a moment, with its length";
+            let detail = "the server has no room for this body: send it again in a moment, with its content-length";
             Problem::unavailable("too-many-bodies", detail).closing()
         })
     }

@@ -40,12 +40,12 @@ pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request,
 fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
     let host = host(headers, asked)?;
     if !answers_to(&host, options) {
-        let detail = "this server does not answer to that host: name it with --host, or ask for localhost";
+        let detail = "this server does not answer to that host: allow it with --host, or use localhost";
         return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
     }
-    let is_foreign = match one(headers, header::ORIGIN)? {
+    let is_foreign = match single_header(headers, header::ORIGIN)? {
         Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
-        None => is_of_another_page(method, headers)?,
+        None => comes_from_another_page(method, headers)?,
     };
     if !is_foreign {
         return Ok(());
@@ -56,29 +56,31 @@ fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, option
 
 /// The one host that a request names (invariant 1).
 fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Problem> {
-    let named = one(headers, header::HOST)?;
+    let named = single_header(headers, header::HOST)?;
     match (named, asked) {
         (Some(host), None) => Ok(host.to_owned()),
         (None, Some(asked)) => Ok(asked.to_string()),
         (Some(host), Some(asked)) if host.eq_ignore_ascii_case(asked.as_str()) => Ok(host.to_owned()),
         (Some(_), Some(_)) => {
-            let detail = "the address and the header Host name two hosts: send the address without one";
+            let detail =
+                "the request line and the header Host name different hosts: send only the path in the request line";
             Err(Problem::bad_request("two-hosts", detail))
         }
-        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send the header Host")),
+        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send a header Host")),
     }
 }
 
 /// The value of a header that may appear only once. Two are rejected, because one program would read the first and
 /// another the last.
-fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
+fn single_header(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(Problem::bad_request("two-headers", format!("the header {name} is there twice: send it once")));
+        let detail = format!("the header {name} appears more than once: send it once");
+        return Err(Problem::bad_request("two-headers", detail));
     }
     let text = first.map(|value| value.to_str()).transpose();
-    text.map_err(|_| Problem::bad_request("bad-header", format!("the header {name} is no plain text")))
+    text.map_err(|_| Problem::bad_request("bad-header", format!("the header {name} must be plain ASCII")))
 }
 
 fn answers_to(host: &str, options: &Options) -> bool {
@@ -109,9 +111,9 @@ pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
 
 /// Whether a browser says that the request comes from a page of another site. Following a link from there is allowed,
 /// but only to look: another page's form is submitted in just this way, and not every browser says whose it is.
-fn is_of_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
-    let is_elsewhere = one(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let follows_a_link = one(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
+fn comes_from_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
+    let is_elsewhere = single_header(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let follows_a_link = single_header(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
     Ok(is_elsewhere && !follows_a_link)
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Patience {
 /// The body took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TooSlow {
-    #[error("nothing of the body came for too long")]
+    #[error("no part of the body arrived for too long")]
     Idle,
     #[error("the body took too long")]
     Total,
@@ -53,11 +53,11 @@ pub(crate) struct TimedBody {
 impl TimedBody {
     pub(crate) fn new(body: Body, patience: Patience, guest: Option<Arc<Guest>>) -> Self {
         let timed = Self { body, patience, end: None, timer: None, guest };
-        timed.tell_if_all_is_here();
+        timed.tell_if_complete();
         timed
     }
 
-    fn tell_if_all_is_here(&self) {
+    fn tell_if_complete(&self) {
         if let Some(guest) = self.guest.as_ref().filter(|_| self.body.is_end_stream()) {
             guest.has_asked();
         }
@@ -72,7 +72,7 @@ impl http_body::Body for TimedBody {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             self.timer = None;
             match &frame {
-                Some(_) => self.tell_if_all_is_here(),
+                Some(_) => self.tell_if_complete(),
                 None => self.guest.iter().for_each(|guest| guest.has_asked()),
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));

@@ -13,7 +13,8 @@ impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         // Answers are plain data; a map with keys that are not strings would be a bug.
         let Ok(mut body) = serde_json::to_vec(&self.0) else {
-            return Problem::unavailable("defect", "the answer cannot be written: please report it").into_response();
+            return Problem::unavailable("defect", "the answer cannot be serialized: please report this")
+                .into_response();
         };
         body.push(b'\n');
         ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()

@@ -17,6 +17,6 @@ pub(crate) mod socket;
 use tokio::sync::Semaphore;
 
 /// A semaphore with this many permits, or as many as a semaphore can have.
-pub(crate) fn places(number: usize) -> Semaphore {
+pub(crate) fn semaphore(number: usize) -> Semaphore {
     Semaphore::new(number.min(Semaphore::MAX_PERMITS))
 }

@@ -15,7 +15,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = axum::extract::Path::from_request_parts(parts, state).await;
         let path =
-            path.map_err(|error| Problem::bad_request("bad-path", format!("the path: {}", error.body_text())))?;
+            path.map_err(|error| Problem::bad_request("bad-path", format!("invalid path: {}", error.body_text())))?;
         Ok(Self(path.0))
     }
 }

@@ -124,13 +124,13 @@ impl Problem {
 
     /// The path does not support the method.
     pub(crate) fn wrong_method() -> Self {
-        let detail = "this path does not take this method: GET /openapi.json tells which it takes";
+        let detail = "this path does not support this method: GET /openapi.json lists the methods it supports";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
     }
 
     /// The server panicked.
     pub(crate) fn defect() -> Self {
-        let detail = "the server has a defect here, and it is not known how far the request came: please report it";
+        let detail = "the server has a bug, and it is not known how far the request got: please report this";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail)
     }
 }
@@ -170,7 +170,7 @@ impl From<JournalError> for Problem {
             | JournalError::Unreadable(_)
             | JournalError::Closed => {
                 // An error of the storage may name files on this machine.
-                Self::unavailable("journal", "the journal cannot be used now: try again later")
+                Self::unavailable("journal", "the journal is not available now: try again later")
             }
         }
     }
@@ -182,7 +182,8 @@ impl From<StartError> for Problem {
         match error {
             StartError::Busy { session, run } => {
                 let detail = format!(
-                    "session {session} is busy with run {run}: wait for its end, cancel it, or say when_busy: queue or supersede"
+                    "session {session} is busy with run {run}: wait for it to end, cancel it, or set \
+                     when_busy to queue or supersede"
                 );
                 Self::new(StatusCode::CONFLICT, "session-busy", detail).with("run_id", run.as_str())
             }

@@ -14,7 +14,7 @@ const MOST: usize = 1_000;
 pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     match asked.unwrap_or(USUAL) {
         limit @ 1..=MOST => Ok(limit),
-        _ => Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}"))),
+        _ => Err(Problem::unprocessable("bad-limit", format!("limit: choose a number from 1 to {MOST}"))),
     }
 }
 
@@ -26,8 +26,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = axum::extract::Query::from_request_parts(parts, state).await;
-        let query =
-            query.map_err(|error| Problem::unprocessable("bad-query", format!("the query: {}", error.body_text())))?;
+        let query = query
+            .map_err(|error| Problem::unprocessable("bad-query", format!("invalid query: {}", error.body_text())))?;
         Ok(Self(query.0))
     }
 }

@@ -78,7 +78,7 @@ pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Reques
 /// Adds the run that the current request has started to its log line.
 pub(crate) fn started(run: &RunId) {
     Span::current().record("run", run.as_str());
-    info!("run asked for");
+    info!("run requested");
 }
 
 /// Logs and counts a request when it is dropped: after the answer, or when the client disconnects before it (invariant

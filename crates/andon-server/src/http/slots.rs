@@ -251,7 +251,7 @@ pub(crate) type IsVital = Box<dyn Fn(&Method, &str) -> bool + Send + Sync>;
 
 /// Marks the requests that cancel a run, concern the line or check health. Reserved slots serve only these, and one
 /// request each (invariant 1).
-pub(crate) async fn keep_the_reserve(
+pub(crate) async fn enforce_reserve(
     State(is_vital): State<Arc<Vec<IsVital>>>,
     mut request: Request,
     next: Next,
@@ -267,7 +267,7 @@ pub(crate) async fn keep_the_reserve(
         true => next.run(read_ahead(request).await).await,
         false => {
             let detail =
-                "too many connections are open: only cancels, the line and health are served now; try again later";
+                "too many connections are open: only cancels, the line and health checks work now; try again later";
             Problem::unavailable("too-many-connections", detail).into_response()
         }
     };
@@ -357,7 +357,7 @@ mod tests {
         };
         let made = tokio::select! {
             biased;
-            () = asking.leaves() => panic!("who has asked is sent away"),
+            () = asking.leaves() => panic!("a client that sent its request was disconnected"),
             (made, (), ()) = async { tokio::join!(slots.make_room(), reading, silent_leaves) } => made,
         };
         assert!(made.is_some() && !asking.place.lock().is_to_leave);

@@ -119,7 +119,7 @@ impl Socket {
         }
         let stalled = self.stalled;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(stalled)));
-        timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
+        timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client has stopped reading")))
     }
 
     /// Discards what the client still sends, for a moment (invariant 3).

@@ -16,10 +16,10 @@ pub struct Oidc {
 #[non_exhaustive]
 pub enum OidcError {
     /// The address is not valid, or somebody else could answer in its place.
-    #[error("{0:?} is no address of an issuer: write it with https://, or with http:// on this machine")]
+    #[error("{0:?} is not a valid issuer address: it must begin with https://, or with http:// on this machine")]
     Address(String),
     /// Without an audience, every token of the issuer would be accepted, whomever it is meant for.
-    #[error("an audience is needed: without one, tokens that are meant for others would be taken")]
+    #[error("an audience is required: without one, tokens that are meant for others would be accepted")]
     NoAudience,
 }
 

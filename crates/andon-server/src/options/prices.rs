@@ -60,18 +60,16 @@ pub struct Price {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     /// This is not a currency.
-    #[error("a currency is three capital letters, such as USD")]
+    #[error("a currency must be three capital letters, such as USD")]
     BadCurrency,
     /// This is not a price.
-    #[error(
-        "a price is a number that is not negative, with at most {PRICE_DIGITS} digits behind its point, such as 3 or 0.15"
-    )]
+    #[error("a price must be a non-negative number with at most {PRICE_DIGITS} decimals, such as 3 or 0.15")]
     BadPrice,
     /// The price is too high.
-    #[error("a price is at most {MOST_PRICE} for a million tokens")]
+    #[error("a price must be at most {MOST_PRICE} per million tokens")]
     TooLarge,
     /// The name is empty, or has a `*` that is not at its end.
-    #[error("a model's name may have one `*`, and only at its end, such as claude-sonnet-*")]
+    #[error("a model name must not be empty, and may have a `*` only at its end, such as claude-sonnet-*")]
     BadName,
 }
 

@@ -108,7 +108,7 @@ fn what_is_no_price_name_or_currency_is_refused() {
         assert_eq!(large.parse::<Price>(), Err(PriceError::TooLarge), "{large:?}");
     }
     assert!("1000000000".parse::<Price>().is_ok());
-    assert_eq!(PriceError::TooLarge.to_string(), "a price is at most 1000000000 for a million tokens");
+    assert_eq!(PriceError::TooLarge.to_string(), "a price must be at most 1000000000 per million tokens");
     for wrong in ["", "usd", "US", "DOLLAR", "€"] {
         assert_eq!(Prices::new(wrong), Err(PriceError::BadCurrency), "{wrong:?}");
     }

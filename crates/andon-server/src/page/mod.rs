@@ -80,7 +80,7 @@ async fn file(
 }
 
 async fn served(options: &Options, file: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    let missing = || Problem::not_found("no-such-file", "the page has no such file: it begins at /ui/");
+    let missing = || Problem::not_found("no-such-file", "the web page has no such file: it starts at /ui/");
     let response = match &options.web_dir {
         Some(dir) => {
             let (kind, bytes) = folder::read_file(dir, file).await.ok_or_else(missing)?;

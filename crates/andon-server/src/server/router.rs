@@ -18,7 +18,7 @@ use crate::http::budget::bound_bodies;
 use crate::http::guard::{guard, is_named};
 use crate::http::problem::Problem;
 use crate::http::requests::{self, REQUEST_ID};
-use crate::http::slots::{IsVital, is_vital, keep_the_reserve};
+use crate::http::slots::{IsVital, enforce_reserve, is_vital};
 use crate::options::Options;
 use crate::server::Server;
 use crate::{api, page};
@@ -43,10 +43,10 @@ fn guarded(routes: Router, server: &Server) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&core.bodies), bound_bodies))
         .layer(middleware::from_fn_with_state(Arc::new(gate), check_access))
         .layer(CatchPanicLayer::custom(|_| Problem::defect().into_response()))
-        .layer(middleware::from_fn_with_state(vital(dialects), keep_the_reserve))
+        .layer(middleware::from_fn_with_state(vital(dialects), enforce_reserve))
         .layer(cors(&core.options))
         .layer(middleware::from_fn_with_state(Arc::clone(&core.options), guard))
-        .layer(middleware::from_fn_with_state(Arc::clone(dialects), in_the_words_of_its_path))
+        .layer(middleware::from_fn_with_state(Arc::clone(dialects), in_the_format_of_its_path))
         .layer(middleware::from_fn_with_state(Arc::clone(&core.figures), requests::account))
 }
 
@@ -62,7 +62,7 @@ fn vital(dialects: &[Arc<dyn Dialect>]) -> Arc<Vec<IsVital>> {
 
 /// Wraps everything that can refuse a request, so that on the paths of a dialect the error has the format of that
 /// dialect.
-async fn in_the_words_of_its_path(
+async fn in_the_format_of_its_path(
     State(dialects): State<Arc<[Arc<dyn Dialect>]>>,
     request: Request,
     next: Next,

@@ -39,15 +39,15 @@ const LEAST_BUFFER: usize = 8 << 10;
 pub enum ServeError {
     /// Other machines could reach the server, and nothing checks who they are.
     #[error(
-        "{0} can be reached from other machines, and nobody would check who asks: ask for keys (--auth), or bind to \
-         127.0.0.1 or [::1]"
+        "{0} can be reached from other machines, and nothing would check who connects: require keys (--auth), or bind \
+         to 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
     /// A dialect is not configured correctly.
     #[error("{0}")]
     Dialect(String),
     /// The given folder does not contain the web page.
-    #[error("{} has no index.html, so the web page is not in it: name the folder web of Andon's source", .0.display())]
+    #[error("{} has no index.html, so the web page is not in it: use the folder web of Andon's source", .0.display())]
     NoWebPage(PathBuf),
     /// The listener does not work.
     #[error("the listener cannot be used: {0}")]

@@ -105,7 +105,7 @@ impl Server {
         self.hurry.send_modify(|hurry| {
             *hurry = if *hurry == Hurry::None { Hurry::Hard } else { Hurry::GiveUp };
         });
-        self.stop_now("told again to shut down");
+        self.stop_now("the server was told again to shut down");
     }
 }
 
@@ -163,7 +163,7 @@ impl Server {
                 biased;
                 () = self.all_settled() => {}
                 () = self.hurried(Hurry::Hard) => {}
-                () = sleep(settle / 2) => self.stop_now("it took too long to stop gracefully"),
+                () = sleep(settle / 2) => self.stop_now("the run took too long to stop gracefully"),
             }
             self.core.runtime.shutdown(end.saturating_duration_since(Instant::now())).await
         };

@@ -39,25 +39,26 @@ async fn discovered(issuer: &str) -> Result<String, String> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let description: Description = read(&address).await?;
     if description.issuer != issuer {
-        return Err("it says that it is another issuer".to_owned());
+        return Err("its description names another issuer".to_owned());
     }
     Ok(description.jwks_uri)
 }
 
 async fn read<T: DeserializeOwned>(address: &str) -> Result<T, String> {
-    let url = Url::parse(address).ok().filter(is_safe).ok_or("its address is not one that can be trusted")?;
+    let url =
+        Url::parse(address).ok().filter(is_safe).ok_or("its address must be https://, or http:// on this machine")?;
     let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
     // An issuer on this machine is not reached through a proxy.
     let client = if is_here(&url) { client.no_proxy() } else { client };
     let client = client.build().map_err(|error| error.to_string())?;
     let mut response = client.get(url).send().await.map_err(|error| error.without_url().to_string())?;
     if response.status() != reqwest::StatusCode::OK {
-        return Err(format!("it answers {}", response.status()));
+        return Err(format!("it responded with {}", response.status()));
     }
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
         if body.len() + piece.len() > MOST {
-            return Err("it says too much".to_owned());
+            return Err("its response is too large".to_owned());
         }
         body.extend_from_slice(&piece);
     }

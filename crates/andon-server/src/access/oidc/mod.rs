@@ -99,8 +99,7 @@ impl Issuer {
         let _ = tasks.spawn(refreshing).await;
         let known = Arc::clone(&self.known.read());
         if known.since.is_none() {
-            let detail =
-                "the issuer of tokens does not answer, so that nobody can say whether this one is good: try again";
+            let detail = "the token issuer does not answer, so this token cannot be checked: try again";
             return Err(Problem::unavailable("issuer-unavailable", detail));
         }
         Ok(known)
@@ -119,7 +118,7 @@ impl Issuer {
                 *self.known.write() = Arc::new(Known { keys, since: Some(Instant::now()) });
                 proven.clear();
             }
-            Err(why) => tracing::warn!(issuer = self.settings.issuer, why, "the keys of the issuer cannot be had"),
+            Err(why) => tracing::warn!(issuer = self.settings.issuer, why, "the issuer's keys could not be fetched"),
         }
     }
 

@@ -95,7 +95,7 @@ pub(super) struct RowForm<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<u64>,
     tokens: TokensForm,
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_false")]
     open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
@@ -182,7 +182,7 @@ fn waiting(call: &Call) -> Option<WaitingForm<'_>> {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_not(is: &bool) -> bool {
+fn is_false(is: &bool) -> bool {
     !is
 }
 

@@ -31,7 +31,7 @@ use crate::http::socket::Written;
 /// The board has no query parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoParams {}
 
 /// Every run that you may see, live, as Server-Sent Events or over a WebSocket.
 ///
@@ -47,13 +47,13 @@ pub(crate) struct Nothing {}
         (status = 200, description = "The board", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The board, over a WebSocket"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Not now, or this server has none", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Temporarily unavailable, or this server keeps no board", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn board(
     State(core): State<Shared>,
     principal: Principal,
-    Query(Nothing {}): Query<Nothing>,
+    Query(NoParams {}): Query<NoParams>,
     method: Method,
     headers: HeaderMap,
     written: Written,

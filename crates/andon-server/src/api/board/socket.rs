@@ -28,7 +28,7 @@ impl Talker for BoardTalk {
     }
 
     fn deaf(&self) -> Over {
-        let words = "the board only tells: stop a run at /v1/runs/{id}/cancel, or all that match at /v1/cancel";
+        let words = "the board accepts no messages: to cancel runs, use POST /v1/runs/{id}/cancel or /v1/cancel";
         Over::because(close_code::POLICY, words)
     }
 
