@@ -33,7 +33,7 @@ impl Program {
     }
 }
 
-/// Builds targets of the whole workspace, such as `--all-targets`, and lints each as it is compiled. Returns the test programs among
+/// Builds targets of the whole workspace, such as `--tests`, and lints each as it is compiled. Returns the test programs among
 /// them.
 pub(crate) fn build(stages: &mut Stages, name: &str, targets: &[&str]) -> Result<Vec<Program>> {
     let messages = log_of(name)?;
@@ -43,18 +43,17 @@ pub(crate) fn build(stages: &mut Stages, name: &str, targets: &[&str]) -> Result
     Ok(fs::read_to_string(&messages)?.lines().filter_map(program).collect())
 }
 
-/// The test program that a message of cargo's is about, if it is about one. Benchmarks are built as tests are, but test nothing.
+/// The test program that a message of cargo's is about, if it is about one.
 fn program(message: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(message).ok()?;
     let executable = message.get("executable")?.as_str()?.into();
     let is_test = message.pointer("/profile/test")?.as_bool()?;
-    let target = message.get("target")?;
-    if !is_test || target.pointer("/kind/0")?.as_str()? == "bench" {
+    if !is_test {
         return None;
     }
     let manifest = PathBuf::from(message.get("manifest_path")?.as_str()?);
     let folder = manifest.parent()?.to_path_buf();
-    let name = format!("{}/{}", folder.file_name()?.to_str()?, target.get("name")?.as_str()?);
+    let name = format!("{}/{}", folder.file_name()?.to_str()?, message.pointer("/target/name")?.as_str()?);
     Some(Program { name, executable, folder })
 }
 
@@ -75,6 +74,8 @@ pub(crate) fn counted(printed: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -89,16 +90,19 @@ test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn test_programs_are_found_among_the_messages_of_cargo() {
-        let message = |kind: &str, test: bool| {
-            format!(
-                r#"{{"executable":"/t/debug/deps/fold-1","profile":{{"test":{test}}},"target":{{"kind":["{kind}"],"name":"fold"}},"manifest_path":"/w/crates/andon-core/Cargo.toml"}}"#
-            )
+        let message = |test: bool| {
+            let message = json!({
+                "executable": "/t/debug/deps/fold-1",
+                "profile": {"test": test},
+                "target": {"name": "fold"},
+                "manifest_path": "/w/crates/andon-core/Cargo.toml",
+            });
+            message.to_string()
         };
         let folder = PathBuf::from("/w/crates/andon-core");
         let fold = Program { name: "andon-core/fold".to_owned(), executable: "/t/debug/deps/fold-1".into(), folder };
-        assert_eq!(program(&message("test", true)), Some(fold));
-        assert_eq!(program(&message("bench", true)), None);
-        assert_eq!(program(&message("example", false)), None);
+        assert_eq!(program(&message(true)), Some(fold));
+        assert_eq!(program(&message(false)), None);
         assert_eq!(program("no JSON"), None);
     }
 }

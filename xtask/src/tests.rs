@@ -27,7 +27,9 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     stages.run("rooms", &mut xtask(&["rooms"])?)?;
     let installing = thread::spawn(install);
-    let mut programs = programs::build(&mut stages, "everything, built and linted", &["--all-targets"])?;
+    let mut programs = programs::build(&mut stages, "tests, built and linted", &["--lib", "--bins", "--tests"])?;
+    let others = ["build", "--workspace", "--examples", "--benches"];
+    stages.run("examples and benchmarks, built and linted", &mut test_cargo(&others))?;
     // Whatever could not be installed is asked for again, and reported, by the stages that need it.
     drop(installing.join());
     let python = stages.needs("tests that need Python", ensure_programs().and_then(|()| ensure_venv()));

@@ -1,5 +1,6 @@
 //! Races between threads, which the explorer cannot see: shuttle checks the cord, the registry and finish against pull
 //! in many orders. Run by `cargo xtask test`; `ANDON_SHUTTLE` sets the number of orders.
+#![allow(clippy::unwrap_used, reason = "clippy does not see that these helpers are only for tests")]
 
 use std::sync::Arc;
 
