@@ -4,14 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
+use andon_runtime::core::event::{Entry, Event};
 use andon_runtime::core::message::{Message, ResultStatus};
 use andon_runtime::core::receipt::Verdict;
-use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, FeedItem, Journal, JournalError, Outcome,
-    Requested, Run, RunId, Runtime, SessionKey, Sessions, Shelf, State, Stored, TestClock,
+    Agent, Cancel, Ending, Failure, FailureKind, FeedItem, Outcome, Run, Runtime, SessionKey, State, TestClock,
 };
 use andon_testkit::check::{check_stored, read_all};
 use andon_testkit::tools::{self, ToolLog};
@@ -21,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_lump};
+use crate::common::passes_on::*;
 use crate::common::*;
 
 fn disk_full() -> JournalError {
@@ -121,6 +119,8 @@ impl Faulty {
 }
 
 impl Journal for Faulty {
+    passes_on!(journal);
+
     fn append(&self, batch: Batch) -> Append {
         match (self.does)(&batch) {
             Does::Takes => self.journal.append(batch),
@@ -135,53 +135,17 @@ impl Journal for Faulty {
         }
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        self.journal.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &RunId, at: Stamp) {
-        self.journal.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
-        self.journal.read(run)
-    }
-
-    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
         self.journal.history(session)
     }
 
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.journal.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.journal.unsettled()
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
         let (journal, run, claims) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         self.claimed.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             claims.acquire().await.unwrap().forget();
             journal.claim(&run, from).await
         })
-    }
-
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
-        self.journal.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn Sessions {
-        self.journal.sessions()
-    }
-
-    fn shelf(&self) -> &dyn Shelf {
-        self.journal.shelf()
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use andon_runtime::core::event::{Approval, Event};
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{
-    Agent, AgentBuilder, BoxFuture, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Journal, JournalError, Limits,
-    ModelStop, Reason, Recovered, ReplyKind, Run, Runtime, StartError, State, WhenBusy,
+    Agent, AgentBuilder, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Limits, ModelStop, Reason, Recovered,
+    ReplyKind, Run, Runtime, StartError, State, WhenBusy,
 };
 use andon_testkit::check::read_all;
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{ScriptedModel, TestJournal, assert_nothing_lost};
 
+use crate::common::passes_on::*;
 use crate::common::*;
 
 const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
@@ -463,31 +464,13 @@ impl Late {
 }
 
 impl Journal for Late {
-    fn append(&self, batch: andon_runtime::Batch) -> andon_runtime::Append {
+    passes_on!(journal);
+
+    fn append(&self, batch: Batch) -> Append {
         self.journal.append(batch)
     }
 
-    fn append_addendum(
-        &self,
-        run: &andon_runtime::RunId,
-        at: andon_runtime::core::time::Stamp,
-        what: andon_runtime::core::event::Learnt,
-    ) -> andon_runtime::Append {
-        self.journal.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &andon_runtime::RunId, at: andon_runtime::core::time::Stamp) {
-        self.journal.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &andon_runtime::RunId) -> BoxFuture<Result<Option<andon_runtime::Stored>, JournalError>> {
-        self.journal.read(run)
-    }
-
-    fn history(
-        &self,
-        session: &andon_runtime::SessionKey,
-    ) -> BoxFuture<Result<Vec<Arc<andon_runtime::Message>>, JournalError>> {
+    fn history(&self, session: &andon_runtime::SessionKey) -> Reading<Vec<Arc<andon_runtime::Message>>> {
         let (reading, gate) = (self.journal.history(session), Arc::clone(&self.histories));
         Box::pin(async move {
             let history = reading.await;
@@ -496,40 +479,12 @@ impl Journal for Late {
         })
     }
 
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.journal.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<andon_runtime::RunId>, JournalError>> {
-        self.journal.unsettled()
-    }
-
-    fn claim(&self, run: &andon_runtime::RunId, from: u32) -> BoxFuture<Result<Option<u32>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
         let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         Box::pin(async move {
             gate.acquire().await.unwrap().forget();
             journal.claim(&run, from).await
         })
-    }
-
-    fn request_cancel(
-        &self,
-        run: &andon_runtime::RunId,
-        request: andon_runtime::core::cancel::CancelRequest,
-    ) -> BoxFuture<Result<andon_runtime::Requested, JournalError>> {
-        self.journal.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn andon_runtime::Sessions {
-        self.journal.sessions()
-    }
-
-    fn shelf(&self) -> &dyn andon_runtime::Shelf {
-        self.journal.shelf()
     }
 }
 

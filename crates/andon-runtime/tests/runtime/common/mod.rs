@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses some of these")]
 
 pub(crate) mod held;
+pub(crate) mod passes_on;
 
 use std::future::Future;
 use std::sync::Arc;
