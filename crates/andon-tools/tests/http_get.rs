@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, CallId, Cancel, FeedItem, Run, Tool};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::{Agent, CallId, Cancel, Tool};
+use andon_testkit::{Act, ScriptedModel, until_shown};
 use andon_tools::HttpGet;
 use serde_json::json;
 
@@ -121,21 +121,6 @@ async fn error(tool: &HttpGet, url: &str) -> String {
     let result = fetched(tool, url).await;
     assert_eq!(result.status, ResultStatus::Error, "{result:?}");
     result.to_text()
-}
-
-/// Reads a run's feed until it has shown this text.
-async fn until_shown(run: &Run, text: &str) {
-    let mut feed = run.feed();
-    let mut shown = String::new();
-    while let Some(item) = feed.next().await {
-        if let FeedItem::Delta(delta) = item {
-            shown.push_str(&delta.text);
-        }
-        if shown.contains(text) {
-            return;
-        }
-    }
-    panic!("the run settled and had shown {shown:?} only");
 }
 
 // ---- pages ----

@@ -120,7 +120,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let run = world.agent.start("Tell me a story.").unwrap();
         let seen = world.provider.seen(0).await;
         assert!(soon(seen.reached("pause")).await);
-        soon(crate::world::until_shown(&run, "home ")).await;
+        soon(andon_testkit::until_shown(&run, "home ")).await;
         run.cancel(andon_runtime::Cancel::graceful());
         let outcome = soon(run.outcome()).await;
         assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Draining, "{dialect:?}");

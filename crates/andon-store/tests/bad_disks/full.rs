@@ -125,7 +125,7 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     let agent = agent_on(&runtime, &hangs, &ToolLog::new());
     let run = agent.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
-    crate::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    andon_testkit::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
     disk.fill();
     run.cancel(Cancel::graceful());
     assert_stalled_because_the_disk_is_full(&run).await;

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::{Message, ToolResult};
-use andon_runtime::{
-    Agent, AgentBuilder, CallId, Ending, FeedItem, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
-};
+use andon_runtime::{Agent, AgentBuilder, CallId, Ending, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock};
 use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
+pub(crate) use andon_testkit::{until, until_shown};
 
 /// A runtime whose tools and hooks run on the test's paused clock.
 pub(crate) fn runtime() -> Runtime {
@@ -78,32 +77,6 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Vec<Act> {
 }
 
 // ---- waiting ----
-
-/// Reads a run's feed from its beginning until this event; panics if the run ends first.
-pub(crate) async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
-    let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
-            return;
-        }
-    }
-    panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
-}
-
-/// Reads a run's feed until it has shown this text.
-pub(crate) async fn until_shown(run: &Run, text: &str) {
-    let mut feed = run.feed();
-    let mut shown = String::new();
-    while let Some(item) = feed.next().await {
-        if let FeedItem::Delta(delta) = item {
-            shown.push_str(&delta.text);
-        }
-        if shown.contains(text) {
-            return;
-        }
-    }
-    panic!("run {} settled and had shown {shown:?} only", run.id());
-}
 
 pub(crate) async fn until_tool_started(run: &Run, call: &str) {
     until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
