@@ -208,8 +208,7 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
     });
     let agent = one_tool(tool);
     let run = at_work(&agent).await;
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): pid 4711"]);
     assert_eq!(outcome.receipt.calls[0].notes, ["killed by best effort"]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown, "the call itself is over");
@@ -252,8 +251,7 @@ async fn a_cleanup_over_its_time_is_given_up_and_named() {
     let agent = one_tool(cleaning(&seen, hangs, |_| Box::pin(std::future::pending())));
     let run = at_work(&agent).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!((pulled.elapsed(), seen.cleanups()), (secs(10), (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup did not end within 10s"]);
     assert_eq!(agent.runtime().tasks(), 0, "nobody waits for it");
@@ -264,8 +262,7 @@ async fn a_cleanup_over_its_time_is_given_up_and_named() {
 async fn a_cleanup_that_panics_is_named_with_what_it_said() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(cleaning(&seen, returns, |_| Box::pin(async { panic!("cannot clean") })));
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((outcome.text().as_str(), seen.cleanups()), ("Well.", (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot clean"]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "what it returned is kept");
@@ -280,8 +277,7 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
         Work::task(async { Ok("whole".into()) }).cleanup(make)
     });
     let agent = one_tool(tool);
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot begin"]);
 }
 
@@ -292,8 +288,7 @@ async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let run = agent.start("Go.").unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     run.approve(&id("c"), None).unwrap();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
     agent.runtime().idle().await;
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((0, 0), 0));
@@ -401,8 +396,7 @@ async fn the_cleanup_of_a_thread_runs_when_the_thread_has_ended_and_when_it_is_a
         });
         let agent = one_tool(tool);
         let run = at_work(&agent).await;
-        run.cancel(Cancel::graceful());
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");
         agent.runtime().idle().await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");

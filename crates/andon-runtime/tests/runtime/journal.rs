@@ -184,8 +184,7 @@ async fn a_journal_that_fails_while_tools_run_tells_them_to_end_and_keeps_what_t
         .tool(tools::slow("slow", secs(1), &log))
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "q").await;
+    let run = start_until_tool(&agent, "Go.", "q").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     assert_eq!((log.running(), model.open(), model.calls()), (0, 0, 1));
@@ -202,8 +201,7 @@ async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_di
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
@@ -223,8 +221,7 @@ async fn a_run_whose_end_the_journal_does_not_accept_can_be_cancelled_until_it_d
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::slow("look", secs(1), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "a").await;
+    let run = start_until_tool(&agent, "Go.", "a").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     let runtime = agent.runtime();
@@ -270,8 +267,7 @@ async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_bef
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
     let mut feed = run.feed();
@@ -289,8 +285,7 @@ async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     // A fact in the middle of the answer, which cannot be recorded.
     run.cancel(Cancel::after_turn());
@@ -307,8 +302,7 @@ async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_i
     let drip = || vec![Act::text("drip "), Act::Pause(millis(20))];
     let model = ScriptedModel::new([answer((0..1_000).map(|_| drip()))]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Drip.").unwrap();
-    until_shown(&run, "drip").await;
+    let run = start_until_shown(&agent, "Drip.", "drip").await;
     journal.fail(disk_full());
     let failed = Instant::now();
     assert_stalled(&run).await;
@@ -324,8 +318,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::slow("pay", secs(1), &log)).build().unwrap();
-    let run = agent.start("Pay.").unwrap();
-    until_tool_started(&run, "p").await;
+    let run = start_until_tool(&agent, "Pay.", "p").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     let refused = agent.run("Did you pay?").await.unwrap();
@@ -355,10 +348,8 @@ async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
     let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
     let agent = Agent::builder().model(model).runtime(&journal.runtime()).build().unwrap();
     let elsewhere = agent.session("elsewhere").unwrap();
-    let first = agent.start("Go.").unwrap();
-    until_shown(&first, "One").await;
-    let second = elsewhere.start("Go.").unwrap();
-    until_shown(&second, "Two").await;
+    let first = start_until_shown(&agent, "Go.", "One").await;
+    let second = start_until_shown(&elsewhere, "Go.", "Two").await;
     journal.journal.fail(disk_full());
     for run in [&first, &second] {
         run.cancel(Cancel::graceful());
@@ -429,8 +420,7 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     let runtime = runtime_on(&journal);
     let agent =
         Agent::builder().model(ScriptedModel::new([says_and_hangs("Shown")])).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert_eq!(run.state(), State::Running);
@@ -445,8 +435,7 @@ async fn what_recovery_could_not_settle_can_be_cancelled() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
 
     let after_a_crash = TestJournal::new(journal.durable(), None);
     let runtime = next_runtime_on(&after_a_crash);
@@ -528,8 +517,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
     let ending = Arc::clone(&run.outcome().await.ending);
@@ -620,8 +608,7 @@ fn stalling(model: &ScriptedModel) -> (Agent, TestJournal) {
 async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
     let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Pause(millis(10)), Act::Flood("more ", 100)]]);
     let (agent, _) = stalling(&model);
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     let pulled = Instant::now();
     let reply = run.cancel(Cancel::graceful());
     let at_the_pull = run.passed();
@@ -640,8 +627,7 @@ async fn a_pull_while_a_fact_waits_for_the_stalling_disk_lets_no_model_be_called
     let (agent, _) = stalling(&model);
     let run = agent.start("Go.").unwrap();
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((model.calls(), run.passed().models), (0, 0));
 }
 
@@ -657,8 +643,7 @@ async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_st
         tokio::time::sleep(millis(1)).await;
     }
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((log.started(), run.passed().tools), (0, 0));
 }
 
@@ -669,8 +654,7 @@ async fn a_tool_gets_its_grace_and_no_more_although_the_disk_stalls() {
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     run.cancel(Cancel::graceful());
     tokio::time::sleep(millis(501)).await;
     assert_eq!((log.running(), run.try_outcome().is_none()), (0, true));
@@ -682,8 +666,7 @@ async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_
     let drip = || vec![Act::text("."), Act::Pause(millis(10))];
     let model = ScriptedModel::new([answer((0..20).map(|_| drip()).chain([vec![Act::end()]]))]);
     let (agent, _) = stalling(&model);
-    let run = agent.start("Drip.").unwrap();
-    until_shown(&run, ".").await;
+    let run = start_until_shown(&agent, "Drip.", ".").await;
     tokio::time::sleep(secs(9)).await;
     let shown = usize::try_from(run.passed().pieces).unwrap();
     assert!((5..=6).contains(&shown), "{shown} pieces were shown in the first 50 ms and none after");

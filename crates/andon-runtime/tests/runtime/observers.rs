@@ -108,8 +108,7 @@ async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
     let agent = agent.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let _run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
     journal.crash();
 

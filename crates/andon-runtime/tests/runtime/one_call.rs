@@ -12,14 +12,9 @@ use crate::common::*;
 #[tokio::test(start_paused = true)]
 async fn a_running_call_that_is_cancelled_alone_is_cut_and_the_run_goes_on() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("keep", "slow"), ("stop", "kind")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("slow", secs(5), &log))
-        .tool(tools::cooperative("kind", secs(60), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Both.").unwrap();
-    until_tool_started(&run, "stop").await;
+    let tools = [tools::slow("slow", secs(5), &log), tools::cooperative("kind", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("keep", "slow"), ("stop", "kind")])]), tools);
+    let run = start_until_tool(&agent, "Both.", "stop").await;
     settle_down().await;
     assert_eq!(run.cancel_call(&id("stop"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(run.cancel_call(&id("stop"), Cancel::graceful()).kind().as_str(), "already_cancelling");
@@ -52,8 +47,7 @@ async fn a_call_that_has_not_started_in_a_sequential_turn_can_be_cancelled_alone
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("a", "slow"), ("b", "slow"), ("c", "slow")])]);
     let agent = agent(&model).sequential_tools().tool(tools::slow("slow", secs(1), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "a").await;
+    let run = start_until_tool(&agent, "Go.", "a").await;
     assert_eq!(run.cancel_call(&id("b"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
     let history = agent.history().await.unwrap();
@@ -65,18 +59,13 @@ async fn a_call_that_has_not_started_in_a_sequential_turn_can_be_cancelled_alone
 #[tokio::test(start_paused = true)]
 async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_the_shorter() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("m", "mule")])]))
-        .tool(tools::stubborn("mule", secs(600), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let agent = scripted([calls(&[("m", "mule")])]).tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "m").await;
     settle_down().await;
     run.cancel_call(&id("m"), Cancel::graceful().grace(secs(60)));
     settle_down().await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful().grace(secs(1)));
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful().grace(secs(1))).await;
     assert_eq!((pulled.elapsed(), log.running()), (secs(1), 0), "nothing outlives the run");
     assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
 }
@@ -84,7 +73,7 @@ async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_run_goes_on() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look")]), says("Well.")]))
+    let agent = scripted([calls(&[("a", "look"), ("b", "look")]), says("Well.")])
         .tool(tools::quick("look", &log))
         .before_tool(|_| async {
             tokio::time::sleep(secs(1)).await;
@@ -108,8 +97,7 @@ async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::stubborn("mule", secs(60), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     let reply = run.cancel_call(&id("m"), Cancel::graceful());
     assert_eq!(reply.recorded().await, Ok(()));
     let is_request = |event: &Event| matches!(event, Event::CallCancelRequested { .. });
@@ -120,8 +108,7 @@ async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_a_hook_denied_is_not_running_any_more() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("no", "look"), ("yes", "slow")])]);
-    let agent = agent(&model)
+    let agent = scripted([calls(&[("no", "look"), ("yes", "slow")])])
         .tool(tools::quick("look", &log))
         .tool(tools::slow("slow", secs(60), &log))
         .before_tool(|moment| async move {
@@ -132,10 +119,8 @@ async fn a_call_that_a_hook_denied_is_not_running_any_more() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until_tool_started(&run, "yes").await;
+    let run = start_until_tool(&agent, "Look.", "yes").await;
     let reply = run.cancel_call(&id("no"), Cancel::graceful());
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(reply.kind().as_str(), "not_running");
 }

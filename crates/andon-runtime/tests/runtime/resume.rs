@@ -399,8 +399,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
     let runtime = Runtime::builder().journal(shared).one_lane().clock(clock).seed(1).build();
     let model = ScriptedModel::new([says_and_hangs("Busy")]);
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Busy").await;
+    let run = start_until_shown(&agent, "Go.", "Busy").await;
     let key = run.session().clone();
     let mut deleting = Box::pin(runtime.delete_session(&key, Cancel::now()));
     let held = async {

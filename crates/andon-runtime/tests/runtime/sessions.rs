@@ -25,8 +25,7 @@ async fn talked() -> (Runtime, Agent, andon_runtime::Run) {
         .change_state([("mood".to_owned(), Some(json!("good"))), ("user:name".to_owned(), Some(json!("Ada")))].into())
         .await
         .unwrap();
-    let run = agent.start("And now?").unwrap();
-    until_shown(&run, "Half an ans").await;
+    let run = start_until_shown(&agent, "And now?", "Half an ans").await;
     tokio::time::sleep(millis(50)).await;
     (runtime, agent, run)
 }
@@ -227,8 +226,7 @@ async fn a_session_with_a_record_that_is_not_valid_can_be_deleted() {
     let journal = memory();
     let runtime = runtime_on(&journal);
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();
-    let broken = agent.start("Go.").unwrap();
-    until_shown(&broken, "One").await;
+    let broken = start_until_shown(&agent, "Go.", "One").await;
     let mut record = (*broken.records()[0]).clone();
     (record.seq, record.event) = (broken.seq() + 1, Event::RunStarted);
     let entries = vec![andon_runtime::core::event::Entry::Fact(Arc::new(record))];

@@ -26,8 +26,7 @@ fn us(time: Duration) -> u64 {
 async fn in_its_answer(runtime: &Runtime) -> (Agent, Run) {
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = Agent::builder().model(model).runtime(runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(secs(1)).await;
     (agent, run)
 }
@@ -153,8 +152,7 @@ async fn what_is_learned_after_the_end_does_not_change_when_it_was() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
     let model = ScriptedModel::new([says_and_hangs("Half")]).after_a_cut(After::drained(secs(3), 70, " three four"));
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     run.cancel(Cancel::now());
     let told = run.outcome().await.receipt.clone();
     let later = run.last_word().await.unwrap();

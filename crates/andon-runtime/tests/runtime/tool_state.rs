@@ -126,8 +126,7 @@ async fn in_its_grace_a_call_may_still_put_down_what_it_has() {
     let run = agent.start("Go.").unwrap();
     until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(agent.state().await.unwrap().get("so far"), Some(&json!(7)));
     // It changes the world, so it is unknown whether all of it was done; what it returned is kept as well.
     let told = result_of(&agent.history().await.unwrap(), "c");
@@ -156,8 +155,7 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
     let run = agent.start("Go.").unwrap();
     until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;
     assert!(agent.state().await.unwrap().get("late").is_none());
     let receipt = run.receipt().unwrap();

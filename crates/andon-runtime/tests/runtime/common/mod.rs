@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::{Message, ToolResult};
-use andon_runtime::{Agent, AgentBuilder, CallId, Ending, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock};
+use andon_runtime::{
+    Agent, AgentBuilder, CallId, Cancel, Ending, FnTool, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
+};
 use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 pub(crate) use andon_testkit::{until, until_shown};
@@ -39,6 +41,15 @@ pub(crate) fn memory() -> TestJournal {
 /// A builder of an agent with its own runtime.
 pub(crate) fn agent(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model.clone()).runtime(&runtime())
+}
+
+/// The same, with a model that gives these answers.
+pub(crate) fn scripted(answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
+    agent(&ScriptedModel::new(answers))
+}
+
+pub(crate) fn with_tools(agent: AgentBuilder, tools: impl IntoIterator<Item = FnTool>) -> Agent {
+    tools.into_iter().fold(agent, AgentBuilder::tool).build().unwrap()
 }
 
 pub(crate) fn id(text: &str) -> CallId {
@@ -80,6 +91,20 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Vec<Act> {
 
 pub(crate) async fn until_tool_started(run: &Run, call: &str) {
     until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
+}
+
+/// Starts a run and waits until it has shown this text.
+pub(crate) async fn start_until_shown(agent: &Agent, prompt: &str, text: &str) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until_shown(&run, text).await;
+    run
+}
+
+/// Starts a run and waits until this call has started.
+pub(crate) async fn start_until_tool(agent: &Agent, prompt: &str, call: &str) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until_tool_started(&run, call).await;
+    run
 }
 
 /// Starts a run and waits until its tools are at work.
@@ -154,6 +179,19 @@ pub(crate) async fn settled(agent: &Agent, run: &Run) -> Arc<Outcome> {
     assert_nothing_lost(run, &history).await;
     assert_eq!(check_history(&history), Vec::<String>::new());
     outcome
+}
+
+/// Starts a run and waits for its end, as [`settled`].
+pub(crate) async fn run_to_end(agent: &Agent, prompt: &str) -> (Run, Arc<Outcome>) {
+    let run = agent.start(prompt).unwrap();
+    let outcome = settled(agent, &run).await;
+    (run, outcome)
+}
+
+/// Cancels a run and waits for its end, as [`cancelled`].
+pub(crate) async fn stop(agent: &Agent, run: &Run, cancel: Cancel) -> Arc<Outcome> {
+    run.cancel(cancel);
+    cancelled(agent, run).await
 }
 
 /// As [`settled`], for a run that was cancelled on request.
