@@ -8,7 +8,7 @@ use std::time::Duration;
 use andon_tools::process::{Command, Status, Stdin, Tree};
 
 use crate::runner::tests;
-use crate::world::{Token, block_on, never, run, sh};
+use crate::world::{Token, block_on, never, run, sh, with_tree};
 
 tests![
     both_outputs_are_read_at_once,
@@ -96,9 +96,7 @@ fn it_reads_nothing_unless_it_is_given_something() {
 }
 
 fn a_process_that_keeps_the_pipe_open_does_not_hold_up_the_call() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         // A process outside the tree opens the tool's output, as a debugger or a daemon could, and never closes it.
         let mut holder = None;
         let finished = sh(r#"echo up; sleep 0.3"#, token)

@@ -23,6 +23,11 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(async { timeout(Duration::from_secs(240), future).await.expect("the test takes for ever") })
 }
 
+/// The same, with a token and a tree of its own.
+pub(crate) fn with_tree(test: impl AsyncFnOnce(Token, Tree)) {
+    block_on(test(Token::new(), Tree::new()));
+}
+
 /// A number in the arguments of every process of one test: whatever else they clear, this stays, and a `sleep` of this many
 /// seconds lasts for ever.
 #[derive(Debug, Clone, Copy)]
