@@ -14,8 +14,7 @@ use crate::common::*;
 async fn waiting(log: &ToolLog) -> (Agent, Run, ScriptedModel) {
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("danger", log).needs_approval()).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     (agent, run, model)
 }
 

@@ -209,8 +209,7 @@ async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_
     const KEPT: usize = 1 << 20;
     let huge = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("x".repeat(WHOLE).into()) });
     let agent = scripted([calls(&[("x", "look")]), says("Done.")]).tool(huge).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    assert_eq!(run_to_end(&agent, "Go.").await.1.text(), "Done.");
     let history = agent.history().await.unwrap();
     let told = result_of(&history, "x").to_text();
     let notice = format!("[{} bytes of this result were cut: it is over the limit]", WHOLE - KEPT);
@@ -271,8 +270,7 @@ async fn one_id_in_two_runs_of_a_session_is_two_calls_under_two_ids() {
     let model = ScriptedModel::new([call("x", "look", "{}"), says("One."), call("x", "look", "{}"), says("Two.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
     for text in ["One.", "Two."] {
-        let run = agent.start("Go.").unwrap();
-        assert_eq!(settled(&agent, &run).await.text(), text);
+        assert_eq!(run_to_end(&agent, "Go.").await.1.text(), text);
     }
     assert_eq!(log.started(), 2);
 }

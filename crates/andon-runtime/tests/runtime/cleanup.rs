@@ -110,8 +110,7 @@ fn builder(tool: FnTool) -> AgentBuilder {
 }
 
 async fn at_work(agent: &Agent) -> Run {
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     run
 }
@@ -124,8 +123,7 @@ async fn the_cleanup_runs_once_after_a_return_an_error_and_a_panic_and_the_call_
         let seen = Arc::new(Seen::default());
         let agent = one_tool(tool(&seen, does));
         let began = Instant::now();
-        let run = agent.start("Go.").unwrap();
-        until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
+        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolFinished { .. })).await;
         assert_eq!((seen.cleanups(), began.elapsed()), ((1, 1), secs(1)));
         assert_eq!(settled(&agent, &run).await.text(), "Well.");
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, status);
@@ -226,8 +224,7 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
         let agent = one_tool(cleaning(&seen, does, unended).effect(andon_runtime::Effect::ReadOnly));
         let run = at_work(&agent).await;
         let pulled = Instant::now();
-        run.cancel(cancel);
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel).await;
         assert_eq!(pulled.elapsed(), secs(1), "the cleanup's second, and no grace");
         assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
@@ -285,8 +282,7 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
 async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(tool(&seen, hangs).needs_approval());
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     run.approve(&id("c"), None).unwrap();
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
@@ -369,8 +365,7 @@ async fn a_pull_that_comes_while_a_finished_call_is_cleaned_up_keeps_its_result(
         let agent = one_tool(tool(&seen, returns));
         let run = at_work(&agent).await;
         assert_eq!(seen.cleanups(), (1, 0), "the test is about this moment");
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         assert_eq!((seen.cleanups(), outcome.receipt.calls[0].verdict), ((1, 1), Verdict::Finished), "{cancel:?}");
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "{cancel:?}");
     }

@@ -94,8 +94,7 @@ async fn cancel_behind_signed_thinking_keeps_the_thought_whole() {
 async fn cancel_while_the_model_is_silent_before_its_first_token_stops_at_once() {
     let model = ScriptedModel::new([vec![Act::Pause(secs(30)), Act::text("Late."), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Hello?").unwrap();
-    until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    let run = start_until(&agent, "Hello?", |event| matches!(event, Event::ModelStarted { .. })).await;
     let pulled = Instant::now();
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(0));
@@ -121,8 +120,7 @@ async fn cancel_in_a_back_off_with_a_long_retry_after_ends_it_at_once_and_makes_
     let busy = || vec![Act::Fail(ModelError::retry_after(secs(120), "429: slow down"))];
     let model = ScriptedModel::new([busy(), busy(), busy()]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { delay_ms: 120_000 })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { delay_ms: 120_000 })).await;
     let pulled = Instant::now();
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(0));
@@ -141,8 +139,7 @@ async fn cancel_inside_a_hook_that_waits_stops_at_once() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     let pulled = Instant::now();
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((pulled.elapsed(), model.calls()), (secs(0), 0));
@@ -181,8 +178,7 @@ async fn the_model_is_told_in_its_next_request_that_its_answer_was_stopped() {
 async fn the_model_is_told_of_a_request_that_was_stopped_before_an_answer_began() {
     let model = ScriptedModel::new([vec![Act::Silence]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Count.").unwrap();
-    until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    let run = start_until(&agent, "Count.", |event| matches!(event, Event::ModelStarted { .. })).await;
     stop(&agent, &run, Cancel::graceful()).await;
     agent.run("Again.").await.unwrap();
 

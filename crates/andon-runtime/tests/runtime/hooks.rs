@@ -235,8 +235,7 @@ async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
     for point in POINTS.into_iter().filter(|point| *point != HookPoint::AfterRun) {
         let (agent, _) = hooked(&ToolLog::new());
         let agent = hook(agent, point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
         stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!(pulled.elapsed(), secs(0), "{point:?}");
@@ -262,8 +261,7 @@ async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
     for point in POINTS {
         let (agent, _) = hooked(&ToolLog::new());
         let agent = hook(agent, point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
         stop(&agent, &run, Cancel::graceful().grace(secs(30))).await;
         assert_eq!((pulled.elapsed(), ends(&run)), (own(point), vec![(point, HookEnd::Cut)]));
@@ -276,8 +274,7 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
         let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
         let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime_on(&journal));
         let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let asked = Instant::now();
         let reply = run.cancel(Cancel::after_turn());
         assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Ok(())), "{point:?}");
@@ -303,8 +300,7 @@ async fn after_run_is_not_called_with_force_now() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
     let agent = scripted([says("Done.")]).after_run(wait_for_ever).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
     assert_eq!(cancelled(&agent, &run).await.text(), "Done.");
 }
@@ -322,8 +318,7 @@ async fn a_tool_does_not_wait_for_the_hook_of_the_call_behind_it() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
+    let run = start_until(&agent, "Look.", |event| matches!(event, Event::ToolFinished { .. })).await;
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
     assert_eq!((verdicts, log.started()), (vec![Verdict::Finished, Verdict::NeverStarted], 1));

@@ -265,8 +265,7 @@ async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() 
 #[tokio::test(start_paused = true)]
 async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_before() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
     let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
@@ -300,8 +299,7 @@ async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown
 async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_its_next_fact() {
     let journal = memory();
     let drip = || vec![Act::text("drip "), Act::Pause(millis(20))];
-    let model = ScriptedModel::new([answer((0..1_000).map(|_| drip()))]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [answer((0..1_000).map(|_| drip()))]).build().unwrap();
     let run = start_until_shown(&agent, "Drip.", "drip").await;
     journal.fail(disk_full());
     let failed = Instant::now();
@@ -433,8 +431,7 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
 #[tokio::test(start_paused = true)]
 async fn what_recovery_could_not_settle_can_be_cancelled() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
     let run = start_until_shown(&agent, "Go.", "Shown").await;
 
     let after_a_crash = TestJournal::new(journal.durable(), None);
@@ -515,8 +512,7 @@ async fn usage_that_is_reported_while_the_disk_stalls_is_kept_also_if_the_disk_t
 #[tokio::test(start_paused = true)]
 async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_the_next_one() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
     let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
@@ -534,8 +530,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
 #[tokio::test(start_paused = true)]
 async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
     let journal = memory();
-    let model = ScriptedModel::new((0..100).map(|_| says_and_hangs("Shown")));
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, (0..100).map(|_| says_and_hangs("Shown"))).build().unwrap();
     let sessions: Vec<Agent> = (0..100).map(|number| agent.session(format!("s{number}")).unwrap()).collect();
     let runs: Vec<Run> = sessions.iter().map(|session| session.start("Go.").unwrap()).collect();
     for run in &runs {
@@ -651,8 +646,7 @@ async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_st
 async fn a_tool_gets_its_grace_and_no_more_although_the_disk_stalls() {
     let log = ToolLog::new();
     let journal = TestJournal::slow(None, secs(10));
-    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("m", "mule")])]);
     let agent = builder.tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
     let run = start_until_tool(&agent, "Go.", "m").await;
     run.cancel(Cancel::graceful());

@@ -140,8 +140,7 @@ async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
 async fn an_answer_that_is_whole_is_completed_also_if_its_usage_passes_the_limit() {
     let model = ScriptedModel::new([vec![Act::text("Dear."), Act::usage(500, 500), Act::end()]]);
     let agent = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+    assert_eq!(run_to_end(&agent, "Go.").await.1.stop_reason(), "end_turn");
 }
 
 /// An answer that exceeds 100 tokens by ten, before its end.

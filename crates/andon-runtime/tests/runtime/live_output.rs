@@ -371,8 +371,7 @@ async fn a_reader_whose_place_was_lost_in_a_crash_is_told_so_and_goes_on() {
 async fn on_a_disk_that_has_stopped_no_more_is_shown_than_a_crash_may_lose() {
     let journal = TestJournal::slow(None, secs(5));
     let agent = on(&journal, tool("tool", talks));
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     let began = Instant::now();
     let mut feed = run.feed_from(Cursor { seq: run.seq(), byte: 0 });
     let mut shown = String::new();

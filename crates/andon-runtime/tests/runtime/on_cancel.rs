@@ -77,8 +77,7 @@ async fn each_way_to_be_cancelled_settles_in_its_own_time_and_with_its_own_verdi
         let agent = one_tool(tools::slow("tool", secs(10), &log).grace(secs(1)).on_cancel(on_cancel));
         let run = at_work(&agent).await;
         let pulled = Instant::now();
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         let case = format!("{on_cancel:?} and {cancel:?}");
         assert_eq!((pulled.elapsed(), verdict(&outcome.receipt, "c")), (takes, expected), "{case}");
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "{case}");
@@ -299,8 +298,7 @@ async fn a_detached_tool_that_was_on_its_way_out_is_stopped_by_a_harder_pull_of_
         run.cancel_call(&id("c"), Cancel::graceful().grace(secs(60)));
         settle_down().await;
         let pulled = Instant::now();
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         assert_eq!((pulled.elapsed(), log.running()), (within, 0), "{cancel:?}");
         assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Unknown);
     }

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, Cancel, Decision};
+use andon_runtime::{Cancel, Decision};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{ScriptedModel, TestJournal};
 use tokio::time::Instant;
@@ -33,8 +33,7 @@ async fn a_call_that_waits_for_approval_can_be_cancelled_alone() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Then not.")]);
     let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     assert_eq!(run.cancel_call(&id("g"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(run.approve(&id("g"), None), Err(andon_runtime::DecideError::NotWaiting));
     assert_eq!(settled(&agent, &run).await.text(), "Then not.");
@@ -81,8 +80,7 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel_call(&id("a"), Cancel::graceful()).kind().as_str(), "accepted");
     let outcome = settled(&agent, &run).await;
     assert_eq!(outcome.stop_reason(), "end_turn", "{:?}", outcome.ending);
@@ -94,8 +92,7 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
 #[tokio::test(start_paused = true)]
 async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
     let journal = TestJournal::slow(None, secs(1));
-    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("m", "mule")])]);
     let agent = builder.tool(tools::stubborn("mule", secs(60), &ToolLog::new())).build().unwrap();
     let run = start_until_tool(&agent, "Go.", "m").await;
     let reply = run.cancel_call(&id("m"), Cancel::graceful());

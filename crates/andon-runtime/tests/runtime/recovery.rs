@@ -145,16 +145,14 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))];
     let (journal, builder) = first_process(&ScriptedModel::new([busy]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
     let next = crash(&journal, &agent).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::BackoffFinished)), 1);
     next.assert_usable_and_nothing_was_rerun().await;
 
     let (journal, builder) = first_process(&ScriptedModel::new([]));
     let agent = builder.before_model(|_| std::future::pending()).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     let next = crash(&journal, &agent).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
     next.assert_usable_and_nothing_was_rerun().await;

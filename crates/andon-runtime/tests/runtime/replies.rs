@@ -222,8 +222,7 @@ async fn after_turn_in_the_last_turn_ends_completed_with_the_request_on_record()
 async fn after_turn_in_a_back_off_ends_it_at_once_because_no_turn_has_begun() {
     let model = ScriptedModel::new([vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
     let pulled = Instant::now();
     stop(&agent, &run, Cancel::after_turn()).await;
     assert_eq!((pulled.elapsed(), model.calls()), (secs(0), 1));
@@ -236,8 +235,7 @@ async fn graceful_gives_a_tool_its_grace_and_now_gives_none() {
         let agent = scripted([calls(&[("m", "mule")])]).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
         let run = start_until_tool(&agent, "Go.", "m").await;
         let pulled = Instant::now();
-        run.cancel(cancel);
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, cancel).await;
         assert_eq!((pulled.elapsed(), log.running()), (grace, 0));
         assert_eq!(result_of(&agent.history().await.unwrap(), "m").status, ResultStatus::Unknown);
     }

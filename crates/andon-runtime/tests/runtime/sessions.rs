@@ -149,8 +149,7 @@ async fn lists_tell_what_runs_and_what_has_run() {
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recovered() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [says_and_hangs("One"), says_and_hangs("Two")]).build().unwrap();
     let broken = agent.session("broken").unwrap().start("Go.").unwrap();
     let sound = agent.session("sound").unwrap().start("Go.").unwrap();
     until_shown(&broken, "One").await;

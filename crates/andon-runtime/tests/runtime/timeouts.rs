@@ -203,8 +203,7 @@ async fn a_pull_at_the_very_instant_of_the_limit_leaves_one_result() {
             let agent = one_tool(tool);
             let run = agent.start("Go.").unwrap();
             tokio::time::sleep(secs(5)).await;
-            run.cancel(cancel.clone());
-            let outcome = cancelled(&agent, &run).await;
+            let outcome = stop(&agent, &run, cancel.clone()).await;
             assert_eq!(outcome.receipt.calls.len(), 1, "{cancel:?} {on_cancel:?}");
             agent.runtime().idle().await;
             assert_eq!(log.running(), 0, "{cancel:?} {on_cancel:?}");
@@ -216,8 +215,7 @@ async fn a_pull_at_the_very_instant_of_the_limit_leaves_one_result() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_is_reached_while_the_disk_is_slow_is_kept_all_the_same() {
     let (journal, log) = (TestJournal::slow(None, secs(3)), ToolLog::new());
-    let model = ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")]);
-    let builder = Agent::builder().model(model).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("c", "tool")]), says("Well.")]);
     let agent = builder.tool(tools::slow("tool", secs(60), &log).grace(secs(0)).timeout(secs(5))).build().unwrap();
     let run = agent.start("Go.").unwrap();
     while log.started() == 0 {

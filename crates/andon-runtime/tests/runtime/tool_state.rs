@@ -100,8 +100,7 @@ async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
     for cancel in [None, Some(Cancel::graceful()), Some(Cancel::now())] {
         let kept = Arc::default();
         let agent = agent_in(&runtime(), leaks(&kept, cancel.is_some()));
-        let run = agent.start("Go.").unwrap();
-        until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
         settle_down().await;
         if let Some(cancel) = cancel {
             run.cancel(cancel);
@@ -123,8 +122,7 @@ async fn in_its_grace_a_call_may_still_put_down_what_it_has() {
             Ok("half".into())
         }),
     );
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(agent.state().await.unwrap().get("so far"), Some(&json!(7)));
@@ -152,8 +150,7 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
         })
     });
     let agent = agent_in(&runtime(), tool);
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;

@@ -48,6 +48,10 @@ pub(crate) fn scripted(answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuil
     agent(&ScriptedModel::new(answers))
 }
 
+pub(crate) fn scripted_on(journal: &TestJournal, answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
+    Agent::builder().model(ScriptedModel::new(answers)).runtime(&runtime_on(journal))
+}
+
 pub(crate) fn with_tools(agent: AgentBuilder, tools: impl IntoIterator<Item = FnTool>) -> Agent {
     tools.into_iter().fold(agent, AgentBuilder::tool).build().unwrap()
 }
@@ -91,6 +95,13 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Vec<Act> {
 
 pub(crate) async fn until_tool_started(run: &Run, call: &str) {
     until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
+}
+
+/// Starts a run and waits until this event.
+pub(crate) async fn start_until(agent: &Agent, prompt: &str, is_it: impl Fn(&Event) -> bool) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until(&run, is_it).await;
+    run
 }
 
 /// Starts a run and waits until it has shown this text.
