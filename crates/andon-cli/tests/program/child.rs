@@ -88,6 +88,12 @@ impl Program {
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
+    /// Types a line, and waits for this text.
+    pub(crate) fn say(&mut self, line: &str, text: &str) {
+        self.type_line(line);
+        self.wait_for(text);
+    }
+
     pub(crate) fn type_all(&mut self, text: &str) {
         self.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     }
