@@ -1,12 +1,7 @@
 //! A run that waits for a person can be answered, refused and stopped, and a late answer is refused.
 
-use andon_runtime::core::event::{Approval, Event, Refusal};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, Cancel, DecideError, Digest, Run, State, Verdict};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use tokio::time::Instant;
+use andon_runtime::core::event::Approval;
+use andon_runtime::{DecideError, Digest};
 
 use crate::common::*;
 

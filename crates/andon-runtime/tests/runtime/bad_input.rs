@@ -1,15 +1,8 @@
 //! Mistakes of a program, a model or a provider are reported clearly, and never leave a history that cannot go on (P2).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Refusal;
-use andon_runtime::core::message::{Image, Message, Part, ResultStatus, Role};
-use andon_runtime::{
-    Agent, AgentBuilder, Ending, Failure, FailureKind, FnTool, Limits, ModelStop, Outcome, Piece, Run, Verdict,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::{Value, json};
+use andon_runtime::Piece;
+use andon_runtime::core::message::{Image, Part};
+use serde_json::Value;
 
 use crate::common::*;
 

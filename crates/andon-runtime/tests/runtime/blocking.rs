@@ -2,14 +2,10 @@
 //!
 //! These run on the real clock and on the tools' threads, and are driven by channels.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 
-use andon_runtime::core::event::{Event, HookEnd, Learnt};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, AgentBuilder, Cancel, Decision, Effect, FnTool, Run, Runtime, Verdict};
-use andon_testkit::ScriptedModel;
-use serde_json::json;
+use andon_runtime::core::event::HookEnd;
 
 use crate::common::*;
 

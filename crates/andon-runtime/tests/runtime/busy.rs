@@ -1,12 +1,6 @@
 //! One run at a time in a session: a second prompt is refused, waits, or takes over, as its caller chose (P8).
 
-use std::sync::Arc;
-
-use andon_runtime::core::message::Message;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, Cancel, Reason, Run, StartError, State, WhenBusy};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::StartError;
 
 use crate::common::*;
 

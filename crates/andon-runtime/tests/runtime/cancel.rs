@@ -1,13 +1,6 @@
 //! A cancel reaches exactly the run that it names, once, and every caller is told what it did (P6, P9).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::Message;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, AgentReply, Cancel, Ending, ModelStop, Reason, ReplyKind, State};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::AgentReply;
 
 use crate::common::*;
 

@@ -1,20 +1,10 @@
 //! Whatever a call started is ended before its run settles: the cleanup runs once, however the work ended, and what it
 //! could not end is named (P5, P7, P12).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{
-    Agent, AgentBuilder, BoxFuture, Cancel, Ending, FeedItem, FnTool, Invocation, JournalError, Limits, OnCancel,
-    Probe, Remains, Returned, Run, Runtime, TestClock, ToolError, ToolSpec, Verdict, Work,
-};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::{BoxFuture, Probe, Remains, ToolSpec};
 
 use crate::common::*;
 

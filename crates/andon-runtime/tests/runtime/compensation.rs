@@ -1,20 +1,11 @@
 //! What a call did can be undone when somebody asks: on record before it begins, once, within its own time limit, and
 //! its result is in the receipt (P7, P10).
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Learnt, ToolEnd};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
+use andon_runtime::core::event::ToolEnd;
 use andon_runtime::core::receipt::{Compensation, Receipt};
-use andon_runtime::{
-    Agent, Cancel, CompensateError, Compensated, FnTool, Journal, OnCancel, Returned, Run, Runtime, Tool, ToolError,
-    Undo, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::{CompensateError, Compensated, Tool, Undo};
 
 use crate::common::*;
 

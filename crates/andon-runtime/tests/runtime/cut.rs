@@ -1,14 +1,7 @@
 //! An answer can be cut at any point: at once (P1), with every byte that was shown kept (P3), and a valid history (P2).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{Cut, Message, Part, Role, Signature};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Cancel, Decision, ModelError, Piece, Reason};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use tokio::time::Instant;
+use andon_runtime::core::message::{Cut, Part, Signature};
+use andon_runtime::{ModelError, Piece};
 
 use crate::common::*;
 

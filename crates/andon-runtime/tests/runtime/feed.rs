@@ -1,10 +1,7 @@
 //! A run's events for any number of readers: the past, then live, no gap, no repeat, and nobody holds up the run (P3).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{Cancel, Cursor, Feed, FeedItem, Kind, Run};
+use andon_runtime::{Feed, Kind};
 use andon_testkit::check::{check_feed, read_all};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
 
 use crate::common::*;
 

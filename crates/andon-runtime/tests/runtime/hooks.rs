@@ -1,16 +1,9 @@
 //! Hooks run a program's own code before and after a run, a model call and a tool call; none can hold up a stop.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Event, HookEnd, HookPoint, Refusal};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{
-    AgentBuilder, Cancel, Decision, Ending, Failure, FailureKind, ModelStop, Moment, Reason, Run, Verdict, What,
-};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use tokio::time::Instant;
+use andon_runtime::core::event::{HookEnd, HookPoint};
+use andon_runtime::{Moment, What};
 
 use crate::common::*;
 

@@ -1,11 +1,6 @@
 //! What a tool returns is data: whatever it says, and whatever the model then does, only those who may decide do (P1,
 //! P11).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Cancel, FnTool, Limits};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::json;
-
 use crate::common::*;
 
 /// An injected instruction in a page that an agent reads.

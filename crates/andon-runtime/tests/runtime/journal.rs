@@ -1,21 +1,10 @@
 //! A disk that fails or stalls: the stop still takes effect, the caller is told, and nothing that was durable becomes
 //! unreadable (P1, P10).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use andon_runtime::core::event::{Entry, Event};
-use andon_runtime::core::message::{Message, ResultStatus};
 use andon_runtime::core::receipt::Verdict;
-use andon_runtime::{
-    Agent, Cancel, Ending, Failure, FailureKind, FeedItem, Outcome, Run, Runtime, SessionKey, State, TestClock,
-};
 use andon_testkit::check::{check_stored, read_all};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_lump};
 use crate::common::passes_on::*;

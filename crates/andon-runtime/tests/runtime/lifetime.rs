@@ -1,12 +1,5 @@
 //! How long a run lives: until it is done or stopped, whoever drops it and wherever it was started (P5, P12).
 
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Cancel, Ending, ModelStop, Reason, Runtime, WhenBusy};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-
 use crate::common::*;
 
 fn slow_answer() -> ScriptedModel {

@@ -1,13 +1,7 @@
 //! Reaching a limit is a pull like any other, and its note says which limit; a failed call is retried only if nothing
 //! was shown.
 
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Ending, Failure, FailureKind, Limits, ModelError, Reason, Retry, Run, StartError};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use tokio::time::Instant;
+use andon_runtime::{ModelError, Retry, StartError};
 
 use crate::common::*;
 

@@ -2,18 +2,11 @@
 //! after the end of its call (P3, P6, P10).
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Entry, Event};
-use andon_runtime::{
-    Agent, BoxFuture, Cancel, Cursor, Delta, Effect, Ending, FeedItem, FnTool, Invocation, Journal, JournalError, Kind,
-    OnCancel, Progress, Returned, Run, Runtime, Verdict,
-};
+use andon_runtime::{BoxFuture, Delta, Kind, Progress};
 use andon_testkit::check::read_all;
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::common::held::HeldJournal;
 use crate::common::*;

@@ -1,14 +1,11 @@
 //! Observers are told every fact when it is shown, in order, and cannot hurt a run.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use andon_practice::Practice;
-use andon_runtime::core::event::{Event, Record};
-use andon_runtime::{Agent, Cancel, FeedItem, Observer, Runtime, Seen};
+use andon_runtime::core::event::Record;
+use andon_runtime::{Observer, Seen};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
 use parking_lot::Mutex;
 
 use crate::common::*;

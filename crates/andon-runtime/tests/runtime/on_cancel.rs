@@ -1,19 +1,8 @@
 //! What a pull does to a tool is what the tool declares: it is told, dropped, let finish, or let go; and the receipt, the
 //! history and the model are told which (P1, P2, P5, P7).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::core::event::{Entry, Event, Learnt, ToolEnd};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{
-    Agent, Cancel, Effect, Ending, FnTool, Journal, Limits, OnCancel, Probe, Reason, Receipt, Run, Runtime, TestClock,
-    ToolSpec, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::core::event::ToolEnd;
+use andon_runtime::{Probe, ToolSpec};
 
 use crate::common::held::HeldJournal;
 use crate::common::*;

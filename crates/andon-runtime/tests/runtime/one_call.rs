@@ -1,12 +1,5 @@
 //! One tool call can be stopped alone; the run goes on, and the model is told.
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Cancel, Decision};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use tokio::time::Instant;
-
 use crate::common::*;
 
 #[tokio::test(start_paused = true)]

@@ -1,17 +1,10 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::{Event, ModelEnd, Refusal};
-use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role};
-use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
-    Runtime, Verdict,
-};
+use andon_runtime::Recovered;
+use andon_runtime::core::event::ModelEnd;
+use andon_runtime::core::message::{Cut, Part};
 use andon_testkit::check::{check_stored, read_all};
-use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 
 use crate::common::*;
 

@@ -1,17 +1,6 @@
 //! What a cancel answers (P6), what the receipt says (P7), what was used (P4), and what each force means.
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{
-    Agent, Cancel, Ending, Figure, Force, Journal, JournalError, ModelStop, Provenance, Reason, Reply, ReplyKind, Run,
-    Runtime, State, TestClock, Usage, Used, Verdict,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use tokio::time::Instant;
+use andon_runtime::{Figure, Force, Provenance, Reply, Usage, Used};
 
 use crate::common::held::{HeldJournal, is_end};
 use crate::common::*;

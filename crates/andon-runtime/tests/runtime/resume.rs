@@ -1,16 +1,8 @@
 //! A run that was waiting when its process died lives on: nothing of it was open, so nothing can happen twice (P10).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::{Approval, Event};
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Limits, ModelStop, Reason, Recovered,
-    ReplyKind, Run, Runtime, StartError, State, WhenBusy,
-};
+use andon_runtime::core::event::Approval;
+use andon_runtime::{Fate, Recovered, StartError};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal, assert_nothing_lost};
 
 use crate::common::passes_on::*;
 use crate::common::*;

@@ -1,10 +1,7 @@
 //! What a server needs from the runtime: stops that come before their run, signals with a reason, and counts of runs
 //! per user.
 
-use std::sync::Arc;
-
-use andon_runtime::{Cancel, Digest, Event, Force, JournalError, Reason, RunId, SessionKey, State, WhenBusy};
-use andon_testkit::ScriptedModel;
+use andon_runtime::{Digest, Force, RunId};
 
 use crate::common::*;
 

@@ -1,14 +1,6 @@
 //! What a runtime does with sessions: their state, their lists, and moving them to another machine.
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{
-    Agent, Ending, Fate, ImportError, Journal, JournalError, Limits, RunFilter, Runtime, SessionFilter, State, WhenBusy,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, assert_nothing_lost};
-use serde_json::json;
+use andon_runtime::{Fate, ImportError, RunFilter, SessionFilter};
 
 use crate::common::*;
 

@@ -1,17 +1,10 @@
 //! Settled means on disk: its instant is taken when the outcome is durable, is the same everywhere, and is never made
 //! up (P7).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
 use andon_runtime::core::receipt::Took;
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{
-    Agent, Cancel, Ending, Journal, MemoryJournal, Observer, Probe, Receipt, Run, RunFilter, Runtime, Seen, TestClock,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, After, ScriptedModel, TestJournal};
+use andon_runtime::{Observer, Probe, RunFilter, Seen};
+use andon_testkit::After;
 use parking_lot::Mutex;
 
 use crate::common::*;

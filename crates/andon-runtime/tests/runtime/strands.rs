@@ -1,12 +1,6 @@
 //! What Strands' own cancel tests promise their users, kept here (stop-cases.md, last paragraph).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Cancel, Effect, FeedItem, FnTool, ReplyKind, Verdict};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::*;

@@ -1,15 +1,7 @@
 //! A call that takes too long is stopped alone: the run goes on, and the model is told why (P1, P2, P7).
 
-use andon_runtime::core::event::{Event, Learnt};
-use andon_runtime::core::message::{Content, ResultStatus, ToolResult};
-use andon_runtime::{
-    Agent, Cancel, Effect, FnTool, OnCancel, Reason, Receipt, Runtime, TestClock, ToolSpec, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use std::sync::Arc;
-use tokio::time::Instant;
+use andon_runtime::ToolSpec;
+use andon_runtime::core::message::Content;
 
 use crate::common::*;
 

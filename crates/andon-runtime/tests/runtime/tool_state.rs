@@ -2,13 +2,9 @@
 //! (P5, P10).
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, FnTool, Invocation, Returned, Runtime, SessionState, StateChange, StateError};
-use andon_testkit::ScriptedModel;
-use serde_json::json;
+use andon_runtime::{SessionState, StateChange, StateError};
 
 use crate::common::*;
 

@@ -1,16 +1,7 @@
 //! A stop reaches every tool: told, given its grace, dropped, or named; and each call has exactly one result (P2, P5).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use andon_runtime::core::event::{Event, ToolEnd};
-use andon_runtime::core::message::{Content, ResultStatus, Role, ToolResult};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Cancel, Decision, Effect, FnTool, Reason, ToolError, Verdict};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::core::event::ToolEnd;
+use andon_runtime::core::message::Content;
 
 use crate::common::*;
 

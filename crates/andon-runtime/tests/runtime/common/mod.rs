@@ -1,22 +1,31 @@
 //! What the behaviour tests share: a runtime on a paused clock, and ways to wait for a state instead of a time.
-#![allow(dead_code, reason = "each test program uses some of these")]
+#![allow(dead_code, unused_imports, reason = "each test program uses some of these")]
 
 pub(crate) mod held;
 pub(crate) mod passes_on;
 
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::Duration;
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub(crate) use std::time::Duration;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{Message, ToolResult};
-use andon_runtime::{
-    Agent, AgentBuilder, CallId, Cancel, Ending, FnTool, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
+pub(crate) use andon_runtime::core::event::{Entry, Event, Learnt, Refusal};
+pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
+pub(crate) use andon_runtime::core::progress::Phase;
+pub(crate) use andon_runtime::{
+    Agent, AgentBuilder, Cancel, Cursor, Decision, Effect, Ending, Failure, FailureKind, FeedItem, FnTool, Invocation,
+    Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind, Returned,
+    Run, Runtime, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
 };
+pub(crate) use andon_testkit::tools::{self, ToolLog};
+pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};
+pub(crate) use serde_json::json;
+pub(crate) use tokio::time::Instant;
+
+use std::future::Future;
+use std::sync::mpsc;
+
+use andon_runtime::CallId;
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
-pub(crate) use andon_testkit::{until, until_shown};
 
 /// A runtime whose tools and hooks run on the test's paused clock.
 pub(crate) fn runtime() -> Runtime {
