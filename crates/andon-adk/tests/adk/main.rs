@@ -21,6 +21,9 @@ mod shape;
 mod stop;
 mod wire;
 mod words;
+#[allow(dead_code, reason = "the server's own tests use the rest")]
+#[path = "../../../andon-server/tests/server/ws.rs"]
+mod ws;
 
 use std::sync::Arc;
 
