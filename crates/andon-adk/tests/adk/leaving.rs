@@ -1,18 +1,10 @@
 //! Clients that disconnect: C17 to C19, on real sockets.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_adk::Adk;
-use andon_runtime::{MemoryJournal, Run};
-use andon_server::{Disconnect, Options};
-use andon_testkit::Act;
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use andon_runtime::Run;
+use andon_server::Disconnect;
 use tokio::time::timeout;
 
 use super::*;
-use crate::house::{House, agent, endless};
 use crate::inside::reason;
 use crate::raw::PATIENCE;
 

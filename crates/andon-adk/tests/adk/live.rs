@@ -1,20 +1,13 @@
 //! `/run_live`, on real sockets: W20, and a stop in mid-text.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{MemoryJournal, RunId};
-use andon_server::{NewKey, Options};
-use andon_testkit::Act;
+use andon_runtime::RunId;
+use andon_server::NewKey;
 use futures_util::SinkExt as _;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::*;
-use crate::house::{House, agent, endless};
 use crate::ws::{Socket, connect, next, rest, say};
 
 const PLACE: &str = "app_name=shop&user_id=ada&session_id=s&modalities=TEXT";

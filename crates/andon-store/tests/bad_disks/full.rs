@@ -1,22 +1,14 @@
 //! A disk that is full or read-only.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use andon_runtime::core::message::ResultStatus;
-use andon_runtime::core::outcome::{Ending, FailureKind};
-use andon_runtime::{
-    Agent, Cancel, Effect, Event, FnTool, Journal, Outcome, Run, RunFilter, RunId, Runtime, SessionFilter,
-};
-use andon_store::{OpenError, SqliteJournal};
+use andon_runtime::core::outcome::FailureKind;
+use andon_runtime::{Effect, Event, FnTool, Outcome, RunFilter, RunId, SessionFilter};
 use andon_testkit::check::check_stored;
-use andon_testkit::tools::ToolLog;
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel};
 use serde_json::json;
 
+use super::*;
 use crate::disk::Disk;
-use crate::{agent_on, assert_sound, open, runtime_on, until_shown};
 
 /// A tool that fills the disk while it runs.
 fn filling(disk: &Disk) -> FnTool {

@@ -12,11 +12,14 @@ mod stalled;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use andon_runtime::{Agent, Runtime};
-use andon_store::SqliteJournal;
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{Agent, Cancel, Journal, Run, Runtime};
+use andon_store::{OpenError, SqliteJournal};
 use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, until_shown};
+use andon_testkit::{Act, ScriptedModel, until_shown};
+use rusqlite::Connection;
 
 /// Opens a database, which must succeed.
 fn open(path: impl AsRef<Path>) -> Arc<SqliteJournal> {
