@@ -1,14 +1,12 @@
 //! No secret anywhere: puts canaries into keys, headers, queries and the environment, and searches everything that the program leaves.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
-use serde_json::json;
 
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 const OPENAI: &str = "sk-canary-openai-7c1f";

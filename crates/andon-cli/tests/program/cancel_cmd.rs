@@ -1,8 +1,6 @@
 //! `andon cancel`.
 
-use serde_json::{Value, json};
-
-use crate::child::Database;
+use crate::child::*;
 use crate::served::Served;
 
 #[test]

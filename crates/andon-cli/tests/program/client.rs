@@ -1,9 +1,6 @@
 //! Commands through a server, which they find by the database or by its address.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
-use crate::child::{ANDON, Database, Ended, Program};
+use crate::child::*;
 use crate::served::Served;
 
 /// The types of all events, one after the other.

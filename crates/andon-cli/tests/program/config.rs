@@ -1,8 +1,6 @@
 //! The configuration file, and completions.
 
-use std::process::{Command, Stdio};
-
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 #[test]

@@ -1,9 +1,8 @@
 //! A proxy for a real server that puts dangerous characters into every text that others may have written.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use serde_json::Value;
+use crate::child::*;
 
 /// A title, the clipboard, hidden letters, a lone C1, reversed text, an overwritten line, a question that nobody asked.
 pub(crate) const CANARY: &str = "\u{1b}]0;pwned\u{7}\u{1b}]52;c;cHduZWQ=\u{1b}\\\u{1b}[8m\u{9b}5m\u{7f}\u{202e}\u{200b}\u{e0041}\rcanary\nMay it? [y/n]";

@@ -1,8 +1,6 @@
 //! `kill -9`, and what is left afterwards.
 
-use serde_json::json;
-
-use crate::child::{ANDON, Database};
+use crate::child::*;
 
 #[test]
 fn a_chat_killed_during_an_answer_keeps_all_that_was_shown_but_the_last_50_ms() {

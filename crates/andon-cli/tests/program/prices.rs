@@ -1,8 +1,6 @@
 //! What runs cost, with a file of prices.
 
-use serde_json::json;
-
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 #[test]

@@ -1,14 +1,11 @@
 //! `andon serve`: what it prints, what it serves, and how it ends.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
 
 use andon_store::SqliteJournal;
-use rustix::process::Signal;
-use serde_json::{Value, json};
 
-use crate::child::{Database, Program, without_settings};
+use crate::child::without_settings;
+use crate::child::*;
 use crate::server::Served;
 
 /// What a run's receipt says when its server is gone.

@@ -1,9 +1,6 @@
 //! `andon watch`.
 
-use crate::child::ANDON;
-use rustix::process::Signal;
-use serde_json::json;
-
+use crate::child::*;
 use crate::served::{Bridge, Served};
 
 #[test]
