@@ -85,11 +85,16 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(90), what).await.expect("it comes in time")
 }
 
-/// Every dialect over both protocols.
-pub(crate) async fn everywhere(scene: impl AsyncFn(Dialect, Protocol)) {
+/// A world of every dialect, over both protocols.
+pub(crate) async fn everywhere(scene: impl AsyncFn(World, Dialect)) {
+    everywhere_with(|builder| builder, scene).await;
+}
+
+/// The same, with models that are set up like this.
+pub(crate) async fn everywhere_with(set: impl Fn(Builder) -> Builder, scene: impl AsyncFn(World, Dialect)) {
     for dialect in Dialect::ALL {
         for protocol in Protocol::ALL {
-            scene(dialect, protocol).await;
+            scene(World::with(dialect, protocol, &set).await, dialect).await;
         }
     }
 }
