@@ -255,23 +255,9 @@ async fn a_server_that_is_down_or_closes_the_connection_is_an_error() {
 async fn this_machine_is_refused_however_it_is_written_and_never_connected_to() {
     let server = Server::with(page("text/plain", "secret"));
     let port = server.port;
-    for host in [
-        "127.0.0.1",
-        "2130706433",
-        "0x7f.1",
-        "127.1",
-        "0.0.0.0",
-        "0",
-        "localhost",
-        "LocalHost.",
-        "a.localhost",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::127.0.0.1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-    ] {
+    let hosts = "127.0.0.1 2130706433 0x7f.1 127.1 0.0.0.0 0 localhost LocalHost. a.localhost [::1] [::] [::ffff:127.0.0.1] \
+        [::127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::]";
+    for host in hosts.split(' ') {
         let told = error(&HttpGet::new(), &format!("http://{host}:{port}/")).await;
         assert!(told.contains("only the open internet is allowed"), "{host}: {told}");
     }
