@@ -3,16 +3,13 @@
 //! If one of these fails, processes are left that nobody owns, or the report on them is wrong.
 
 use std::ffi::OsStr;
-use std::time::Duration;
 
 use andon_shim::proc;
-use andon_tools::process::Status;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ends::{DAEMON, GROUP};
 use crate::roles;
-use crate::runner::tests;
-use crate::world::{Token, block_on, never, sh, shims, shims_of, unprivileged, until, until_grouped, with_tree};
+use crate::world::*;
 
 tests![
     a_host_that_is_killed_takes_its_trees_with_it,

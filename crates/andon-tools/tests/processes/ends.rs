@@ -2,13 +2,9 @@
 //!
 //! If one of these fails, a stopped agent keeps working, unseen.
 
-use std::time::Duration;
+use andon_tools::process::Limits;
 
-use andon_shim::proc::Process;
-use andon_tools::process::{Command, Limits, Status, Tree};
-
-use crate::runner::tests;
-use crate::world::{Button, Token, block_on, run, sh, unprivileged, until_grouped, with_tree};
+use crate::world::*;
 
 tests![
     a_group_that_ignores_term_is_ended,

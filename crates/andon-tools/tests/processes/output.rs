@@ -3,12 +3,10 @@
 //! If one of these fails, a user loses output, or the host its memory.
 
 use std::os::unix::process::CommandExt;
-use std::time::Duration;
 
-use andon_tools::process::{Command, Status, Stdin, Tree};
+use andon_tools::process::Stdin;
 
-use crate::runner::tests;
-use crate::world::{Token, block_on, never, run, sh, with_tree};
+use crate::world::*;
 
 tests![
     both_outputs_are_read_at_once,

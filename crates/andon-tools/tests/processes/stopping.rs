@@ -5,12 +5,8 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
-use andon_tools::process::{Status, Tree};
-
-use crate::runner::tests;
-use crate::world::{Button, Token, block_on, never, now, sh, until, with_tree};
+use crate::world::*;
 
 tests![
     a_stop_before_the_start_leaves_nothing,

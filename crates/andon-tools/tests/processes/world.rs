@@ -1,11 +1,16 @@
 //! What the tests have in common: scripts, how to find their processes again, and a stop button.
 
+pub(crate) use std::time::Duration;
+
+pub(crate) use andon_shim::proc::{self, Process};
+pub(crate) use andon_tools::process::{Command, Finished, Remains, Status, Stop, Tree};
+
+pub(crate) use crate::runner::tests;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use andon_shim::proc::{self, Process};
-use andon_tools::process::{Command, Finished, Remains, Stop, Tree};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
