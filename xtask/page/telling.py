@@ -24,6 +24,13 @@ def at_least(person, many):
     until(f"{many} words are shown", lambda: len(on_screen(person)) >= many)
 
 
+def say_until(person, text, many):
+    """Sends a prompt, and waits until this many words are on the screen; returns its run."""
+    run = person.say(text)
+    at_least(person, many)
+    return run
+
+
 def same_as_stored(person, run):
     """Checks that the screen shows exactly what is stored: no word missing, none repeated, letter by letter."""
     stored = person.house.said_by_model(run)

@@ -57,10 +57,16 @@ class World:
     def person(self, house=None):
         return Person(house or self.house(), self.browser, self.folder)
 
-    def expect(self, words):
-        """Allows an error that is part of the case, as a pattern: a status, the name of a network error,
+    def chat(self, app="teller", house=None):
+        """A person in a new conversation with an agent."""
+        person = self.person(house)
+        person.chat(app)
+        return person
+
+    def expect(self, *words):
+        """Allows errors that are part of the case, as patterns: a status, the name of a network error,
         `policy` for what the page's policy blocked, or words that a script of the page logs or throws."""
-        self.expected.append(words)
+        self.expected += words
 
     def crossed(self):
         """The network events of this case so far, as (method, parameters)."""

@@ -3,18 +3,8 @@
 
 mod common;
 
-use std::sync::Arc;
-
-use andon_core::answer::{Kind, Lump, Span, What};
-use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::closing::{Why, close_model};
 use andon_core::digest::Digest;
-use andon_core::event::{Approval, Entry, Event, HookEnd, HookPoint};
-use andon_core::message::{Cut, Message, Part, Role};
-use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
-use andon_core::progress::{CallState, FoldError, Phase, Progress, State, Step};
-use andon_core::time::Stamp;
-use andon_core::usage::Used;
 use common::*;
 
 mod sense {

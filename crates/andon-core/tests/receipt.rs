@@ -3,20 +3,8 @@
 
 mod common;
 
-use std::sync::Arc;
-
-use andon_core::cancel::{CancelRequest, Force, Reason};
-use andon_core::closing::refuse;
-use andon_core::event::{
-    Addendum, Entry, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, Remains, ToolEnd,
-};
-use andon_core::id::RunId;
-use andon_core::message::{ResultStatus, ToolResult};
-use andon_core::outcome::ModelStop;
-use andon_core::progress::Phase;
+use andon_core::event::{Addendum, Learnt, Remains};
 use andon_core::receipt::{CallAccount, Compensation, ModelAccount, Receipt, Took, Verdict};
-use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Usage, Used};
 use common::*;
 
 fn records(events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {

@@ -4,17 +4,8 @@
 mod common;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use andon_core::answer::{Kind, Lump, Span, What};
-use andon_core::cancel::Force;
-use andon_core::closing::{close_lost, refuse, refuse_with};
-use andon_core::event::{Approval, Entry, Event, HookPoint, Refusal, Seq};
-use andon_core::id::CallId;
-use andon_core::message::{Cut, Message, Part, ResultStatus, Signature};
-use andon_core::outcome::{Ending, ModelStop};
-use andon_core::progress::{CallState, Progress, State};
-use andon_core::usage::{Usage, Used};
+use andon_core::closing::{close_lost, refuse_with};
 use common::*;
 
 /// An answer with a thought, text and two calls, as lumps of one span.

@@ -3,11 +3,6 @@
 
 mod common;
 
-use andon_core::cancel::Force;
-use andon_core::event::{Approval, Event, HookPoint};
-use andon_core::message::Message;
-use andon_core::outcome::ModelStop;
-use andon_core::progress::{CallState, Phase, Progress, State};
 use andon_core::standing::{RunStanding, StandingFold};
 use common::*;
 

@@ -5,13 +5,7 @@
 #[path = "runtime/common/mod.rs"]
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-
-use andon_runtime::{Agent, Cancel, FnTool, Returned, Run, Runtime};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::json;
 
 use common::*;
 

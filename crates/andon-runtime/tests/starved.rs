@@ -5,13 +5,7 @@
 #[path = "runtime/common/mod.rs"]
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, FnTool, Remains, Returned, Runtime, ToolSpec, Verdict, Work};
-use andon_testkit::ScriptedModel;
-use serde_json::json;
+use andon_runtime::{Remains, ToolSpec};
 
 use common::*;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::{Event, Remains, ToolEnd};
-use andon_runtime::{Agent, Cancel, FeedItem, Observer as _, Run, Runtime, Seen, TestClock};
+use andon_runtime::{Agent, Cancel, Observer as _, Runtime, Seen, TestClock};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
+use andon_testkit::{Act, ScriptedModel, TestJournal, until};
 
 fn watched() -> (Arc<Figures>, Runtime) {
     let figures = Figures::new();
@@ -20,16 +20,6 @@ fn watched() -> (Arc<Figures>, Runtime) {
 /// The value of a series, by its name with all its labels; `None` if there is none.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
-}
-
-async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
-    let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
-            return;
-        }
-    }
-    panic!("the run ended first");
 }
 
 #[tokio::test(start_paused = true)]

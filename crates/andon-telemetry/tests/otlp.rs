@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, AgentBuilder, Cancel, FeedItem, Record, Run, Runtime};
+use andon_runtime::{Agent, AgentBuilder, Cancel, Record, Runtime};
 use andon_telemetry::span::{SpanId, TraceId, of_run};
 use andon_telemetry::{Collector, Figures, Traces};
 use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
+use andon_testkit::{Act, ScriptedModel, TestJournal, until, until_shown};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -159,20 +159,6 @@ fn check(spans: &[Span], records: &[Arc<Record>]) {
     assert_eq!(of_run(records, None).len(), spans.len(), "the facts alone tell the same spans");
 }
 
-async fn until(run: &Run, is_it: impl Fn(&FeedItem) -> bool) {
-    let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if is_it(&item) {
-            return;
-        }
-    }
-    panic!("the run ended first");
-}
-
-fn shows(text: &'static str) -> impl Fn(&FeedItem) -> bool {
-    move |item| matches!(item, FeedItem::Delta(delta) if delta.text.contains(text))
-}
-
 fn asks(calls: &[(&str, &str, &str)]) -> Vec<Act> {
     let calls = calls.iter().enumerate().flat_map(|(index, (id, tool, input))| Act::call(index, id, tool, input));
     calls.chain([Act::usage(10, 2), Act::tool_use()]).collect()
@@ -216,7 +202,7 @@ async fn a_run_that_is_stopped_in_its_text_is_marked_and_is_not_an_error() {
     let watched = Watched::new().await;
     let agent = watched.agent([vec![Act::text("Half"), Act::Silence]]).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    until(&run, shows("Half")).await;
+    until_shown(&run, "Half").await;
     run.cancel(Cancel::graceful().by("ada").note("a private note"));
     run.outcome().await;
     let spans = watched.spans().await;
@@ -244,8 +230,7 @@ async fn parallel_tools_one_of_which_had_finished_when_the_stop_came() {
     let agent = watched.agent([model]).tool(tools::quick("quick", &log));
     let agent = agent.tool(tools::slow("slow", Duration::from_secs(600), &log)).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    let finished =
-        |item: &FeedItem| matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ToolFinished { .. }));
+    let finished = |event: &Event| matches!(event, Event::ToolFinished { .. });
     let within = Duration::from_secs(90);
     tokio::time::timeout(within, until(&run, finished)).await.expect("the quick tool finishes");
     run.cancel(Cancel::now());
@@ -278,7 +263,7 @@ async fn a_lost_run_has_its_open_spans_ended_by_the_process_that_recovers_it() {
     let first = Watched::on(journal.clone(), 1).await;
     let agent = first.agent([vec![Act::text("Half"), Act::Silence]]).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    until(&run, shows("Half")).await;
+    until_shown(&run, "Half").await;
     journal.crash();
 
     let second = Watched::on(TestJournal::new(journal.durable(), None), 2).await;

@@ -7,6 +7,7 @@
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
 //! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for authors of journals.
+//! - [`until`], [`until_shown`]: waiting until a run is at a place.
 //! - [`assert_nothing_lost`]: the promises, checked on one run.
 //! - [`explore`]: runs a script once, counts every poll and every seam, and then stops it at each, in each mode.
 
@@ -20,9 +21,11 @@ pub mod model;
 pub mod provider;
 pub mod scripts;
 pub mod tools;
+pub mod wait;
 pub mod wire;
 
 pub use check::assert_nothing_lost;
 pub use figures::{After, ScriptedMeter};
 pub use journal::TestJournal;
 pub use model::{Act, ScriptedModel};
+pub use wait::{until, until_shown};

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, CallId, Cancel, FeedItem, Run, Tool};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::{Agent, CallId, Cancel, Tool};
+use andon_testkit::{Act, ScriptedModel, until_shown};
 use andon_tools::HttpGet;
 use serde_json::json;
 
@@ -121,21 +121,6 @@ async fn error(tool: &HttpGet, url: &str) -> String {
     let result = fetched(tool, url).await;
     assert_eq!(result.status, ResultStatus::Error, "{result:?}");
     result.to_text()
-}
-
-/// Reads a run's feed until it has shown this text.
-async fn until_shown(run: &Run, text: &str) {
-    let mut feed = run.feed();
-    let mut shown = String::new();
-    while let Some(item) = feed.next().await {
-        if let FeedItem::Delta(delta) = item {
-            shown.push_str(&delta.text);
-        }
-        if shown.contains(text) {
-            return;
-        }
-    }
-    panic!("the run settled and had shown {shown:?} only");
 }
 
 // ---- pages ----
@@ -270,23 +255,9 @@ async fn a_server_that_is_down_or_closes_the_connection_is_an_error() {
 async fn this_machine_is_refused_however_it_is_written_and_never_connected_to() {
     let server = Server::with(page("text/plain", "secret"));
     let port = server.port;
-    for host in [
-        "127.0.0.1",
-        "2130706433",
-        "0x7f.1",
-        "127.1",
-        "0.0.0.0",
-        "0",
-        "localhost",
-        "LocalHost.",
-        "a.localhost",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::127.0.0.1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-    ] {
+    let hosts = "127.0.0.1 2130706433 0x7f.1 127.1 0.0.0.0 0 localhost LocalHost. a.localhost [::1] [::] [::ffff:127.0.0.1] \
+        [::127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::]";
+    for host in hosts.split(' ') {
         let told = error(&HttpGet::new(), &format!("http://{host}:{port}/")).await;
         assert!(told.contains("only the open internet is allowed"), "{host}: {told}");
     }

@@ -4,7 +4,7 @@ import threading
 
 from browser import until
 from provider import Call
-from telling import at_least, counted, on_screen, same_as_stored
+from telling import at_least, counted, on_screen, same_as_stored, say_until
 from world import case
 
 
@@ -12,10 +12,8 @@ from world import case
 def a_reload_in_mid_answer_goes_on_in_place(world):
     gate = threading.Event()
     world.provider.plan("Count through a reload.", [*counted(200, 0.005), gate, *counted(50, 0, begin=200)])
-    person = world.person()
-    person.chat()
-    run = person.say("Count through a reload.")
-    at_least(person, 30)
+    person = world.chat()
+    run = say_until(person, "Count through a reload.", 30)
     world.browser.reload()
     # The text is back, and the answer continues.
     at_least(person, 200)
@@ -39,8 +37,7 @@ def a_reload_in_a_tool_shows_its_output_again(world):
     go = world.house().folder / "agents" / "worker" / "reloaded"
     command = f"echo before; while [ ! -e {go} ]; do sleep 0.05; done; echo after"
     world.provider.plan("Work through a reload.", ["I work.", Call("shell", {"command": command})], ["Done at last."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Work through a reload.")
     person.shows("before\n", person.find("main"))
     world.browser.reload()
@@ -55,10 +52,8 @@ def a_reload_in_a_tool_shows_its_output_again(world):
 @case
 def a_stopped_answer_is_the_same_after_a_reload(world):
     world.provider.plan("Count until I stop you.", counted(3000, 0.01))
-    person = world.person()
-    person.chat()
-    run = person.say("Count until I stop you.")
-    at_least(person, 20)
+    person = world.chat()
+    run = say_until(person, "Count until I stop you.", 20)
     person.stop()
     person.house.settled(run)
     person.wait_for("[data-cut]")
@@ -73,10 +68,8 @@ def a_stopped_answer_is_the_same_after_a_reload(world):
 @case
 def two_tabs_show_the_same(world):
     world.provider.plan("Count for two.", counted(3000, 0.01))
-    person = world.person()
-    person.chat()
-    run = person.say("Count for two.")
-    at_least(person, 20)
+    person = world.chat()
+    run = say_until(person, "Count for two.", 20)
     first, address = world.browser.tab(), world.browser.address()
     second = world.browser.new_tab()
     world.browser.open(address)

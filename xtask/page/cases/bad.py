@@ -36,8 +36,7 @@ def nothing_ran(world, person):
 @case
 def html_and_scripts_of_a_model_are_text(world):
     world.provider.plan("Be evil.", [Thought(EVIL), *[EVIL[place : place + 11] for place in range(0, len(EVIL), 11)], HIDDEN])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     run = person.say("Be evil.")
     assert person.house.settled(run)["outcome"]["kind"] == "completed"
     person.wait_for("button", "^Send")
@@ -69,8 +68,7 @@ def names_and_tool_output_are_text_as_well(world):
         nothing_ran(world, person)
     person.shows("<u>Done.</u>")
     person.open(f"#/run/{quoted('<script>')}")
-    world.expect("^404")
-    world.expect("^400")
+    world.expect("^404", "^400")
     until("it is said that there is no such run", lambda: len(person.text(person.find("main"))) > 10)
     nothing_ran(world, person)
 
@@ -92,8 +90,7 @@ def five_megabytes_in_one_line_freeze_nothing(world):
     line = "x" * 10_000
     gate = threading.Event()
     world.provider.plan("Five megabytes.", [*[line] * 500, "THE END", gate])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     busy = Busy(person)
     run = person.say("Five megabytes.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"))
@@ -109,8 +106,7 @@ def five_megabytes_in_one_line_freeze_nothing(world):
 @case
 def a_prompt_is_sent_where_nothing_can_be_kept(world):
     world.provider.plan("Hear me in a full tab.", ["I hear you."])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     person.ask("for (let size = 1 << 22; size; size >>= 1) try { for (;;) sessionStorage.setItem(`full${size}.${Math.random()}`, 'x'.repeat(size)); } catch {}")
     run = person.say("Hear me in a full tab.")
     person.shows("I hear you.")
@@ -140,8 +136,7 @@ def very_many_pieces_freeze_nothing(world):
     pieces = [f"w{number} " if number % 40 else f"w{number}\n\n" for number in range(20_000)]
     gate = threading.Event()
     world.provider.plan("Very many.", [*pieces, "THE END", gate])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     busy = Busy(person)
     run = person.say("Very many.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"))

@@ -4,7 +4,7 @@ import threading
 
 from browser import until
 from provider import Thought
-from telling import at_least, counted, on_screen, same_as_stored
+from telling import at_least, counted, on_screen, same_as_stored, say_until
 from world import case
 
 
@@ -12,10 +12,8 @@ from world import case
 def an_answer_is_shown_while_it_is_said(world):
     gate = threading.Event()
     world.provider.plan("Count, please.", [*counted(20, 0), gate, *counted(20, 0, begin=20)])
-    person = world.person()
-    person.chat()
-    run = person.say("Count, please.")
-    at_least(person, 20)
+    person = world.chat()
+    run = say_until(person, "Count, please.", 20)
     assert person.house.run(run)["state"] == "running"
     assert on_screen(person) == [f"w{number}" for number in range(20)]
     assert "Count, please." in person.text(), "what was asked is not shown"
@@ -34,8 +32,7 @@ def an_answer_is_shown_while_it_is_said(world):
 def the_next_prompt_goes_on_in_the_same_conversation(world):
     world.provider.plan("First.", ["One."])
     world.provider.plan("Second.", ["Two."])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     first = person.say("First.")
     person.shows("One.")
     person.house.settled(first)
@@ -54,8 +51,7 @@ def the_next_prompt_goes_on_in_the_same_conversation(world):
 @case
 def a_thought_is_folded_until_somebody_opens_it(world):
     world.provider.plan("Think.", [Thought("Nobody reads my mind. "), Thought("Or so I hope."), "I have thought."])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     run = person.say("Think.")
     person.shows("I have thought.")
     person.house.settled(run)
@@ -84,8 +80,7 @@ print("<b>not bold</b>")
 @case
 def markdown_is_shown_as_it_is_meant(world):
     world.provider.plan("Write.", [MARKDOWN[place : place + 7] for place in range(0, len(MARKDOWN), 7)])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     run = person.say("Write.")
     person.house.settled(run)
     person.wait_for("button", "^Send")

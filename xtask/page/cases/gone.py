@@ -22,8 +22,7 @@ SIGNALS = """
 
 def left_alone(world, prompt="Stay."):
     """A person at a server that will be killed, and a run on it."""
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     world.provider.plan(prompt, [*counted(20, 0), threading.Event()])
     person = world.person(world.new_house())
     return person, person.house.start("teller", prompt, user="local", session="alone")
@@ -109,8 +108,7 @@ def the_chat_does_not_take_a_server_that_is_gone_for_an_answer_in_progress(world
 
 @case
 def the_page_of_a_run_stands_still_without_a_server(world):
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     world.provider.plan("Work on.", [Call("shell", {"command": "sleep 300"})])
     person = world.person(world.new_house())
     run = person.house.start("worker", "Work on.")

@@ -6,7 +6,7 @@ from browser import until
 from cases.looks import furnished
 from person import ENTER, TAB
 from provider import Call
-from telling import at_least, counted, same_as_stored
+from telling import at_least, counted, same_as_stored, say_until
 from world import case
 
 
@@ -44,8 +44,7 @@ def a_conversation_needs_no_mouse(world):
 @case
 def a_yes_needs_no_mouse(world):
     world.provider.plan("Ask my hand.", ["I ask.", Call("shell", {"command": "echo by hand"})], ["Thank you."])
-    person = world.person()
-    person.chat("careful")
+    person = world.chat("careful")
     run = person.say("Ask my hand.")
     person.wait_for("button", "^Approve")
     person.tab_to("^button Approve")
@@ -115,11 +114,9 @@ def everything_has_a_name_for_a_screen_reader(world):
 def what_changes_is_said_once_and_not_word_by_word(world):
     gate = threading.Event()
     world.provider.plan("Count aloud.", [*counted(150, 0.01), gate])
-    person = world.person()
-    person.chat()
+    person = world.chat()
     person.listen()
-    run = person.say("Count aloud.")
-    at_least(person, 150)
+    run = say_until(person, "Count aloud.", 150)
     assert len(person.told()) <= 6, f"{len(person.told())} announcements for one answer: {person.told()[:10]}"
     person.stop()
     person.house.settled(run)

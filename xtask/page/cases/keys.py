@@ -4,7 +4,7 @@ import threading
 
 from browser import until
 from person import ESCAPE
-from telling import at_least, counted
+from telling import at_least, counted, say_until
 from world import case
 
 # What requests without a valid key get.
@@ -43,8 +43,7 @@ def kept_nowhere(world, person, key):
 
 @case
 def a_server_with_keys_asks_for_one(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     person = world.person(house)
     enter(world, person, "andon_" + "0" * 40)
@@ -74,8 +73,7 @@ def a_server_with_keys_asks_for_one(world):
 
 @case
 def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     person = world.person(house)
     person.open()
@@ -101,8 +99,7 @@ def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
 
 @case
 def a_chat_with_a_key_is_started_and_stopped(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     key = key_for(house, "cleo")
     world.provider.plan("Count for Cleo.", counted(3000, 0.01))
@@ -110,8 +107,7 @@ def a_chat_with_a_key_is_started_and_stopped(world):
     enter(world, person, key)
     person.gone("dialog")
     person.open("#/chat/teller")
-    run = person.say("Count for Cleo.")
-    at_least(person, 20)
+    run = say_until(person, "Count for Cleo.", 20)
     person.stop()
     house.settled(run)
     person.wait_for("[data-cut]")
@@ -122,8 +118,7 @@ def a_chat_with_a_key_is_started_and_stopped(world):
 
 @case
 def a_key_that_is_revoked_is_asked_for_again(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     key = key_for(house, "dora")
     person = world.person(house)
@@ -145,8 +140,7 @@ def a_key_that_is_revoked_is_asked_for_again(world):
 
 @case
 def a_key_that_may_not_start_runs_may_stop_them(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     # A key of the same name is the same user in the same tenant.
     starts = key_for(house, "gina")
@@ -168,8 +162,7 @@ def a_key_that_may_not_start_runs_may_stop_them(world):
 
 @case
 def one_sees_ones_own_runs_alone(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     gate = threading.Event()
     world.provider.plan("Stay.", [gate])

@@ -5,7 +5,6 @@ import threading
 
 from browser import until
 from provider import Call, Thought
-from telling import at_least, counted
 from world import case
 
 # The contrast of each visible text against its background, as defined by WCAG.

@@ -4,7 +4,7 @@ import threading
 
 from browser import until
 from person import ENTER, ESCAPE
-from telling import at_least, counted, in_text, on_screen
+from telling import counted, in_text, on_screen, say_until
 from world import case
 
 # What requests get when the server is gone.
@@ -15,12 +15,9 @@ def gone_and_back(world, go):
     """A conversation in which the server goes away during an answer; returns the person, the run and what was on the screen then."""
     gate = threading.Event()
     world.provider.plan("Count while you can.", [*counted(100, 0.005), gate])
-    for words in GONE:
-        world.expect(words)
-    person = world.person(world.new_house())
-    person.chat()
-    run = person.say("Count while you can.")
-    at_least(person, 100)
+    world.expect(*GONE)
+    person = world.chat(house=world.new_house())
+    run = say_until(person, "Count while you can.", 100)
     until("it is stored", lambda: person.house.run(run)["state"] == "running")
     shown = on_screen(person)
     go(person.house)
@@ -65,11 +62,9 @@ def a_server_that_is_shut_down_settles_and_comes_back(world):
 
 @case
 def what_is_written_while_the_server_is_gone_is_not_lost(world):
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     world.provider.plan("Hear me later.", ["I hear you."])
-    person = world.person(world.new_house())
-    person.chat()
+    person = world.chat(house=world.new_house())
     person.house.kill()
     person.type(person.wait_for("textarea"), "Hear me later.")
     person.keys(ENTER)
@@ -82,14 +77,11 @@ def what_is_written_while_the_server_is_gone_is_not_lost(world):
 
 @case
 def a_server_that_says_nothing_is_missed_too(world):
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     gate = threading.Event()
     world.provider.plan("Count on.", [*counted(50, 0.005), gate, *counted(20, 0.005, 50)])
-    person = world.person(world.new_house())
-    person.chat()
-    run = person.say("Count on.")
-    at_least(person, 50)
+    person = world.chat(house=world.new_house())
+    run = say_until(person, "Count on.", 50)
     person.house.freeze()
     try:
         # Every connection is open, but nothing arrives.
@@ -123,8 +115,7 @@ def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
     for words in (*GONE, "^404"):
         world.expect(words)
     world.provider.plan("Count in vain.", counted(3000, 0.01))
-    person = world.person(world.new_house())
-    person.chat()
+    person = world.chat(house=world.new_house())
     person.house.kill()
     person.type(person.wait_for("textarea"), "Count in vain.")
     person.keys(ENTER)
@@ -143,12 +134,10 @@ def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
 
 @case
 def prompts_that_did_not_arrive_arrive_in_their_order_after_a_reload(world):
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     world.provider.plan("One first.", ["It was one."])
     world.provider.plan("Two then.", ["It was two."])
-    person = world.person(world.new_house())
-    person.chat()
+    person = world.chat(house=world.new_house())
     person.house.kill()
     person.type(person.wait_for("textarea"), "One first.")
     person.keys(ENTER)
@@ -172,8 +161,7 @@ def come_back_to_it(world, person):
 
 @case
 def the_board_comes_back_by_itself(world):
-    for words in GONE:
-        world.expect(words)
+    world.expect(*GONE)
     world.provider.plan("Stay.", [threading.Event()])
     person = world.person(world.new_house())
     before = person.house.start("teller", "Stay.", user="ada")

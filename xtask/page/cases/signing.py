@@ -17,8 +17,7 @@ def refusals(world):
 
 @case
 def nothing_is_drawn_or_asked_behind_the_sign_in(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     person = world.person(house)
     person.open()
@@ -45,8 +44,7 @@ def nothing_is_drawn_or_asked_behind_the_sign_in(world):
 
 @case
 def a_key_that_may_only_read_is_offered_nothing_else(world):
-    for words in UNKNOWN:
-        world.expect(words)
+    world.expect(*UNKNOWN)
     house = guarded(world)
     starts = key_for(house, "iris")
     gate = threading.Event()

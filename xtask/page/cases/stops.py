@@ -5,7 +5,7 @@ import threading
 from browser import until
 from person import ENTER, ESCAPE
 from provider import Call
-from telling import at_least, counted, in_text, on_screen, same_as_stored
+from telling import counted, in_text, on_screen, same_as_stored, say_until
 from world import case
 
 LONG = counted(3000, 0.01)
@@ -31,10 +31,8 @@ def is_stopped(person, run):
 
 def stop_in_mid_text(world, stop):
     world.provider.plan("Count for long.", LONG)
-    person = world.person()
-    person.chat()
-    run = person.say("Count for long.")
-    at_least(person, 30)
+    person = world.chat()
+    run = say_until(person, "Count for long.", 30)
     stop(person)
     receipt = is_stopped(person, run)
     return person, run, receipt
@@ -77,8 +75,7 @@ PATIENT = """
 
 def stubborn(world, prompt, command=STUBBORN):
     world.provider.plan(prompt, ["I begin.", Call("shell", {"command": command})], ["Never said."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     person.ask(PATIENT)
     run = person.say(prompt)
     person.shows("begun")
@@ -128,8 +125,7 @@ def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
     stay = ["Here I am.", threading.Event()]
     world.provider.plan("Stay first.", stay)
     world.provider.plan("Stay second.", stay)
-    person = world.person()
-    person.chat()
+    person = world.chat()
     first = person.say("Stay first.")
     person.shows("Here I am.")
     person.type(person.wait_for("textarea"), "Stay second.")
@@ -172,10 +168,8 @@ def a_prompt_while_it_is_stopping_is_taken(world):
 def a_stop_of_what_has_just_ended_does_no_harm(world):
     gate = threading.Event()
     world.provider.plan("Be quick.", [*counted(5, 0), gate])
-    person = world.person()
-    person.chat()
-    run = person.say("Be quick.")
-    at_least(person, 5)
+    person = world.chat()
+    run = say_until(person, "Be quick.", 5)
     gate.set()
     person.keys(ESCAPE)
     kind = person.house.settled(run)["outcome"]["kind"]

@@ -24,8 +24,7 @@ def what_a_tool_says_is_shown_while_it_runs(world):
     go = place(world) / "go-on"
     command = f"echo first line; while [ ! -e {go} ]; do sleep 0.05; done; echo second line"
     world.provider.plan("Work.", ["I work.", Call("shell", {"command": command})], ["The work is done."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Work.")
     card = person.wait_for("[data-call]")
     person.shows("first line", card)
@@ -43,8 +42,7 @@ def a_stop_in_a_tool_ends_its_processes(world):
     noted = place(world) / "processes"
     command = f"sleep 300 & echo $! >> {noted}; (sleep 300 & echo $! >> {noted}; wait) & echo $$ >> {noted}; echo ready; wait"
     world.provider.plan("Sleep.", ["Good night.", Call("shell", {"command": command})], ["Never said."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Sleep.")
     person.shows("ready", person.wait_for("[data-call]"))
     processes = until("three processes run", lambda: len(found := noted.read_text().split()) == 3 and found, (OSError,))
@@ -64,8 +62,7 @@ def one_tool_of_two_can_be_stopped(world):
     first, second = "echo one is here; sleep 300", f"echo two is here; while [ ! -e {go} ]; do sleep 0.05; done; echo two is done"
     calls = [Call("shell", {"command": first}), Call("shell", {"command": second})]
     world.provider.plan("Both.", ["I do both.", *calls], ["One was stopped, the other is done."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Both.")
     person.shows("one is here\n", person.find("main"))
     until("two calls are shown", lambda: len(person.all("[data-call]")) == 2)
@@ -88,8 +85,7 @@ def one_tool_of_two_can_be_stopped(world):
 def asked(world, prompt, command):
     calls = ["I would like to.", Call("shell", {"command": command})]
     world.provider.plan(prompt, calls, ["So it is."])
-    person = world.person()
-    person.chat("careful")
+    person = world.chat("careful")
     run = person.say(prompt)
     person.shows(command)
     person.wait_for("button", "^Approve")
@@ -160,8 +156,7 @@ def the_model_is_not_said_to_be_asked_while_a_tool_runs(world):
     calls = [Call("shell", {"command": f"while [ ! -e {go} ]; do sleep 0.05; done"}), Call("read_file", {"path": "note.txt"})]
     answers = threading.Event()
     world.provider.plan("Use both.", [*calls], [answers, "Both are done."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Use both.")
     # The last one has finished, and the other is still running.
     until("the quick one is done", lambda: person.find("[data-call][data-verdict=finished]"))
@@ -185,8 +180,7 @@ def copied(person, name, at=0):
 def what_is_in_the_chat_can_be_copied(world):
     answer = "Some **words**, and\n\n- a list"
     world.provider.plan("Say *it*.", [answer, Call("shell", {"command": "echo a result"})], ["And the rest."])
-    person = world.person()
-    person.chat("worker")
+    person = world.chat("worker")
     run = person.say("Say *it*.")
     person.house.settled(run)
     person.shows("And the rest.")

@@ -1,13 +1,11 @@
 //! Bad input, refused in ADK's words: nothing is created, nothing is run, nothing is lost.
 
 use andon_testkit::ScriptedModel;
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use serde_json::{Value, json};
+use axum::http::Request;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::inside::{Inside, answered};
+use crate::inside::answered;
 
 /// A server, and its model, which must not be called.
 async fn shop() -> (Inside, ScriptedModel) {

@@ -1,18 +1,9 @@
 //! A process that dies and the one after it: C10 to C12. The journal keeps only what was durable.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{AgentBuilder, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, TestJournal};
-use axum::http::StatusCode;
-use serde_json::{Value, json};
+use andon_testkit::TestJournal;
+use andon_testkit::tools;
 
 use super::*;
-use crate::house::agent;
-use crate::inside::Inside;
 
 /// A server that is about to die, and its journal.
 async fn doomed(shop: AgentBuilder) -> (Inside, TestJournal) {

@@ -1,20 +1,12 @@
 //! Clients that disconnect: C17 to C19, on real sockets.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_adk::Adk;
-use andon_runtime::{MemoryJournal, Run};
-use andon_server::{Disconnect, Options};
-use andon_testkit::Act;
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use andon_runtime::Run;
+use andon_server::Disconnect;
 use tokio::time::timeout;
 
 use super::*;
-use crate::house::{House, agent, endless};
 use crate::inside::reason;
-use crate::raw::{PATIENCE, Raw};
+use crate::raw::PATIENCE;
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -73,8 +65,7 @@ async fn a_client_that_closes_its_stream_stops_the_run_and_the_session_has_the_s
 #[tokio::test]
 async fn a_client_that_does_not_wait_for_run_stops_it() {
     let house = house(Options::default(), [endless()]).await;
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(request("/run", &ask("s", "go"))).await;
+    let raw = house.sent(request("/run", &ask("s", "go"))).await;
     let run = the_run(&house).await;
     drop(raw);
     assert_eq!(reason_of(&run).await, "client_disconnected");
@@ -157,8 +148,9 @@ async fn each_event_is_one_chunk_and_between_them_there_are_signs_of_life() {
     let options = Options { heartbeat: Duration::from_millis(50), ..Options::default() };
     let house = house(options, [acts, calls(&[]), vec![Act::text("a"), Act::Break]]).await;
     for _ in 0..3 {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send(request("/run_sse", &stream("s", "go")).replace("\r\n\r\n{", "\r\nconnection: close\r\n\r\n{")).await;
+        let raw = house
+            .sent(request("/run_sse", &stream("s", "go")).replace("\r\n\r\n{", "\r\nconnection: close\r\n\r\n{"))
+            .await;
         let answer = raw.closed().await;
         let head = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
         assert!(String::from_utf8_lossy(&answer[..head]).contains("transfer-encoding: chunked"));

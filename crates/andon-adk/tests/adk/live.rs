@@ -1,24 +1,14 @@
 //! `/run_live`, on real sockets: W20, and a stop in mid-text.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{MemoryJournal, RunId};
-use andon_server::{NewKey, Options};
-use andon_testkit::Act;
-use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use andon_runtime::RunId;
+use andon_server::NewKey;
+use futures_util::SinkExt as _;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::*;
-use crate::house::{House, agent, endless};
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+use crate::ws::{Socket, connect, next, rest, say};
 
 const PLACE: &str = "app_name=shop&user_id=ada&session_id=s&modalities=TEXT";
 
@@ -30,32 +20,11 @@ async fn house(answers: impl IntoIterator<Item = Vec<Act>>) -> House {
 }
 
 async fn open(house: &House, query: &str) -> Result<Socket, Error> {
-    let address = format!("ws://{}/run_live?{query}", house.address());
-    let opened = timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(address)).await.unwrap();
-    opened.map(|(socket, _)| socket)
-}
-
-async fn say(socket: &mut Socket, what: Value) {
-    socket.send(Message::text(what.to_string())).await.unwrap();
+    connect(format!("ws://{}/run_live?{query}", house.address())).await
 }
 
 fn content(text: &str) -> Value {
     json!({"content": {"role": "user", "parts": [{"text": text}]}})
-}
-
-/// The next event, or the close frame's code and reason.
-async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
-    loop {
-        let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
-        match message.expect("a socket says why it ends").unwrap() {
-            Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
-            Message::Close(frame) => {
-                let frame = frame.unwrap();
-                return Err((frame.code.into(), frame.reason.to_string()));
-            }
-            _ => {}
-        }
-    }
 }
 
 /// All events of a turn.
@@ -67,16 +36,6 @@ async fn turn(socket: &mut Socket) -> Vec<Value> {
             return all;
         }
         all.push(event);
-    }
-}
-
-async fn end(socket: &mut Socket) -> (Vec<Value>, (u16, String)) {
-    let mut all = Vec::new();
-    loop {
-        match next(socket).await {
-            Ok(event) => all.push(event),
-            Err(end) => return (all, end),
-        }
     }
 }
 
@@ -107,7 +66,7 @@ async fn a_place_that_is_wrong_is_refused_before_or_right_behind_the_handshake()
         ),
     ] {
         let mut socket = open(&house, query).await.unwrap();
-        assert_eq!(end(&mut socket).await.1, (expected.0, expected.1.to_owned()), "{query}");
+        assert_eq!(rest(&mut socket).await.1, (expected.0, expected.1.to_owned()), "{query}");
     }
     assert_eq!(house.get("/run_live").await.0, StatusCode::NOT_FOUND);
 }
@@ -123,7 +82,7 @@ async fn turns_are_taken_one_after_the_other_with_pieces_and_the_session_shows_t
     assert_eq!(text(second.last().unwrap()), "c");
     say(&mut socket, json!({"stateDelta": {"later": 2}})).await;
     say(&mut socket, json!({"close": true})).await;
-    assert_eq!(end(&mut socket).await.1.0, 1000);
+    assert_eq!(rest(&mut socket).await.1.0, 1000);
     let (_, session) = house.get(&path("s")).await;
     assert_eq!(session["state"], json!({"k": 1, "later": 2}));
     let last = session["events"].as_array().unwrap().last().unwrap();
@@ -141,7 +100,7 @@ async fn a_stop_is_the_last_event_and_then_the_socket_is_closed() {
     let piece = next(&mut socket).await.unwrap();
     let (status, told) = house.post(&format!("{}:cancel", path("s")), json!({})).await;
     assert_eq!((status, &told["cancelled"][0]["invocationId"]), (StatusCode::OK, &piece["invocationId"]));
-    let (events, ended) = end(&mut socket).await;
+    let (events, ended) = rest(&mut socket).await;
     assert_eq!(ended, (1000, "cancelled".to_owned()));
     assert_eq!(events.last().unwrap()["errorCode"], "INVOCATION_ABORTED");
     let (_, session) = house.get(&path("s")).await;
@@ -177,7 +136,7 @@ async fn what_is_no_text_or_no_sense_closes_the_socket_with_a_code_and_runs_noth
     ] {
         let mut socket = open(&house, PLACE).await.unwrap();
         socket.send(message.clone()).await.unwrap();
-        let (events, (ended, words)) = end(&mut socket).await;
+        let (events, (ended, words)) = rest(&mut socket).await;
         assert_eq!((ended, events.len()), (code, 0), "{message:?} {words}");
         assert!(!words.is_empty() && words.len() <= 123);
     }
@@ -185,7 +144,7 @@ async fn what_is_no_text_or_no_sense_closes_the_socket_with_a_code_and_runs_noth
     for _ in 0..60 {
         say(&mut socket, json!({})).await;
     }
-    assert_eq!(end(&mut socket).await.1.0, 1008, "too many messages");
+    assert_eq!(rest(&mut socket).await.1.0, 1008, "too many messages");
     let (_, session) = house.get(&path("s")).await;
     assert_eq!(session["events"], json!([]));
 }
@@ -196,15 +155,13 @@ async fn guarded(answers: impl IntoIterator<Item = Vec<Act>>) -> (House, Socket,
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
     let scopes = ["run:create", "run:read", "run:cancel"].map(str::to_owned).to_vec();
     let new = NewKey { name: USER.to_owned(), scopes, ..NewKey::default() };
-    let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
-    made.recorded.await.unwrap();
-    let key = made.key.show();
-    let begun = house.request(reqwest::Method::POST, &path("s")).bearer_auth(key).send().await.unwrap();
+    let (id, key) = house.key(new).await;
+    let begun = house.request(reqwest::Method::POST, &path("s")).bearer_auth(&key).send().await.unwrap();
     assert_eq!(begun.status(), StatusCode::OK);
     let mut request = format!("ws://{}/run_live?{PLACE}", house.address()).into_client_request().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
     let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-    (house, socket, made.info.id)
+    (house, socket, id)
 }
 
 fn revoke(house: &House, id: &str) {
@@ -225,7 +182,7 @@ async fn a_key_that_is_taken_back_reads_no_more_and_begins_nothing_however_slowl
     next(&mut socket).await.unwrap();
     revoke(&house, &id);
     say(&mut socket, content("again")).await;
-    let (told, (code, words)) = end(&mut socket).await;
+    let (told, (code, words)) = rest(&mut socket).await;
     let read: usize = told.iter().map(|event| text(event).len()).sum();
     assert_eq!(code, 1008, "{words}");
     assert!(read < 30_000_000, "{read} bytes were read");

@@ -21,18 +21,24 @@ mod shape;
 mod stop;
 mod wire;
 mod words;
+#[allow(dead_code, reason = "the server's own tests use the rest")]
+#[path = "../../../andon-server/tests/server/ws.rs"]
+mod ws;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon_adk::Adk;
 use andon_runtime::{AgentBuilder, FnTool, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::Act;
+use andon_testkit::tools::ToolLog;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
+use crate::house::{House, agent, endless};
 use crate::inside::Inside;
 
 /// The only user in these tests.
@@ -189,7 +195,7 @@ pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> Vec<Act> {
 
 /// An answer in these pieces.
 pub(crate) fn says(words: &[&str]) -> Vec<Act> {
-    let pause = std::time::Duration::from_millis(10);
+    let pause = Duration::from_millis(10);
     let acts = words.iter().flat_map(|text| [Act::text(text), Act::Pause(pause)]);
     acts.chain([Act::usage(12, 3), Act::end()]).collect()
 }
@@ -199,7 +205,7 @@ pub(crate) fn sleeper(name: &'static str) -> FnTool {
     let schema = json!({"type": "object", "properties": {"ms": {"type": "integer"}}});
     FnTool::new(name, "Sleeps.", schema, move |call| async move {
         let ms = call.input["ms"].as_u64().unwrap_or_default();
-        tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
+        tokio::time::sleep(Duration::from_millis(ms)).await;
         call.state.set("last_tool", name).await?;
         Ok(json!({"slept": ms, "how": "async"}).to_string().into())
     })

@@ -1,16 +1,11 @@
 //! A person's yes or no, in ADK's words.
 
-use std::time::Duration;
-
 use andon_runtime::{Agent, State};
 use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{ToolLog, quick};
-use axum::http::StatusCode;
-use serde_json::{Value, json};
+use andon_testkit::tools::quick;
 
 use super::shape::assert_shape;
 use super::*;
-use crate::inside::Inside;
 
 /// A server with a run that waits for approval of the call `c1`, and the events that its client was sent.
 async fn waiting() -> (Inside, Vec<Value>, ToolLog) {

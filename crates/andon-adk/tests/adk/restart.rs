@@ -1,20 +1,14 @@
 //! A process that dies and the one after it: what becomes of runs whose readers the crash disconnected.
 
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
 
-use andon_runtime::{Agent, AgentBuilder, MemoryJournal, State};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, quick};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use axum::http::{Method, StatusCode};
-use serde_json::{Value, json};
+use andon_runtime::{Agent, State};
+use andon_testkit::tools::quick;
+use andon_testkit::{ScriptedModel, TestJournal};
 use tokio::time::{sleep, timeout};
 
-use crate::house::endless;
-use crate::inside::{Frames, Inside, order, reason};
-use crate::{Stream, ask, begin, calls, says, stream};
+use super::*;
+use crate::inside::{Frames, order, reason};
 
 const LONG: Duration = Duration::from_secs(3600);
 

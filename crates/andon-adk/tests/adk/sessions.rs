@@ -1,16 +1,10 @@
 //! Sessions, artifacts and the page's calls in ADK's dialect.
 
-use andon_adk::Adk;
-use andon_runtime::{AgentBuilder, FnTool};
-use andon_testkit::Act;
-use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
-use http_body_util::BodyExt as _;
-use serde_json::{Value, json};
+use axum::http::Request;
 use tower::ServiceExt as _;
 
-use crate::house::{Answered, agent, endless};
-use crate::inside::Inside;
+use super::*;
+use crate::house::Answered;
 
 const S: &str = "/apps/shop/users/ada/sessions";
 

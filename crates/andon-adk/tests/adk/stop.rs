@@ -1,19 +1,11 @@
 //! `:cancel`: C01 to C09, C13 to C16.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{Effect, FnTool, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::Act;
-use andon_testkit::tools::{self, ToolLog};
-use axum::http::{Method, StatusCode};
-use serde_json::{Value, json};
+use andon_runtime::Effect;
+use andon_testkit::tools;
 
 use super::shape::assert_shape;
 use super::*;
-use crate::house::{agent, endless};
-use crate::inside::{Inside, answered};
+use crate::inside::answered;
 
 const ABORTED: &str = "Invocation was aborted by client.";
 

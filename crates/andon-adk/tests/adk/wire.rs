@@ -1,14 +1,9 @@
 //! `/run` and `/run_sse`, on the wire: W09 to W17.
 
 use andon_runtime::{ModelError, Piece};
-use andon_testkit::Act;
-use axum::http::{Method, StatusCode};
-use http_body_util::BodyExt as _;
-use serde_json::{Value, json};
 
 use super::shape::{assert_order, assert_shape, keys};
 use super::*;
-use crate::house::agent;
 
 /// W09.
 #[tokio::test(start_paused = true)]

@@ -1,15 +1,9 @@
 //! Requests that are refused before they reach one of ADK's routes are also answered in ADK's words: W21.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::MemoryJournal;
-use andon_server::Options;
-use serde_json::json;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::house::{House, agent};
+use super::*;
 use crate::raw::Answer;
 
 const OWN: &str = "host: localhost";

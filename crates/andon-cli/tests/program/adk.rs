@@ -1,10 +1,8 @@
 //! ADK's dialect in the real program: killed, shut down, and stopped by another process.
 
 use reqwest::Response;
-use rustix::process::Signal;
-use serde_json::{Value, json};
 
-use crate::child::Database;
+use crate::child::*;
 use crate::server::Served;
 
 pub(crate) const SESSION: &str = "/apps/practice/users/ada/sessions/s";

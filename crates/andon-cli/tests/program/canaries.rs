@@ -1,15 +1,12 @@
 //! No secret anywhere: puts canaries into keys, headers, queries and the environment, and searches everything that the program leaves.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
-use rustix::process::Signal;
-use serde_json::json;
 
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 const OPENAI: &str = "sk-canary-openai-7c1f";
@@ -106,8 +103,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let feeds: String = [&run, &failed].map(|run| served.text(&format!("/v1/runs/{run}/events"))).concat();
     let receipt = served.text(&format!("/v1/runs/{failed}/receipt"));
     let figures = served.text("/metrics");
-    served.program.signal(Signal::TERM);
-    let ended = served.program.end_without_closing();
+    let ended = served.terminate();
     let files = all_files(folder.path());
     let traces = collector.bodies.lock().unwrap().clone();
     let refused = refused.to_string();
@@ -158,8 +154,7 @@ fn no_key_that_the_server_created_is_in_what_it_leaves() {
     assert_eq!(status, 200, "{runs}");
     let (_, refused) = served.get_with("/v1/line", &[("authorization", format!("Bearer {key}x"))]);
     let figures = served.text_with("/metrics", &shown);
-    served.program.signal(Signal::TERM);
-    let ended = served.program.end_without_closing();
+    let ended = served.terminate();
     let files = all_files(Path::new(&db.file("")));
     let told = format!("{runs}{refused}{figures}");
     for (place, bytes) in [

@@ -1,8 +1,6 @@
 //! `andon cancel`.
 
-use serde_json::{Value, json};
-
-use crate::child::Database;
+use crate::child::*;
 use crate::served::Served;
 
 #[test]
@@ -132,12 +130,10 @@ fn a_cancel_must_name_exactly_one_thing() {
 fn without_a_server_runs_left_open_are_settled_and_waiting_ones_are_stopped() {
     let db = Database::new();
     let mut chat = db.start(&["chat", "--session", "otter"]);
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("tell me a long story", "## 1. ");
     chat.kill();
     let mut chat = db.start(&["chat", "--session", "finch", "--db", &db.file("b.db")]);
-    chat.type_line("write a note: x");
-    chat.wait_for("[y/n]");
+    chat.say("write a note: x", "[y/n]");
     chat.kill();
     let told = db.run(&["cancel", "--all"]);
     let place = format!("in {}, which no server holds", db.file("andon.db"));
@@ -159,8 +155,7 @@ fn without_a_server_an_unknown_app_is_an_error_and_an_unknown_user_is_not() {
         assert!(told.contains(&format!("there is no database at {}", db.file("andon.db"))), "{aim:?}: {told}");
     }
     let mut chat = db.start(&["chat", "--session", "finch"]);
-    chat.type_line("write a note: x");
-    chat.wait_for("[y/n]");
+    chat.say("write a note: x", "[y/n]");
     chat.kill();
     assert!(db.refused(&["cancel", "--app", "practise"]).contains(&format!("in {place}: there is practice")));
     let told = db.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();

@@ -7,12 +7,10 @@ fn a_prompt_after_a_stop_in_mid_answer_works_at_once() {
     let mut program = Program::start(&["chat"]);
     program.wait_for("Ctrl-C stops it");
     program.wait_for("no key and no network");
-    program.type_line("tell me a long story");
-    program.wait_for("## 1. ");
+    program.say("tell me a long story", "## 1. ");
     program.interrupt();
     program.wait_for("■ Stopped by ada, reason: requested (Ctrl-C)");
-    program.type_line("roll 3 dice");
-    program.wait_for("✓ Completed");
+    program.say("roll 3 dice", "✓ Completed");
     let ended = program.end();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let story = ended.stdout.find("A long story by a practice model").unwrap();
@@ -26,8 +24,7 @@ fn a_prompt_after_a_stop_in_mid_answer_works_at_once() {
 #[test]
 fn commands_show_the_receipt_and_the_history_with_the_cut() {
     let mut program = Program::start(&["chat"]);
-    program.type_line("tell me a long story");
-    program.wait_for("## 1. ");
+    program.say("tell me a long story", "## 1. ");
     program.interrupt();
     for command in ["/receipt", "/history", "/help", "/dance", "/quit"] {
         program.type_line(command);
@@ -43,28 +40,23 @@ fn commands_show_the_receipt_and_the_history_with_the_cut() {
 #[test]
 fn the_next_line_answers_a_question_which_is_repeated_if_the_line_is_not_an_answer() {
     let mut program = Program::start(&["chat", "--instant"]);
-    program.type_line("write a note: buy milk");
-    program.wait_for("May write_note run? [y/n]");
+    program.say("write a note: buy milk", "May write_note run? [y/n]");
     program.type_line("perhaps");
     program.wait_for_times("May write_note run? [y/n]", 2);
-    program.type_line("y");
-    program.wait_for("kept as note 1: buy milk");
+    program.say("y", "kept as note 1: buy milk");
     program.type_line("write a note: buy eggs");
     program.wait_for_times("May write_note run? [y/n]", 3);
-    program.type_line("n");
-    program.wait_for("a person was asked and said no");
+    program.say("n", "a person was asked and said no");
     assert_eq!(program.end().code, Some(0));
 }
 
 #[test]
 fn after_a_stop_during_a_question_the_next_line_is_a_prompt() {
     let mut program = Program::start(&["chat", "--instant"]);
-    program.type_line("write a note: buy milk");
-    program.wait_for("May write_note run? [y/n]");
+    program.say("write a note: buy milk", "May write_note run? [y/n]");
     program.interrupt();
     program.wait_for("while it waited for approval");
-    program.type_line("hello");
-    program.wait_for("✓ Completed");
+    program.say("hello", "✓ Completed");
     let ended = program.end();
     assert!(ended.stdout.contains("never started (the run was stopped first)"), "{}", ended.stdout);
 }

@@ -1,13 +1,17 @@
 //! The program as a child process, with methods to wait for its output.
 
-use std::ffi::OsStr;
-use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+pub(crate) use std::io::{Read, Write};
+pub(crate) use std::process::{Command, Stdio};
+pub(crate) use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+pub(crate) use rustix::process::Signal;
+pub(crate) use serde_json::{Value, json};
+
+use std::ffi::OsStr;
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use rustix::process::{Pid, kill_process};
 
 /// The program's command, as it prints it in hints.
 pub(crate) const ANDON: &str = env!("CARGO_BIN_EXE_andon");
@@ -86,6 +90,12 @@ impl Program {
     pub(crate) fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Types a line, and waits for this text.
+    pub(crate) fn say(&mut self, line: &str, text: &str) {
+        self.type_line(line);
+        self.wait_for(text);
     }
 
     pub(crate) fn type_all(&mut self, text: &str) {

@@ -1,9 +1,6 @@
 //! Commands through a server, which they find by the database or by its address.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
-use crate::child::{ANDON, Database, Ended, Program};
+use crate::child::*;
 use crate::served::Served;
 
 /// The types of all events, one after the other.
@@ -235,16 +232,13 @@ fn a_conversation_through_a_server_is_the_same_and_can_be_continued() {
     let served = Served::new();
     let mut chat = served.start(&["chat", "--session", "otter"]);
     chat.wait_for(&served.address);
-    chat.type_line("roll 3 dice");
-    chat.wait_for("✓ Completed");
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("roll 3 dice", "✓ Completed");
+    chat.say("tell me a long story", "## 1. ");
     chat.interrupt();
     chat.wait_for("■ Stopped");
     chat.type_line("/receipt");
     chat.wait_for_times("■ Stopped", 2);
-    chat.type_line("/sessions");
-    chat.wait_for("FIRST PROMPT");
+    chat.say("/sessions", "FIRST PROMPT");
     let ended = chat.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains(&format!("To continue later: {ANDON} chat --session otter")), "{}", ended.stdout);
@@ -260,11 +254,9 @@ fn a_chat_follows_the_run_in_progress_and_a_held_line_does_not_end_it() {
     served.detach(&["--session", "otter"], "write a note: milk");
     let mut chat = served.start(&["chat", "--session", "otter"]);
     chat.wait_for("May write_note run? [y/n]");
-    chat.type_line("y");
-    chat.wait_for("✓ Completed");
+    chat.say("y", "✓ Completed");
     served.run(&["line", "hold", "--reason", "lunch"]);
-    chat.type_line("roll a die");
-    chat.wait_for("lunch");
+    chat.say("roll a die", "lunch");
     served.run(&["line", "open"]);
     chat.type_line("roll a die");
     chat.wait_for_times("✓ Completed", 2);
@@ -312,8 +304,7 @@ fn delete_goes_through_the_server_and_stops_runs() {
 fn a_program_that_is_not_a_server_is_named_and_its_file_can_be_read() {
     let db = crate::child::Database::new();
     let mut chat = db.start(&["chat", "--instant"]);
-    chat.type_line("hello");
-    chat.wait_for("✓ Completed");
+    chat.say("hello", "✓ Completed");
     let run: Value = db.run(&["runs", "--json"]).json().remove(0);
     db.run(&["watch", run["run_id"].as_str().unwrap()]);
     for command in [&["line", "status"][..], &["approve", "x"], &["cancel", "--all"]] {

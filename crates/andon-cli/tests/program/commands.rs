@@ -1,8 +1,6 @@
 //! The commands that show what is on record.
 
-use serde_json::json;
-
-use crate::child::{ANDON, Database, Program};
+use crate::child::*;
 
 #[test]
 fn a_missing_database_is_an_empty_list_not_an_error() {

@@ -1,10 +1,6 @@
 //! The configuration file, and completions.
 
-use std::process::{Command, Stdio};
-
-use rustix::process::Signal;
-
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 #[test]
@@ -24,8 +20,7 @@ fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
         let served = Served::of(Program::start_in("memory", variable.as_slice(), &args));
         assert!(served.program.seen.contains("get 3s to finish"), "{args:?}: {}", served.program.seen);
         assert!(!served.url.ends_with(":8000"));
-        served.program.signal(Signal::TERM);
-        assert_eq!(served.program.end_without_closing().code, Some(0));
+        assert_eq!(served.terminate().code, Some(0));
     }
     let served = Served::of(Program::start(&["serve", "--config", &file, "--drain", "4s"]));
     assert!(served.program.seen.contains("get 4s to finish"), "{}", served.program.seen);

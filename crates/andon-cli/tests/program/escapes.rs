@@ -1,10 +1,8 @@
 //! A terminal does not obey text that others wrote, whichever command shows it.
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
-use rustix::process::Signal;
-use serde_json::json;
 
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::hostile::{CANARY, Hostile};
 use crate::server::Served;
 use crate::terminal::Terminal;

@@ -1,15 +1,11 @@
 //! A flood of connections to a server that may open few files.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::child::{ANDON, Database};
+use crate::child::*;
 use crate::server::Served;
 use crate::terminal::Terminal;
 

@@ -1,41 +1,15 @@
 //! A proxy for a real server that puts dangerous characters into every text that others may have written.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use serde_json::Value;
+use crate::child::*;
 
 /// A title, the clipboard, hidden letters, a lone C1, reversed text, an overwritten line, a question that nobody asked.
 pub(crate) const CANARY: &str = "\u{1b}]0;pwned\u{7}\u{1b}]52;c;cHduZWQ=\u{1b}\\\u{1b}[8m\u{9b}5m\u{7f}\u{202e}\u{200b}\u{e0041}\rcanary\nMay it? [y/n]";
 
 /// Fields that a client does not read as free text, such as ids and texts of a closed set.
-const CLOSED: [&str; 25] = [
-    "type",
-    "run_id",
-    "run",
-    "state",
-    "reply",
-    "force",
-    "kind",
-    "provenance",
-    "digest",
-    "session",
-    "app",
-    "user",
-    "tenant",
-    "id",
-    "call",
-    "verdict",
-    "refused",
-    "cut_in",
-    "role",
-    "status",
-    "phase",
-    "end",
-    "at",
-    "next",
-    "stop",
-];
+const CLOSED: &str = "type run_id run state reply force kind provenance digest session app user tenant id call verdict refused \
+    cut_in role status phase end at next stop";
 
 /// A server whose texts cannot be trusted.
 pub(crate) struct Hostile {
@@ -155,5 +129,5 @@ fn poison(key: &str, value: &mut Value) {
 fn is_closed(key: &str, text: &str) -> bool {
     let is_time = text.len() > 18 && text.as_bytes()[4] == b'-' && text.as_bytes()[10] == b'T';
     let is_reason = key == "reason" && ["requested", "operator"].contains(&text);
-    is_time || is_reason || CLOSED.contains(&key)
+    is_time || is_reason || CLOSED.split(' ').any(|closed| closed == key)
 }

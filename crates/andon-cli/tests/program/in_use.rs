@@ -22,10 +22,8 @@ fn a_second_program_is_refused_with_the_owner_and_what_to_do_and_works_afterward
 fn a_command_that_only_reads_does_not_disturb_a_program_that_writes() {
     let db = Database::new();
     let mut chat = db.start(&["chat", "--session", "otter"]);
-    chat.type_line("roll 3 dice");
-    chat.wait_for("✓ Completed");
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("roll 3 dice", "✓ Completed");
+    chat.say("tell me a long story", "## 1. ");
     let runs = db.run(&["runs", "--json"]).json();
     assert_eq!((&runs[0]["state"], &runs[0]["left_open"]), (&"running".into(), &false.into()));
     assert!(db.run(&["receipt", runs[0]["run_id"].as_str().unwrap()]).stdout.contains("Not settled: running"));

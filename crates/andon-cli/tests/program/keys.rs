@@ -2,9 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::json;
-
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::served::Served;
 
 /// Runs a command on a server with a key in the variable.

@@ -1,25 +1,20 @@
 //! `kill -9`, and what is left afterwards.
 
-use serde_json::json;
-
-use crate::child::{ANDON, Database};
+use crate::child::*;
 
 #[test]
 fn a_chat_killed_during_an_answer_keeps_all_that_was_shown_but_the_last_50_ms() {
     let db = Database::new();
     let mut program = db.start(&["chat"]);
-    program.type_line("tell me a long story");
-    program.wait_for("## 1. ");
+    program.say("tell me a long story", "## 1. ");
     let killed = program.kill();
     let (_, shown) = killed.stdout.split_once("> tell me a long story\n").unwrap();
 
     let mut next = db.start(&["chat", "--continue"]);
     next.wait_for("1 run that an earlier program left open has been settled: lost, but its text is kept.");
     next.wait_for("■ cut here: the program ended");
-    next.type_line("/receipt");
-    next.wait_for("✗ Lost: the program that ran it ended");
-    next.type_line("roll 3 dice");
-    next.wait_for("✓ Completed");
+    next.say("/receipt", "✗ Lost: the program that ran it ended");
+    next.say("roll 3 dice", "✓ Completed");
     let ended = next.end();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 
@@ -52,8 +47,7 @@ fn a_tool_that_ran_when_the_program_was_killed_is_closed_and_not_run_again() {
 
     let mut next = db.start(&["chat", "-c"]);
     next.wait_for("← slow_count was stopped, effect unknown");
-    next.type_line("hello");
-    next.wait_for("✓ Completed");
+    next.say("hello", "✓ Completed");
     assert_eq!(next.end().code, Some(0));
     assert_eq!(db.facts("otter", "tool_started").len(), 1);
     let receipt = db.run(&["receipt", run, "--json"]).json().remove(0);
@@ -64,8 +58,7 @@ fn a_tool_that_ran_when_the_program_was_killed_is_closed_and_not_run_again() {
 fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
     let db = Database::new();
     let mut program = db.start(&["chat", "--instant"]);
-    program.type_line("write a note: buy milk");
-    program.wait_for("May write_note run? [y/n]");
+    program.say("write a note: buy milk", "May write_note run? [y/n]");
     program.kill();
     let waits = db.run(&["runs", "--open"]).stdout;
     assert!(waits.contains("waiting") && waits.contains("needs your approval"), "{waits}");
@@ -79,8 +72,7 @@ fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
     let mut last = db.start(&["chat", "--instant", "--continue"]);
     last.wait_for("> write a note: buy milk");
     last.wait_for("May write_note run? [y/n]");
-    last.type_line("y");
-    last.wait_for("kept as note 1: buy milk");
+    last.say("y", "kept as note 1: buy milk");
     last.wait_for("✓ Completed");
     assert_eq!(last.end().code, Some(0));
     assert!(db.run(&["runs", "--open"]).stdout.contains("No run is open."));
@@ -90,12 +82,10 @@ fn a_question_that_was_open_when_the_program_was_killed_is_asked_again() {
 fn a_question_in_another_session_stays_open_and_its_session_is_named() {
     let db = Database::new();
     let mut program = db.start(&["chat", "--instant", "--session", "otter"]);
-    program.type_line("write a note: buy milk");
-    program.wait_for("May write_note run? [y/n]");
+    program.say("write a note: buy milk", "May write_note run? [y/n]");
     program.kill();
     let mut other = db.start(&["chat", "--instant", "--session", "finch"]);
-    other.type_line("hello");
-    other.wait_for("✓ Completed");
+    other.say("hello", "✓ Completed");
     let ended = other.end();
     assert!(
         ended

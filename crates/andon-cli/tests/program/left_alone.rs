@@ -1,10 +1,9 @@
 //! `kill -9` of a server, and what happens to its waiting runs, whose readers are gone.
 
 use reqwest::Response;
-use serde_json::{Value, json};
 
 use crate::adk;
-use crate::child::Database;
+use crate::child::*;
 use crate::server::Served;
 
 const RESTARTED: &str = "the server restarted, and the reader of its feed was gone";

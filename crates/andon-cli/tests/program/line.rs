@@ -1,8 +1,7 @@
 //! `andon line`.
 
-use serde_json::json;
-
-use crate::child::{ANDON, Database, Program, without_settings};
+use crate::child::without_settings;
+use crate::child::*;
 use crate::served::Served;
 
 #[test]

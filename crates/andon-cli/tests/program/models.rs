@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Reply, Script, Tokens};
-use rustix::process::Signal;
-use serde_json::json;
 
-use crate::child::{Ended, Program};
+use crate::child::*;
 
 const CANARY: &str = "sk-canary-5e1f00d";
 

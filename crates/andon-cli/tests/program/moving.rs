@@ -4,8 +4,7 @@ use crate::child::{ANDON, Database, Program};
 
 fn with_a_stopped_story(db: &Database) {
     let mut chat = db.start(&["chat", "--session", "otter"]);
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("tell me a long story", "## 1. ");
     chat.interrupt();
     chat.wait_for("■ Stopped");
     assert_eq!(chat.end().code, Some(0));
@@ -29,8 +28,7 @@ fn a_session_is_moved_to_another_database_and_continues_there() {
     assert_eq!(there.run(&["history", "otter"]).stdout, here.run(&["history", "otter"]).stdout);
     let mut chat = there.start(&["chat", "--instant", "--continue"]);
     chat.wait_for("■ cut here: requested");
-    chat.type_line("hello");
-    chat.wait_for("I know that my last answer was stopped");
+    chat.say("hello", "I know that my last answer was stopped");
     assert_eq!(chat.end().code, Some(0));
 
     let twice = there.refused(&["import", &file]);
@@ -42,8 +40,7 @@ fn a_session_is_moved_to_another_database_and_continues_there() {
 fn a_run_that_was_in_progress_is_settled_where_it_is_imported() {
     let (here, there) = (Database::new(), Database::new());
     let mut chat = here.start(&["chat", "--session", "otter"]);
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("tell me a long story", "## 1. ");
     let lines = here.run(&["export", "otter"]).stdout;
     chat.kill();
     let mut import = there.start(&["import", "-"]);
@@ -58,16 +55,14 @@ fn a_run_that_was_in_progress_is_settled_where_it_is_imported() {
 fn an_open_question_is_moved_too_and_asked_there() {
     let (here, there) = (Database::new(), Database::new());
     let mut chat = here.start(&["chat", "--instant", "--session", "otter"]);
-    chat.type_line("write a note: buy milk");
-    chat.wait_for("May write_note run? [y/n]");
+    chat.say("write a note: buy milk", "May write_note run? [y/n]");
     let file = here.file("otter.jsonl");
     here.run(&["export", "otter", "--out", &file]);
     chat.kill();
     there.run(&["import", &file]);
     let mut chat = there.start(&["chat", "--instant", "-c"]);
     chat.wait_for("May write_note run? [y/n]");
-    chat.type_line("y");
-    chat.wait_for("kept as note 1: buy milk");
+    chat.say("y", "kept as note 1: buy milk");
     assert_eq!(chat.end().code, Some(0));
 }
 
@@ -120,15 +115,13 @@ fn a_deleted_session_is_gone_and_only_that_one() {
 fn a_session_with_a_run_that_was_left_open_can_be_deleted() {
     let db = Database::new();
     let mut chat = db.start(&["chat", "--session", "otter"]);
-    chat.type_line("tell me a long story");
-    chat.wait_for("## 1. ");
+    chat.say("tell me a long story", "## 1. ");
     chat.kill();
     db.run(&["delete", "otter", "--yes"]);
     assert_eq!(db.run(&["runs", "--json"]).stdout, "");
 
     let mut chat = db.start(&["chat", "--instant", "--session", "finch"]);
-    chat.type_line("write a note: buy milk");
-    chat.wait_for("May write_note run? [y/n]");
+    chat.say("write a note: buy milk", "May write_note run? [y/n]");
     chat.kill();
     db.run(&["delete", "finch", "--yes"]);
     assert_eq!(db.run(&["runs", "--json"]).stdout, "");

@@ -1,8 +1,6 @@
 //! What runs cost, with a file of prices.
 
-use serde_json::json;
-
-use crate::child::{Database, Program};
+use crate::child::*;
 use crate::server::Served;
 
 #[test]
@@ -58,10 +56,8 @@ fn the_receipts_of_a_chat_show_what_a_run_cost() {
     std::fs::write(&file, "currency: USD\nmodels:\n  practice*: {input: 3, output: 15}\n").unwrap();
     let served = crate::served::Served::with(&["--prices", &file, "--instant"]);
     let mut chat = served.start(&["chat"]);
-    chat.type_line("hello");
-    chat.wait_for("Completed");
-    chat.type_line("/receipt");
-    chat.wait_for(" USD");
+    chat.say("hello", "Completed");
+    chat.say("/receipt", " USD");
     assert_eq!(chat.end().code, Some(0));
 }
 

@@ -1,20 +1,18 @@
 //! The server behind a real nginx with TLS, set up as the page on proxies says. `cargo xtask proxy` installs nginx and runs
 //! these.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStdout};
 
 use futures_util::{SinkExt, StreamExt};
-use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::child::Database;
+use crate::child::*;
 use crate::server::Served;
 
 /// The name on the certificate.

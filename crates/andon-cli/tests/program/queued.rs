@@ -1,8 +1,6 @@
 //! A run that was queued when its program ended.
 
-use serde_json::{Value, json};
-
-use crate::child::Database;
+use crate::child::*;
 
 /// A database with a run in session `otter` that was accepted and has not started.
 fn with_a_queued_run() -> Database {

@@ -1,9 +1,6 @@
 //! `andon run`.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
-use crate::child::{Database, Ended, Program};
+use crate::child::*;
 
 #[test]
 fn a_run_completes_with_code_0_and_the_answer_alone_on_standard_output() {

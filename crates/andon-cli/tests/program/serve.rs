@@ -1,14 +1,11 @@
 //! `andon serve`: what it prints, what it serves, and how it ends.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
 
 use andon_store::SqliteJournal;
-use rustix::process::Signal;
-use serde_json::{Value, json};
 
-use crate::child::{Database, Program, without_settings};
+use crate::child::without_settings;
+use crate::child::*;
 use crate::server::Served;
 
 /// What a run's receipt says when its server is gone.
@@ -69,8 +66,7 @@ fn a_server_can_keep_everything_in_memory() {
     assert!(told(&served).iter().any(|line| line.ends_with(&format!("chat --server {}", served.url))));
     let run = served.run("roll 3 dice");
     served.wait_for(&run, "run_settled");
-    served.program.signal(Signal::TERM);
-    let ended = served.program.end_without_closing();
+    let ended = served.terminate();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert!(ended.stdout.contains("Shutting down: no run is in progress."), "{}", ended.stdout);
 }
@@ -109,8 +105,7 @@ fn the_address_is_beside_the_database_while_the_server_runs() {
     for words in [&holder, &served.url, "--db PATH"] {
         assert!(why.contains(words), "{words} is not in {why}");
     }
-    served.program.signal(Signal::TERM);
-    assert_eq!(served.program.end_without_closing().code, Some(0));
+    assert_eq!(served.terminate().code, Some(0));
     assert_eq!(SqliteJournal::owner(db.file("andon.db")), None);
     assert!(!std::fs::read_to_string(db.file("andon.db.owner")).unwrap().contains("http"));
 }
@@ -140,8 +135,7 @@ fn a_run_that_outlasts_the_drain_is_cancelled_with_reason_shutdown() {
     let served = Served::start(&db, &["--drain", "50ms"]);
     let run = served.run("tell me a long story");
     served.wait_for(&run, "\"text\"");
-    served.program.signal(Signal::TERM);
-    let ended = served.program.end_without_closing();
+    let ended = served.terminate();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert!(ended.stdout.contains("Shut down: all runs have settled, and 1 run was stopped."), "{}", ended.stdout);
     let receipt = receipt(&db, &run);
@@ -220,8 +214,7 @@ fn runs_that_did_not_settle_in_time_are_named() {
     // A disk that accepts nothing more.
     let disk = rusqlite::Connection::open(db.file("andon.db")).unwrap();
     disk.execute_batch("BEGIN IMMEDIATE").unwrap();
-    served.program.signal(Signal::TERM);
-    let ended = served.program.end_without_closing();
+    let ended = served.terminate();
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     for words in [&format!("run {run} of session"), "1 run did not settle in time: the next start"] {
         assert!(ended.stderr.contains(words), "{words} is not in {}", ended.stderr);
@@ -276,8 +269,7 @@ fn it_serves_while_an_agents_mcp_server_does_not_answer_and_picks_up_changes() {
     served.wait_for(&served.run("roll a die"), "run_settled");
     write_agent(&db, "shop", "name: shop\nmodel: practice\ninstruction: Sell things.\n");
     served.program.wait_for("serving shop");
-    served.program.signal(Signal::TERM);
-    assert_eq!(served.program.end_without_closing().code, Some(0));
+    assert_eq!(served.terminate().code, Some(0));
 }
 
 #[test]
@@ -310,8 +302,7 @@ fn agents_in_a_folder_are_served_beside_the_practice_agent_and_may_replace_it() 
     assert_eq!(status, 201, "{run}");
     served.wait_for(run["run_id"].as_str().unwrap(), "run_settled");
     assert_eq!(served.post("/v1/runs", &json!({ "app": "bad", "input": "hello" })).0, 503);
-    served.program.signal(Signal::TERM);
-    assert_eq!(served.program.end_without_closing().code, Some(0));
+    assert_eq!(served.terminate().code, Some(0));
 
     write("practice", "name: other\nmodel: practice\ninstruction: Be another.\ndescription: Another one.\n");
     let served = Served::start(&db, &["--agents", &db.file("agents")]);

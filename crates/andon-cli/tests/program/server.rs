@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use reqwest::{Method, Response};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::child::{Database, Program};
+use crate::child::{Database, Ended, Program};
 
 /// A wait that takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,6 +33,12 @@ impl Served {
         let url = url.trim_end_matches(',').to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { program, url, runtime, http: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    /// Tells it to shut down, and waits for its end.
+    pub(crate) fn terminate(self) -> Ended {
+        self.program.signal(Signal::TERM);
+        self.program.end_without_closing()
     }
 
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {

@@ -1,15 +1,14 @@
 //! The program in a real terminal.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use serde_json::json;
 
 use crate::child::command;
+use crate::child::*;
 use crate::served::Served;
 
 /// A terminal with this many columns: our end of it, and the program's.

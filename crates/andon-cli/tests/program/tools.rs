@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
-
-use crate::child::{Database, Program};
+use crate::child::*;
 
 /// Distinguishes a test's processes from all others: they work in their own folder.
 struct Mark {

@@ -1,9 +1,6 @@
 //! `andon watch`.
 
-use crate::child::ANDON;
-use rustix::process::Signal;
-use serde_json::json;
-
+use crate::child::*;
 use crate::served::{Bridge, Served};
 
 #[test]
@@ -119,8 +116,7 @@ fn only_whoever_pressed_the_first_ctrl_c_is_offered_a_second() {
         assert!(stderr.contains("slow_count was told to stop.") && !stderr.contains("Ctrl-C"), "{stderr}");
     }
     let mut chat = served.start(&["chat"]);
-    chat.type_line("count stubbornly to 20");
-    chat.wait_for("→ slow_count");
+    chat.say("count stubbornly to 20", "→ slow_count");
     let run = served.run(&["runs", "--open", "--json"]).json().remove(0);
     served.wait_for(run["run_id"].as_str().unwrap(), "tool_started");
     chat.interrupt();

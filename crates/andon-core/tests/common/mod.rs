@@ -1,20 +1,20 @@
 //! Short names for events and runs, for the tests of the fold.
-#![allow(dead_code, reason = "each test program uses some of these")]
+#![allow(dead_code, unused_imports, reason = "each test program uses some of these")]
 
-use std::sync::Arc;
+pub(crate) use std::sync::Arc;
 
-use andon_core::answer::CallHead;
-use andon_core::cancel::{CancelRequest, Force, Reason};
-use andon_core::closing::refuse;
-use andon_core::event::{
+pub(crate) use andon_core::answer::{CallHead, Kind, Lump, Span, What};
+pub(crate) use andon_core::cancel::{CancelRequest, Force, Reason};
+pub(crate) use andon_core::closing::refuse;
+pub(crate) use andon_core::event::{
     Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
 };
-use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::message::{Message, Part, ResultStatus, Role, ToolCall, ToolResult};
-use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
-use andon_core::progress::{FoldError, Progress, Step};
-use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Usage, Used};
+pub(crate) use andon_core::id::{CallId, RunId, SessionKey};
+pub(crate) use andon_core::message::{Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
+pub(crate) use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
+pub(crate) use andon_core::progress::{CallState, FoldError, Phase, Progress, State, Step};
+pub(crate) use andon_core::time::{Stamp, Wall};
+pub(crate) use andon_core::usage::{Usage, Used};
 
 pub(crate) fn id(text: &str) -> CallId {
     CallId::new(text).unwrap()

@@ -1,16 +1,20 @@
 //! What a stopped call used.
 
-use andon_models::{CutPolicy, Drain};
+use andon_models::{Builder, CutPolicy, Drain};
 use andon_runtime::core::usage::{Pending, Provenance};
 use andon_testkit::provider::{Dialect, Gate, Generation, Protocol, Reply, Script, Tokens, UsageWhen};
 
-use crate::world::{MODEL, World, everywhere, soon};
+use crate::world::{MODEL, World, everywhere, everywhere_with, soon};
 
 const WORDS: [&str; 4] =
     ["The keeper counted ", "the ships that came home ", "in the evening ", "and wrote them down."];
 
 fn story() -> Reply {
     Reply::text(WORDS).model(MODEL).usage(Tokens::new(40, 21))
+}
+
+fn draining(model: Builder) -> Builder {
+    model.cut_policy(CutPolicy::Drain(Drain::default()))
 }
 
 /// A script that stalls after the second piece of text.
@@ -22,8 +26,7 @@ fn stalls(dialect: Dialect, reply: &Reply) -> Script {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_cut_call_has_figures_with_their_provenance_and_never_none() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let (_, outcome) = world.stop_at(stalls(dialect, &story()), "stall", "home ").await;
         let (delivered, billed) = (outcome.usage.delivered, outcome.usage.billed);
         for figure in [delivered.input, delivered.output] {
@@ -49,8 +52,7 @@ async fn every_cut_call_has_figures_with_their_provenance_and_never_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_usage_is_believed_to_the_last_byte() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let reply = story().usage_when(UsageWhen::Running);
         let (_, outcome) = world.stop_at(stalls(dialect, &reply), "stall", "home ").await;
         let usage = outcome.usage.delivered;
@@ -109,9 +111,7 @@ async fn a_router_is_asked_what_it_charges() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobody() {
-    everywhere(async |dialect, protocol| {
-        let drain = CutPolicy::Drain(Drain::default());
-        let world = World::with(dialect, protocol, |model| model.cut_policy(drain)).await;
+    everywhere_with(draining, async |world, dialect| {
         let gate = Gate::new();
         let frames = dialect.frames(&story());
         let (first, rest) = frames.split_at(frames.iter().position(|frame| frame.said().contains("home")).unwrap() + 1);
@@ -120,7 +120,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let run = world.agent.start("Tell me a story.").unwrap();
         let seen = world.provider.seen(0).await;
         assert!(soon(seen.reached("pause")).await);
-        soon(crate::world::until_shown(&run, "home ")).await;
+        soon(andon_testkit::until_shown(&run, "home ")).await;
         run.cancel(andon_runtime::Cancel::graceful());
         let outcome = soon(run.outcome()).await;
         assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Draining, "{dialect:?}");
@@ -170,9 +170,7 @@ async fn an_answer_in_the_background_is_told_to_stop_because_closing_stops_nothi
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_may_not_have_left_is_closed_and_never_drained() {
-    everywhere(async |dialect, protocol| {
-        let drain = CutPolicy::Drain(Drain::default());
-        let world = World::with(dialect, protocol, |model| model.cut_policy(drain)).await;
+    everywhere_with(draining, async |world, dialect| {
         let script = Script::stream(dialect).stall_before_headers();
         let (_, outcome) = world.stop_at(script, "stall", "").await;
         assert_eq!(outcome.receipt.model_calls[0].pending, None, "{dialect:?}");

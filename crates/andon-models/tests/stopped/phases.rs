@@ -1,8 +1,9 @@
 //! Every phase of a model call.
 
-use andon_runtime::Cancel;
 use andon_runtime::core::progress::Phase;
+use andon_runtime::{Cancel, Event};
 use andon_testkit::provider::{Dialect, Refusal, Reply, Script};
+use andon_testkit::until;
 
 use crate::world::{MODEL, World, everywhere, soon};
 
@@ -19,8 +20,7 @@ fn story() -> Reply {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_has_not_answered_is_closed() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let stalls = || Script::stream(dialect).stall_before_headers();
         let (run, outcome) = world.stop_at(stalls(), "stall", "").await;
         assert!(outcome.is_cancelled() && outcome.message.is_none(), "{outcome:?}");
@@ -35,8 +35,7 @@ async fn a_model_that_has_not_answered_is_closed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_cut_in_its_text_and_in_the_middle_of_a_frame() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let said = until_word(dialect, &story(), "two ");
         let next = dialect.frames(&story())[said.len()].clone();
         for script in [
@@ -55,8 +54,7 @@ async fn an_answer_is_cut_in_its_text_and_in_the_middle_of_a_frame() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_is_cut() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let begun = dialect.frames(&story())[..2].to_vec();
         let script = Script::stream(dialect).frames(begun).flood(dialect.text_frame(64));
         let (run, _) = world.stop_at(script, "flood", "").await;
@@ -68,8 +66,7 @@ async fn a_flood_is_cut() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thought_is_whole_or_absent_in_the_next_request() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let thinks = story().thinking(["Let me ", "see."], Some("c2VhbA=="));
         let frames = dialect.frames(&thinks);
         for length in 1..frames.len() - 1 {
@@ -98,8 +95,7 @@ async fn half_a_tool_call_is_dropped_and_the_session_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         let asks = Reply::text(["Looking."])
             .call("call_1", "look", ["{\"where\":\"here\"}"])
             .call("call_2", "look", ["{\"where\":", "\"there\"}"])
@@ -118,23 +114,10 @@ async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
-    everywhere(async |dialect, protocol| {
-        let world = World::new(dialect, protocol).await;
+    everywhere(async |world, dialect| {
         world.provider.always(Script::refuse(dialect, Refusal::RateLimited).header("retry-after", "300"));
         let run = world.agent.start("Tell me a story.").unwrap();
-        let mut feed = run.feed();
-        soon(async {
-            while let Some(item) = feed.next().await {
-                let is_backoff = |record: &andon_runtime::Record| {
-                    matches!(record.event, andon_runtime::Event::BackoffStarted { .. })
-                };
-                if matches!(&item, andon_runtime::FeedItem::Fact(record) if is_backoff(record)) {
-                    return;
-                }
-            }
-            panic!("{dialect:?}: it is not tried again: {:?}", run.try_outcome());
-        })
-        .await;
+        soon(until(&run, |event| matches!(event, Event::BackoffStarted { .. }))).await;
         run.cancel(Cancel::graceful());
         // Much sooner than the requested wait.
         let outcome = soon(run.outcome()).await;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_models::Builder;
-use andon_runtime::{Agent, Cancel, FeedItem, FnTool, MemoryJournal, Outcome, Run, Runtime};
-use andon_testkit::assert_nothing_lost;
+use andon_runtime::{Agent, Cancel, FnTool, MemoryJournal, Outcome, Run, Runtime};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
 use andon_testkit::wire::Provider;
+use andon_testkit::{assert_nothing_lost, until_shown};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -85,23 +85,16 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(90), what).await.expect("it comes in time")
 }
 
-/// Reads a run's feed until it has shown this text.
-pub(crate) async fn until_shown(run: &Run, text: &str) {
-    let (mut feed, mut shown) = (run.feed(), String::new());
-    while !shown.contains(text) {
-        match feed.next().await {
-            Some(FeedItem::Delta(delta)) => shown.push_str(&delta.text),
-            Some(_) => {}
-            None => panic!("the run settled and had shown {shown:?} only: {:?}", run.try_outcome()),
-        }
-    }
+/// A world of every dialect, over both protocols.
+pub(crate) async fn everywhere(scene: impl AsyncFn(World, Dialect)) {
+    everywhere_with(|builder| builder, scene).await;
 }
 
-/// Every dialect over both protocols.
-pub(crate) async fn everywhere(scene: impl AsyncFn(Dialect, Protocol)) {
+/// The same, with models that are set up like this.
+pub(crate) async fn everywhere_with(set: impl Fn(Builder) -> Builder, scene: impl AsyncFn(World, Dialect)) {
     for dialect in Dialect::ALL {
         for protocol in Protocol::ALL {
-            scene(dialect, protocol).await;
+            scene(World::with(dialect, protocol, &set).await, dialect).await;
         }
     }
 }

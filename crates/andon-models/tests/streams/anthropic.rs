@@ -1,16 +1,8 @@
 //! Anthropic's Messages API.
 
-use andon_models::decode::Decode;
 use andon_models::decode::anthropic::Anthropic;
-use andon_runtime::core::message::{Part, Signature};
-use andon_runtime::{ModelErrorKind, ModelStop, Piece, Provenance};
-use andon_testkit::wire::Provider;
-use serde_json::json;
 
-use crate::play::{
-    Sent, assert_goes_on_wherever_it_is_cut, assert_the_same_byte_by_byte, is_retryable, next_request, numbers, parts,
-    pieces, play, stop_of, words,
-};
+use crate::play::*;
 
 fn begin(input: u64) -> Sent {
     let usage = json!({

@@ -1,14 +1,8 @@
 //! Amazon Bedrock's ConverseStream, without its SDK.
 
-use std::collections::VecDeque;
-
 use andon_models::decode::bedrock::{Bedrock, Delta, Event, Tokens, error};
-use andon_runtime::core::message::Signature;
-use andon_runtime::{ModelErrorKind, ModelStop, Piece};
-use andon_testkit::wire::{Provider, check_history};
-use serde_json::json;
 
-use crate::play::{history, is_retryable, next_request, numbers, words};
+use crate::play::*;
 
 fn delta(block: i32, delta: Delta) -> Event {
     Event::Delta { block, delta }

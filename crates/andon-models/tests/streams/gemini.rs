@@ -1,16 +1,8 @@
 //! Google's Gemini API.
 
-use andon_models::decode::Decode;
 use andon_models::decode::gemini::Gemini;
-use andon_runtime::core::message::Signature;
-use andon_runtime::{ModelErrorKind, ModelStop, Piece, Provenance};
-use andon_testkit::wire::Provider;
-use serde_json::{Value, json};
 
-use crate::play::{
-    Sent, assert_goes_on_wherever_it_is_cut, assert_the_same_byte_by_byte, is_retryable, next_request, numbers, pieces,
-    play, stop_of, words,
-};
+use crate::play::*;
 
 fn chunk(parts: Value, usage: Value) -> Sent {
     let candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});

@@ -1,18 +1,13 @@
 //! Odd, oversized and wrong frames: every decoder treats them alike.
 
-use std::collections::VecDeque;
-
 use andon_models::decode::anthropic::Anthropic;
 use andon_models::decode::bedrock::{Bedrock, Event};
 use andon_models::decode::gemini::Gemini;
 use andon_models::decode::ollama::Ollama;
 use andon_models::decode::openai_chat::OpenAiChat;
 use andon_models::decode::openai_responses::OpenAiResponses;
-use andon_models::decode::{Decode, Frame};
-use andon_runtime::{ModelErrorKind, Piece};
-use serde_json::{Value, json};
 
-use crate::play::{is_retryable, numbers};
+use crate::play::*;
 
 /// A decoder of each kind.
 fn decoders() -> [(&'static str, Box<dyn Decode>); 5] {

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use andon_models::decode::openai_chat::OpenAiChat;
-use andon_runtime::{ModelErrorKind, ModelStop, Piece};
-use serde_json::{Value, json};
 
-use crate::play::{Sent, is_retryable, pieces, play, stop_of, words};
+use crate::play::*;
 
 fn choice(choice: Value) -> Sent {
     ("", json!({"choices": [choice]}))

@@ -1,20 +1,24 @@
 //! Feeds a stream to a decoder, and assembles what comes out.
 
-use std::collections::VecDeque;
+pub(crate) use std::collections::VecDeque;
+
+pub(crate) use andon_models::decode::{Decode, Frame};
+pub(crate) use andon_runtime::core::message::{Part, Signature};
+pub(crate) use andon_runtime::{ModelErrorKind, ModelStop, Piece, Provenance};
+pub(crate) use andon_testkit::wire::{Provider, check_history};
+pub(crate) use serde_json::{Value, json};
+
 use std::sync::Arc;
 
-use andon_models::decode::{Decode, Frame};
 use andon_models::settings::{Settings, Thinking};
 use andon_models::sse::Sse;
 use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::id::CallId;
-use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolResult};
+use andon_runtime::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
 use andon_runtime::core::prompt::prompt;
 use andon_runtime::core::usage::{Figure, Usage};
-use andon_runtime::{ModelError, ModelStop, Piece, ToolSpec};
-use andon_testkit::wire::{Provider, check_history};
-use serde_json::{Value, json};
+use andon_runtime::{ModelError, ToolSpec};
 
 /// One frame of a stream: its event and its data.
 pub(crate) type Sent = (&'static str, Value);

@@ -1,13 +1,11 @@
 //! Dropping an answer closes its connection at once, in every phase.
 
 use std::future::poll_fn;
-use std::time::Duration;
 
-use andon_runtime::{Answer, Usage};
-use andon_testkit::provider::{BadProvider, Dialect, Reply, Script};
+use andon_runtime::Answer;
 use tokio::time::timeout;
 
-use crate::common::{builder, call, model_of, over_both};
+use crate::common::*;
 
 /// Sooner than a pool would close an idle connection.
 const SOON: Duration = Duration::from_secs(60);

@@ -1,12 +1,16 @@
 //! What every scene needs.
 
+pub(crate) use std::time::Duration;
+
+pub(crate) use andon_runtime::{Piece, Usage};
+pub(crate) use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Reply, Script};
+pub(crate) use serde_json::json;
+
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
 
 use andon_models::{Builder, HttpModel};
-use andon_runtime::{Answer, Message, Model, ModelError, Piece, Request, RunId};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol};
+use andon_runtime::{Answer, Message, Model, ModelError, Request, RunId};
 use tokio::time::timeout;
 
 /// A key that must never be seen again.

@@ -1,12 +1,10 @@
 //! What follows a cut.
 
-use std::time::Duration;
-
 use andon_models::{Builder, CutPolicy, Drain, HttpModel};
-use andon_runtime::{Answer, Figure, Learned, Part, Pending, Provenance, Usage};
-use andon_testkit::provider::{BadProvider, Dialect, Gate, Generation, Protocol, Refusal, Reply, Script, Tokens};
+use andon_runtime::{Answer, Figure, Learned, Part, Pending, Provenance};
+use andon_testkit::provider::{Gate, Generation, Tokens};
 
-use crate::common::{builder, call, model_of, next, over_both, text};
+use crate::common::*;
 
 /// Reads an answer as far as its first words.
 async fn begin(model: &HttpModel) -> Box<dyn Answer> {

@@ -1,10 +1,8 @@
 //! How a stream ends, and what its last bytes say.
 
-use andon_runtime::{ModelStop, Piece};
-use andon_testkit::provider::{Dialect, Script};
-use serde_json::json;
+use andon_runtime::ModelStop;
 
-use crate::common::{all, builder, call, model_of, over_both};
+use crate::common::*;
 
 #[tokio::test]
 async fn an_error_in_a_last_frame_without_an_empty_line_is_reported() {

@@ -4,15 +4,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::Duration;
 
 use andon_runtime::{Message, Model as _, Request};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::common::{all, builder, call, model_of, next, request};
+use crate::common::*;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 

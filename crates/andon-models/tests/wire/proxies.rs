@@ -4,10 +4,9 @@
 
 use std::process::Command;
 
-use andon_runtime::{ModelErrorKind, Usage};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
+use andon_runtime::ModelErrorKind;
 
-use crate::common::{all, builder, call, model_of, text};
+use crate::common::*;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 

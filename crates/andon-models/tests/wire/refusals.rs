@@ -1,13 +1,9 @@
 //! Refusals: the message, what can be done, and that no usage is reported.
 
-use std::time::Duration;
-
 use andon_models::HttpModel;
-use andon_runtime::{ModelError, ModelErrorKind, Usage};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Script};
-use serde_json::json;
+use andon_runtime::{ModelError, ModelErrorKind};
 
-use crate::common::{all, builder, call, model_of, over_both};
+use crate::common::*;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 

@@ -1,10 +1,8 @@
 //! A key is seen by the provider and by nobody else.
 
 use andon_models::{Compatible, Settings};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Script};
-use serde_json::json;
 
-use crate::common::{CANARY, all, builder, call, model_of, over_both};
+use crate::common::*;
 
 #[track_caller]
 fn assert_clean(what: &str, text: &str) {

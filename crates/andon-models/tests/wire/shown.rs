@@ -6,10 +6,8 @@ use andon_models::Settings;
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::message::{Cut, ResultStatus};
 use andon_runtime::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
-use andon_testkit::provider::{BadProvider, Dialect, Protocol, Script};
-use serde_json::json;
 
-use crate::common::{CANARY, all, builder, model_of, request};
+use crate::common::*;
 
 /// A conversation with a tool, a thought and an answer that was stopped.
 fn asked() -> Request {

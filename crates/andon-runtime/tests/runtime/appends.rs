@@ -5,14 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Epoch, Learnt};
-use andon_runtime::core::time::Stamp;
-use andon_runtime::{
-    Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, MemoryJournal, Message, Requested, RunId, Runtime,
-    SessionKey, Sessions, Shelf, Stored, TestClock,
-};
+use andon_runtime::{Agent, Cancel, MemoryJournal, Message, Runtime, SessionKey, TestClock};
 use andon_testkit::{Act, ScriptedModel};
+
+use crate::common::passes_on::*;
 
 /// A journal in memory that counts what is appended, and whose history may never come.
 #[derive(Default)]
@@ -24,54 +20,20 @@ struct CountingJournal {
 }
 
 impl Journal for CountingJournal {
+    passes_on!(memory);
+
     fn append(&self, batch: Batch) -> Append {
         self.appends.fetch_add(1, Ordering::SeqCst);
         self.memory.append(batch)
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        self.memory.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &RunId, at: Stamp) {
-        self.memory.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
-        self.memory.read(run)
-    }
-
-    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
         self.histories.fetch_add(1, Ordering::SeqCst);
         if self.history_hangs { Box::pin(std::future::pending()) } else { self.memory.history(session) }
     }
 
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.memory.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.memory.unsettled()
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
         self.memory.claim(run, from)
-    }
-
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
-        self.memory.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn Sessions {
-        self.memory.sessions()
-    }
-
-    fn shelf(&self) -> &dyn Shelf {
-        self.memory.shelf()
     }
 }
 

@@ -1,12 +1,7 @@
 //! A run that waits for a person can be answered, refused and stopped, and a late answer is refused.
 
-use andon_runtime::core::event::{Approval, Event, Refusal};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, Cancel, DecideError, Digest, Run, State, Verdict};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use tokio::time::Instant;
+use andon_runtime::core::event::Approval;
+use andon_runtime::{DecideError, Digest};
 
 use crate::common::*;
 
@@ -14,8 +9,7 @@ use crate::common::*;
 async fn waiting(log: &ToolLog) -> (Agent, Run, ScriptedModel) {
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("danger", log).needs_approval()).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     (agent, run, model)
 }
 
@@ -89,8 +83,7 @@ async fn a_yes_is_accepted_once() {
 async fn an_approval_of_a_call_that_asked_for_none_is_refused() {
     let (agent, run, _) = waiting(&ToolLog::new()).await;
     assert_eq!(run.approve(&id("nobody"), None), Err(DecideError::NotWaiting));
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,8 +91,7 @@ async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
     let log = ToolLog::new();
     let (agent, run, _) = waiting(&log).await;
     run.approve(&id("g"), Some("ada")).unwrap();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((outcome.receipt.calls[0].verdict, log.started()), (Verdict::NeverStarted, 0));
     assert_eq!(
         verdicts(&run),
@@ -111,20 +103,14 @@ async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
 #[tokio::test(start_paused = true)]
 async fn free_calls_of_a_turn_run_while_another_waits_for_a_person() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("g", "danger"), ("f", "free")]), says("Done.")]);
-    let agent = agent(&model)
-        .tool(tools::quick("danger", &log).needs_approval())
-        .tool(tools::slow("free", secs(1), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Both.").unwrap();
-    until_tool_started(&run, "f").await;
+    let tools = [tools::quick("danger", &log).needs_approval(), tools::slow("free", secs(1), &log)];
+    let agent = with_tools(scripted([calls(&[("g", "danger"), ("f", "free")]), says("Done.")]), tools);
+    let run = start_until_tool(&agent, "Both.", "f").await;
     assert_eq!(run.state(), State::Running);
     until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
     settle_down().await;
     assert_eq!(run.state(), State::Waiting);
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     let history = agent.history().await.unwrap();
     let results: Vec<_> = history.last().unwrap().results().map(|r| (r.call.as_str(), r.status)).collect();
     assert_eq!(results, [("g", ResultStatus::Refused), ("f", ResultStatus::Ok)]);

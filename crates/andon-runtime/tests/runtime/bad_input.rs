@@ -1,15 +1,8 @@
 //! Mistakes of a program, a model or a provider are reported clearly, and never leave a history that cannot go on (P2).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Refusal;
-use andon_runtime::core::message::{Image, Message, Part, ResultStatus, Role};
-use andon_runtime::{
-    Agent, AgentBuilder, Ending, Failure, FailureKind, FnTool, Limits, ModelStop, Outcome, Piece, Run, Verdict,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::{Value, json};
+use andon_runtime::Piece;
+use andon_runtime::core::message::{Image, Part};
+use serde_json::Value;
 
 use crate::common::*;
 
@@ -22,15 +15,14 @@ fn tool(name: &str, schema: Value) -> FnTool {
 }
 
 fn plain() -> AgentBuilder {
-    agent(&ScriptedModel::new([]))
+    scripted([])
 }
 
 /// Plays one answer to an agent with the tool `look`, which has an optional integer argument `n`.
 async fn play(first: Vec<Act>) -> (Run, Arc<Outcome>, Vec<Arc<Message>>, ToolLog) {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([first])).tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let agent = scripted([first]).tool(tools::quick("look", &log)).build().unwrap();
+    let (run, outcome) = run_to_end(&agent, "Go.").await;
     let history = agent.history().await.unwrap();
     assert_usable(&agent).await;
     (run, outcome, history, log)
@@ -209,9 +201,8 @@ async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_
     const WHOLE: usize = 50_000_000;
     const KEPT: usize = 1 << 20;
     let huge = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("x".repeat(WHOLE).into()) });
-    let agent = agent(&ScriptedModel::new([calls(&[("x", "look")]), says("Done.")])).tool(huge).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    let agent = scripted([calls(&[("x", "look")]), says("Done.")]).tool(huge).build().unwrap();
+    assert_eq!(run_to_end(&agent, "Go.").await.1.text(), "Done.");
     let history = agent.history().await.unwrap();
     let told = result_of(&history, "x").to_text();
     let notice = format!("[{} bytes of this result were cut: it is over the limit]", WHOLE - KEPT);
@@ -248,8 +239,7 @@ async fn one_id_for_two_calls_of_an_answer_that_an_earlier_call_has_had_runs_the
     // The first got the id `x-2`, which the model then uses itself.
     let model = ScriptedModel::new([call("x", "look", "{}"), two("x"), two("x-2"), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(log.started(), 4);
     let refused: Vec<_> = outcome.receipt.calls.iter().filter_map(|account| account.refused).collect();
     assert_eq!(refused, [Refusal::DuplicateId]);
@@ -273,8 +263,7 @@ async fn one_id_in_two_runs_of_a_session_is_two_calls_under_two_ids() {
     let model = ScriptedModel::new([call("x", "look", "{}"), says("One."), call("x", "look", "{}"), says("Two.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
     for text in ["One.", "Two."] {
-        let run = agent.start("Go.").unwrap();
-        assert_eq!(settled(&agent, &run).await.text(), text);
+        assert_eq!(run_to_end(&agent, "Go.").await.1.text(), text);
     }
     assert_eq!(log.started(), 2);
 }
@@ -312,8 +301,7 @@ async fn a_part_of_a_call_that_was_never_begun_behind_shown_text_keeps_the_text(
 async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() {
     let model = ScriptedModel::new([vec![Act::Break], vec![Act::usage(3, 0), Act::Break], says("Third time.")]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((outcome.text().as_str(), model.calls()), ("Third time.", 3));
 }
 
@@ -411,8 +399,7 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
     }
     let runtime = runtime();
     let agent = Agent::builder().model(Bomb).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.error, FailureKind::Internal);
     assert!(failure.message.contains("the adapter is wrong"), "{}", failure.message);
@@ -422,7 +409,7 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
-    let agent = agent(&ScriptedModel::new([says("Seen.")])).build().unwrap();
+    let agent = scripted([says("Seen.")]).build().unwrap();
     let with = |media_type: &str| {
         let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
         Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }

@@ -2,14 +2,10 @@
 //!
 //! These run on the real clock and on the tools' threads, and are driven by channels.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 
-use andon_runtime::core::event::{Event, HookEnd, Learnt};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, AgentBuilder, Cancel, Decision, Effect, FnTool, Run, Runtime, Verdict};
-use andon_testkit::ScriptedModel;
-use serde_json::json;
+use andon_runtime::core::event::HookEnd;
 
 use crate::common::*;
 
@@ -45,9 +41,7 @@ async fn a_tool_that_blocks_its_thread_is_abandoned_by_name_and_its_late_result_
     let agent = two_lanes(&model).tool(tool).build().unwrap();
     let run = agent.start("Go.").unwrap();
     until_running(&run, 1).await;
-    run.cancel(Cancel::graceful());
-
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
     assert_eq!(outcome.receipt.leaked, ["block (b)"]);
     assert!(outcome.receipt.took.settled_us.unwrap() >= 50_000, "it had its grace");
@@ -79,10 +73,8 @@ async fn a_tool_that_blocks_its_thread_delays_no_other_run() {
     until_running(&run, 1).await;
 
     let other = build(ScriptedModel::new([says_and_hangs("Hm")])).name("other").build().unwrap();
-    let second = other.start("Go.").unwrap();
-    until_shown(&second, "Hm").await;
-    second.cancel(Cancel::graceful());
-    cancelled(&other, &second).await;
+    let second = start_until_shown(&other, "Go.", "Hm").await;
+    stop(&other, &second, Cancel::graceful()).await;
 
     release.send(()).unwrap();
     assert_eq!(settled(&stuck, &run).await.stop_reason(), "end_turn");
@@ -94,8 +86,7 @@ async fn now_abandons_a_blocking_tool_without_waiting_for_its_grace() {
     let agent = two_lanes(&ScriptedModel::new([calls(&[("b", "block")])])).tool(tool.grace(secs(600))).build().unwrap();
     let run = agent.start("Go.").unwrap();
     until_running(&run, 1).await;
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!(outcome.receipt.leaked, ["block (b)"]);
     release.send(()).unwrap();
     agent.runtime().idle().await;
@@ -132,9 +123,7 @@ async fn a_hook_that_blocks_its_thread_is_abandoned_and_named_in_the_receipt() {
         .unwrap();
     let run = agent.start("Go.").unwrap();
     tokio::task::block_in_place(|| inside.recv().unwrap());
-    run.cancel(Cancel::graceful());
-
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     release.send(()).unwrap();
     agent.runtime().idle().await;
     assert_eq!(count(&run, |event| matches!(event, Event::HookFinished { end: HookEnd::Leaked, .. })), 1);

@@ -3,19 +3,10 @@
 //!
 //! These run on the real clock and on real threads, and are driven by channels.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use andon_runtime::core::event::{Event, Learnt};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Effect, FnTool, Invocation, OnCancel, Receipt, Run, Runtime, ToolError, Verdict,
-};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, Deed, ToolLog};
-use serde_json::json;
+use andon_testkit::tools::Deed;
 
 use crate::common::*;
 

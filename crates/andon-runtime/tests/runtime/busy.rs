@@ -1,12 +1,6 @@
 //! One run at a time in a session: a second prompt is refused, waits, or takes over, as its caller chose (P8).
 
-use std::sync::Arc;
-
-use andon_runtime::core::message::Message;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, Cancel, Reason, Run, StartError, State, WhenBusy};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::StartError;
 
 use crate::common::*;
 
@@ -14,8 +8,7 @@ use crate::common::*;
 async fn busy() -> (Agent, Run, ScriptedModel) {
     let model = ScriptedModel::new([says_and_hangs("Busy")]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("First.").unwrap();
-    until_shown(&run, "Busy").await;
+    let run = start_until_shown(&agent, "First.", "Busy").await;
     (agent, run, model)
 }
 
@@ -39,8 +32,7 @@ async fn a_second_prompt_is_refused_by_default_and_the_error_says_what_to_do() {
     );
     assert_eq!((run.state(), model.calls()), (State::Running, 1));
     assert_eq!(agent.runtime().runs(), [run.id().clone()], "the refused run left nothing");
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(texts(&agent.history().await.unwrap()), ["First.", "Busy [cut]"]);
 }
 
@@ -48,8 +40,7 @@ async fn a_second_prompt_is_refused_by_default_and_the_error_says_what_to_do() {
 async fn another_session_of_the_same_agent_is_not_busy() {
     let (agent, run, _) = busy().await;
     assert_usable(&agent.session("elsewhere").unwrap()).await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,13 +64,11 @@ async fn a_queued_run_that_is_cancelled_settles_at_once_and_leaves_nothing_in_th
     let (agent, first, model) = busy().await;
     let (second, third) = (queue(&agent, "Second."), queue(&agent, "Third."));
     settle_down().await;
-    second.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &second).await;
+    let outcome = stop(&agent, &second, Cancel::graceful()).await;
     assert_eq!((outcome.receipt.cut_in, first.state()), (Some(Phase::Queued), State::Running));
     assert_eq!(event_types(&second), ["run_accepted", "cancel_requested", "run_quieted", "run_settled"]);
 
-    first.cancel(Cancel::graceful());
-    cancelled(&agent, &first).await;
+    stop(&agent, &first, Cancel::graceful()).await;
     settled(&agent, &third).await;
     assert_eq!(texts(&agent.history().await.unwrap()), ["First.", "Busy [cut]", "Third.", "Well."]);
     assert_eq!(model.calls(), 2);
@@ -106,7 +95,7 @@ async fn a_prompt_that_supersedes_stops_the_run_in_progress_and_those_that_wait_
 
 #[tokio::test(start_paused = true)]
 async fn superseding_an_idle_session_simply_starts() {
-    let agent = agent(&ScriptedModel::new([])).build().unwrap();
+    let agent = scripted([]).build().unwrap();
     let run = agent.prompt("Go.").when_busy(WhenBusy::Supersede).start().unwrap();
     assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
 }
@@ -116,8 +105,7 @@ async fn a_prompt_while_the_run_is_cancelling_waits_for_it_whatever_the_policy()
     for policy in [WhenBusy::Reject, WhenBusy::Queue, WhenBusy::Supersede] {
         let model = ScriptedModel::new([calls(&[("m", "mule")]), says("Next.")]);
         let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &ToolLog::new())).build().unwrap();
-        let first = agent.start("First.").unwrap();
-        until_tool_started(&first, "m").await;
+        let first = start_until_tool(&agent, "First.", "m").await;
         first.cancel(Cancel::graceful());
         let second = agent.prompt("Second.").when_busy(policy).start().unwrap();
         settle_down().await;
@@ -173,15 +161,13 @@ async fn a_run_id_that_is_in_use_is_refused() {
     let error = taken.unwrap_err();
     assert_eq!(error, StartError::RunIdTaken(first.id().clone()));
     assert_eq!(error.to_string(), format!("run id {} is in use: choose another, or leave it out", first.id()));
-    first.cancel(Cancel::now());
-    cancelled(&agent, &first).await;
+    stop(&agent, &first, Cancel::now()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_history_shows_a_run_only_once_it_has_settled() {
     let (agent, run, _) = busy().await;
     assert_eq!(agent.history().await.unwrap(), Vec::<Arc<Message>>::new());
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(agent.history().await.unwrap().len(), 2);
 }

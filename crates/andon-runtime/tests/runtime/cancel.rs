@@ -1,13 +1,6 @@
 //! A cancel reaches exactly the run that it names, once, and every caller is told what it did (P6, P9).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::Message;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Agent, AgentReply, Cancel, Ending, ModelStop, Reason, ReplyKind, State};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::AgentReply;
 
 use crate::common::*;
 
@@ -50,7 +43,7 @@ async fn an_idle_agent_that_is_cancelled_arms_and_only_its_next_run_is_cancelled
 
 #[tokio::test(start_paused = true)]
 async fn arming_twice_is_arming_once_and_can_be_taken_back() {
-    let agent = agent(&ScriptedModel::new([])).build().unwrap();
+    let agent = scripted([]).build().unwrap();
     assert!(!agent.disarm(), "it was not armed");
     agent.cancel();
     agent.cancel();
@@ -72,7 +65,7 @@ async fn an_arm_stops_only_the_agent_that_was_armed() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_run_that_has_settled_never_arms_and_never_hits_the_next_run() {
-    let agent = agent(&ScriptedModel::new([])).build().unwrap();
+    let agent = scripted([]).build().unwrap();
     let run = agent.start("First.").unwrap();
     run.outcome().await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "too_late");
@@ -117,13 +110,12 @@ async fn agent_cancel_stops_every_run_of_the_agent_and_no_other() {
     cancelled(&agent, &runs[0]).await;
     cancelled(&elsewhere, &runs[1]).await;
     assert_eq!(bystander.state(), State::Running);
-    bystander.cancel(Cancel::now());
-    cancelled(&other, &bystander).await;
+    stop(&other, &bystander, Cancel::now()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_of_an_id_that_nobody_knows_is_not_found_and_of_a_settled_one_too_late() {
-    let agent = agent(&ScriptedModel::new([])).build().unwrap();
+    let agent = scripted([]).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let outcome = run.outcome().await;
     let runtime = agent.runtime();
@@ -140,8 +132,7 @@ async fn a_cancel_of_a_run_that_another_process_drives_is_not_running_and_change
     let journal = memory();
     let model = ScriptedModel::new([vec![Act::text("Half "), Act::Pause(secs(1)), Act::text("done."), Act::end()]]);
     let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
 
     let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::NotRunning, run.id()));
@@ -157,8 +148,7 @@ async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_t
     let model = ScriptedModel::new([says_and_hangs("Shown.")]);
     let agent =
         Agent::builder().model(model.clone()).runtime(&andon_runtime::Runtime::builder().build()).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown.").await;
+    let run = start_until_shown(&agent, "Go.", "Shown.").await;
 
     let accepted = AtomicUsize::new(0);
     let barrier = std::sync::Barrier::new(50);

@@ -1,20 +1,10 @@
 //! Whatever a call started is ended before its run settles: the cleanup runs once, however the work ended, and what it
 //! could not end is named (P5, P7, P12).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{
-    Agent, AgentBuilder, BoxFuture, Cancel, Ending, FeedItem, FnTool, Invocation, JournalError, Limits, OnCancel,
-    Probe, Remains, Returned, Run, Runtime, TestClock, ToolError, ToolSpec, Verdict, Work,
-};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::{BoxFuture, Probe, Remains, ToolSpec};
 
 use crate::common::*;
 
@@ -110,8 +100,7 @@ fn builder(tool: FnTool) -> AgentBuilder {
 }
 
 async fn at_work(agent: &Agent) -> Run {
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     run
 }
@@ -124,8 +113,7 @@ async fn the_cleanup_runs_once_after_a_return_an_error_and_a_panic_and_the_call_
         let seen = Arc::new(Seen::default());
         let agent = one_tool(tool(&seen, does));
         let began = Instant::now();
-        let run = agent.start("Go.").unwrap();
-        until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
+        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolFinished { .. })).await;
         assert_eq!((seen.cleanups(), began.elapsed()), ((1, 1), secs(1)));
         assert_eq!(settled(&agent, &run).await.text(), "Well.");
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, status);
@@ -208,8 +196,7 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
     });
     let agent = one_tool(tool);
     let run = at_work(&agent).await;
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): pid 4711"]);
     assert_eq!(outcome.receipt.calls[0].notes, ["killed by best effort"]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown, "the call itself is over");
@@ -227,8 +214,7 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
         let agent = one_tool(cleaning(&seen, does, unended).effect(andon_runtime::Effect::ReadOnly));
         let run = at_work(&agent).await;
         let pulled = Instant::now();
-        run.cancel(cancel);
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel).await;
         assert_eq!(pulled.elapsed(), secs(1), "the cleanup's second, and no grace");
         assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
@@ -252,8 +238,7 @@ async fn a_cleanup_over_its_time_is_given_up_and_named() {
     let agent = one_tool(cleaning(&seen, hangs, |_| Box::pin(std::future::pending())));
     let run = at_work(&agent).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!((pulled.elapsed(), seen.cleanups()), (secs(10), (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup did not end within 10s"]);
     assert_eq!(agent.runtime().tasks(), 0, "nobody waits for it");
@@ -264,8 +249,7 @@ async fn a_cleanup_over_its_time_is_given_up_and_named() {
 async fn a_cleanup_that_panics_is_named_with_what_it_said() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(cleaning(&seen, returns, |_| Box::pin(async { panic!("cannot clean") })));
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((outcome.text().as_str(), seen.cleanups()), ("Well.", (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot clean"]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "what it returned is kept");
@@ -280,8 +264,7 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
         Work::task(async { Ok("whole".into()) }).cleanup(make)
     });
     let agent = one_tool(tool);
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot begin"]);
 }
 
@@ -289,11 +272,9 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
 async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(tool(&seen, hangs).needs_approval());
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     run.approve(&id("c"), None).unwrap();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
     agent.runtime().idle().await;
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((0, 0), 0));
@@ -374,8 +355,7 @@ async fn a_pull_that_comes_while_a_finished_call_is_cleaned_up_keeps_its_result(
         let agent = one_tool(tool(&seen, returns));
         let run = at_work(&agent).await;
         assert_eq!(seen.cleanups(), (1, 0), "the test is about this moment");
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         assert_eq!((seen.cleanups(), outcome.receipt.calls[0].verdict), ((1, 1), Verdict::Finished), "{cancel:?}");
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "{cancel:?}");
     }
@@ -401,8 +381,7 @@ async fn the_cleanup_of_a_thread_runs_when_the_thread_has_ended_and_when_it_is_a
         });
         let agent = one_tool(tool);
         let run = at_work(&agent).await;
-        run.cancel(Cancel::graceful());
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");
         agent.runtime().idle().await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");

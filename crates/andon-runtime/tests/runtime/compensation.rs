@@ -1,20 +1,11 @@
 //! What a call did can be undone when somebody asks: on record before it begins, once, within its own time limit, and
 //! its result is in the receipt (P7, P10).
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Learnt, ToolEnd};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
+use andon_runtime::core::event::ToolEnd;
 use andon_runtime::core::receipt::{Compensation, Receipt};
-use andon_runtime::{
-    Agent, Cancel, CompensateError, Compensated, FnTool, Journal, OnCancel, Returned, Run, Runtime, Tool, ToolError,
-    Undo, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::{CompensateError, Compensated, Tool, Undo};
 
 use crate::common::*;
 
@@ -110,7 +101,7 @@ async fn it_is_told_what_to_undo_with_the_key_that_the_call_itself_was_given() {
         async { paid_back() }
     });
     let asks = [andon_testkit::Act::call(0, "c", "pay", "{\"sum\": 3}"), vec![andon_testkit::Act::tool_use()]];
-    let agent = agent(&ScriptedModel::new([answer(asks)])).tool(tool).build().unwrap();
+    let agent = scripted([answer(asks)]).tool(tool).build().unwrap();
     let run = run_of(&agent).await;
     agent.compensate(&run, &id("c"), None).await.unwrap();
 
@@ -134,11 +125,9 @@ async fn a_call_whose_effect_is_unknown_is_undone_as_such() {
         async { Ok("there was nothing to undo".into()) }
     });
     let agent = agent_on(&runtime(), tool);
-    let run = agent.start("Pay.").unwrap();
-    until_tool_started(&run, "c").await;
+    let run = start_until_tool(&agent, "Pay.", "c").await;
     settle_down().await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done());
     let undo = undone.lock().unwrap()[0].clone();
     assert_eq!((undo.verdict, undo.result.status), (Verdict::Unknown, ResultStatus::Unknown));
@@ -235,8 +224,7 @@ async fn a_compensation_that_panics_before_it_begins_has_failed_too() {
     }
     let mut spec = andon_runtime::ToolSpec::new("pay", "Pays.", json!({"type": "object"}));
     spec.compensation = Some(secs(1));
-    let model = ScriptedModel::new([calls(&[("c", "pay")])]);
-    let agent = agent(&model).tool(Rash(Arc::new(spec))).build().unwrap();
+    let agent = scripted([calls(&[("c", "pay")])]).tool(Rash(Arc::new(spec))).build().unwrap();
     let run = run_of(&agent).await;
     assert_eq!(agent.compensate(&run, &id("c"), None).await.unwrap().end, ToolEnd::Panicked);
 }
@@ -312,13 +300,10 @@ async fn of_two_callers_at_once_one_is_told_that_it_is_in_progress() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_goes_on_cannot_be_undone_and_a_call_that_it_did_not_make_neither() {
     let undone = Undone::default();
-    let model = ScriptedModel::new([calls(&[("c", "pay")]), says_and_hangs("Hm")]);
-    let agent = agent(&model).tool(pay(&undone, paid_back)).build().unwrap();
-    let run = agent.start("Pay.").unwrap();
-    until_shown(&run, "Hm").await;
+    let agent = scripted([calls(&[("c", "pay")]), says_and_hangs("Hm")]).tool(pay(&undone, paid_back)).build().unwrap();
+    let run = start_until_shown(&agent, "Pay.", "Hm").await;
     assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::NotSettled));
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(agent.compensate(&run, &id("x"), None).await, Err(CompensateError::NoSuchCall(id("x"))));
     assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done(), "a cancelled run's calls can be undone");
 }
@@ -350,11 +335,9 @@ async fn a_call_that_goes_on_is_undone_only_when_it_has_ended() {
                 async { paid_back() }
             }),
         );
-        let run = agent.start("Pay.").unwrap();
-        until_tool_started(&run, "c").await;
+        let run = start_until_tool(&agent, "Pay.", "c").await;
         settle_down().await;
-        run.cancel(Cancel::graceful());
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::StillRunning(id("c"))));
         agent.runtime().idle().await;
         assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done());

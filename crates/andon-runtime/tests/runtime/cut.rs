@@ -1,14 +1,7 @@
 //! An answer can be cut at any point: at once (P1), with every byte that was shown kept (P3), and a valid history (P2).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{Cut, Message, Part, Role, Signature};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Cancel, Decision, ModelError, Piece, Reason};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use tokio::time::Instant;
+use andon_runtime::core::message::{Cut, Part, Signature};
+use andon_runtime::{ModelError, Piece};
 
 use crate::common::*;
 
@@ -21,11 +14,8 @@ async fn cancel_in_the_middle_of_text_keeps_every_byte_that_was_shown_and_marks_
     let words = ["Grüße ", "aus ", "Köln"].map(Act::text).to_vec();
     let model = ScriptedModel::new([answer([words, vec![Act::Silence]])]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Say hello.").unwrap();
-    until_shown(&run, "Köln").await;
-    run.cancel(Cancel::graceful());
-
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Say hello.", "Köln").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let expected = cut(vec![Part::text("Grüße aus Köln")]);
     assert_eq!(outcome.message.as_deref(), Some(&expected));
     assert_eq!(agent.history().await.unwrap(), [Arc::new(Message::user("Say hello.")), Arc::new(expected)]);
@@ -36,10 +26,8 @@ async fn cancel_in_the_middle_of_text_keeps_every_byte_that_was_shown_and_marks_
 async fn cancel_after_the_last_text_and_before_the_usage_keeps_the_whole_answer() {
     let model = ScriptedModel::new([vec![Act::text("All of it."), Act::Pause(secs(1)), Act::usage(9, 3), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "All of it.").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Go.", "All of it.").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.message.as_deref(), Some(&cut(vec![Part::text("All of it.")])));
 }
 
@@ -47,12 +35,9 @@ async fn cancel_after_the_last_text_and_before_the_usage_keeps_the_whole_answer(
 async fn cancel_inside_the_arguments_of_a_tool_call_drops_the_half_call_and_keeps_the_text() {
     let begin = Act::Piece(Piece::Call { id: "half".into(), name: "look".into() });
     let input = Act::Piece(Piece::CallInput { index: 0, json: "{\"where\": \"Kö".into() });
-    let model = ScriptedModel::new([vec![Act::text("I look. "), begin, input, Act::Silence]]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    until_shown(&run, "Kö").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let agent = scripted([vec![Act::text("I look. "), begin, input, Act::Silence]]).build().unwrap();
+    let run = start_until_shown(&agent, "Look.", "Kö").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.message.as_deref(), Some(&cut(vec![Part::text("I look. ")])));
     assert_eq!(outcome.receipt.calls, []);
     assert_usable(&agent).await;
@@ -67,8 +52,7 @@ async fn cancel_behind_a_whole_call_of_an_unfinished_answer_keeps_the_call_and_s
     while run.passed().pieces < 3 {
         tokio::task::yield_now().await;
     }
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     let result = result_of(&agent.history().await.unwrap(), "whole");
     assert_eq!(result.to_text(), "Not run: the run was stopped before this call started.");
     assert_eq!(log.started(), 0);
@@ -78,10 +62,8 @@ async fn cancel_behind_a_whole_call_of_an_unfinished_answer_keeps_the_call_and_s
 async fn cancel_inside_signed_thinking_keeps_the_thought_without_a_seal_and_sends_none_of_it() {
     let model = ScriptedModel::new([vec![Act::thinking("Hm, let me"), Act::Silence], says("Fine.")]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Think.").unwrap();
-    until_shown(&run, "let me").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Think.", "let me").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let thought = Part::Thinking { text: "Hm, let me".into(), signature: None };
     assert_eq!(outcome.message.as_deref(), Some(&cut(vec![thought])));
 
@@ -95,10 +77,8 @@ async fn cancel_inside_signed_thinking_keeps_the_thought_without_a_seal_and_send
 async fn cancel_behind_signed_thinking_keeps_the_thought_whole() {
     let model = ScriptedModel::new([vec![Act::thinking("Two."), Act::signed(), Act::text("It is"), Act::Silence]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Think.").unwrap();
-    until_shown(&run, "It is").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Think.", "It is").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let thought = Part::Thinking { text: "Two.".into(), signature: Some(Signature::new("scripted", "c2VhbA==")) };
     assert_eq!(outcome.message.as_deref(), Some(&cut(vec![thought, Part::text("It is")])));
 }
@@ -107,11 +87,9 @@ async fn cancel_behind_signed_thinking_keeps_the_thought_whole() {
 async fn cancel_while_the_model_is_silent_before_its_first_token_stops_at_once() {
     let model = ScriptedModel::new([vec![Act::Pause(secs(30)), Act::text("Late."), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Hello?").unwrap();
-    until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    let run = start_until(&agent, "Hello?", |event| matches!(event, Event::ModelStarted { .. })).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(0));
     assert_eq!((outcome.message.clone(), outcome.receipt.cut_in), (None, Some(Phase::Model)));
     assert_eq!(model.open(), 0);
@@ -122,8 +100,7 @@ async fn cancel_while_the_model_is_silent_before_its_first_token_stops_at_once()
 async fn cancel_while_the_model_is_silent_in_mid_stream_stops_at_once() {
     let model = ScriptedModel::new([vec![Act::text("And "), Act::Pause(secs(30)), Act::text("then."), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "And").await;
+    let run = start_until_shown(&agent, "Go.", "And").await;
     tokio::time::sleep(secs(3)).await;
     let pulled = Instant::now();
     run.cancel(Cancel::graceful());
@@ -136,11 +113,9 @@ async fn cancel_in_a_back_off_with_a_long_retry_after_ends_it_at_once_and_makes_
     let busy = || vec![Act::Fail(ModelError::retry_after(secs(120), "429: slow down"))];
     let model = ScriptedModel::new([busy(), busy(), busy()]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { delay_ms: 120_000 })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { delay_ms: 120_000 })).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(0));
     assert_eq!(outcome.receipt.cut_in, Some(Phase::Backoff));
     tokio::time::sleep(secs(600)).await;
@@ -157,11 +132,9 @@ async fn cancel_inside_a_hook_that_waits_stops_at_once() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((pulled.elapsed(), model.calls()), (secs(0), 0));
     assert_eq!(outcome.receipt.cut_in, Some(Phase::Hook));
 }
@@ -173,8 +146,7 @@ async fn once_a_pull_has_returned_no_piece_is_accepted_and_no_model_called() {
         vec![Act::Flood("flood ", 1_000), Act::end()],
     ])]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "First.").await;
+    let run = start_until_shown(&agent, "Go.", "First.").await;
     run.cancel(Cancel::graceful());
     let at_the_pull = run.passed();
     assert_eq!(cancelled(&agent, &run).await.text(), "First. ");
@@ -185,10 +157,8 @@ async fn once_a_pull_has_returned_no_piece_is_accepted_and_no_model_called() {
 async fn the_model_is_told_in_its_next_request_that_its_answer_was_stopped() {
     let model = ScriptedModel::new([says_and_hangs("One, two")]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Count.").unwrap();
-    until_shown(&run, "two").await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Count.", "two").await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.run("Never mind.").await.unwrap();
 
     let note = "[Your previous answer was stopped by the user and is incomplete. Do not resume it unless asked to.]";
@@ -201,10 +171,8 @@ async fn the_model_is_told_in_its_next_request_that_its_answer_was_stopped() {
 async fn the_model_is_told_of_a_request_that_was_stopped_before_an_answer_began() {
     let model = ScriptedModel::new([vec![Act::Silence]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Count.").unwrap();
-    until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let run = start_until(&agent, "Count.", |event| matches!(event, Event::ModelStarted { .. })).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.run("Again.").await.unwrap();
 
     let sent = model.requests()[1].prompt();

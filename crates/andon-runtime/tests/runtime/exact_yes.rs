@@ -1,11 +1,8 @@
 //! An approval is for the arguments that a person has seen, and for no others: it is bound to them, on record and
 //! across a restart (P7, P10).
 
-use andon_runtime::core::event::{Approval, Event, Refusal};
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, DecideError, Digest, Run, Runtime};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
+use andon_runtime::core::event::Approval;
+use andon_runtime::{DecideError, Digest};
 
 use crate::common::*;
 

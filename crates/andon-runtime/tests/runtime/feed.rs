@@ -1,10 +1,7 @@
 //! A run's events for any number of readers: the past, then live, no gap, no repeat, and nobody holds up the run (P3).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{Cancel, Cursor, Feed, FeedItem, Kind, Run};
+use andon_runtime::{Feed, Kind};
 use andon_testkit::check::{check_feed, read_all};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
 
 use crate::common::*;
 
@@ -49,8 +46,7 @@ fn rich() -> ScriptedModel {
 
 async fn settled_rich_run() -> (andon_runtime::Agent, Run) {
     let agent = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let (run, _) = run_to_end(&agent, "Go.").await;
     (agent, run)
 }
 
@@ -102,8 +98,7 @@ async fn readers_that_join_at_any_item_of_a_live_run_see_the_same_run() {
 async fn a_reader_that_joins_in_the_middle_of_an_answer_gets_all_of_it() {
     let model = ScriptedModel::new([vec![Act::text("Early "), Act::Pause(secs(1)), Act::text("late."), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Early").await;
+    let run = start_until_shown(&agent, "Go.", "Early").await;
     let mut late = run.feed();
     let first = all_there(&mut late);
     assert_eq!(shown(&first), "Early ");
@@ -235,16 +230,14 @@ async fn a_place_past_what_is_stored_is_told_that_text_was_lost_and_then_gets_wh
 #[tokio::test(start_paused = true)]
 async fn everything_that_was_started_is_finished_in_the_feed_of_a_stopped_run() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("a", "slow"), ("b", "danger")])]))
+    let agent = scripted([calls(&[("a", "slow"), ("b", "danger")])])
         .tool(tools::slow("slow", secs(60), &log))
         .tool(tools::quick("danger", &log).needs_approval())
         .before_run(|_| async { andon_runtime::Decision::Continue })
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "a").await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let run = start_until_tool(&agent, "Go.", "a").await;
+    stop(&agent, &run, Cancel::graceful()).await;
     let types = event_types(&run);
     let times = |name: &str| types.iter().filter(|found| *found == name).count();
     for (begun, ended) in [

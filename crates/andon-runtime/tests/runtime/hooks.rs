@@ -1,16 +1,9 @@
 //! Hooks run a program's own code before and after a run, a model call and a tool call; none can hold up a stop.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Event, HookEnd, HookPoint, Refusal};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{
-    AgentBuilder, Cancel, Decision, Ending, Failure, FailureKind, ModelStop, Moment, Reason, Run, Verdict, What,
-};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use tokio::time::Instant;
+use andon_runtime::core::event::{HookEnd, HookPoint};
+use andon_runtime::{Moment, What};
 
 use crate::common::*;
 
@@ -78,8 +71,7 @@ async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
         });
     }
     let agent = agent.build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    settled(&agent, &run).await;
+    run_to_end(&agent, "Look.").await;
     assert_eq!(
         *seen.lock().unwrap(),
         [
@@ -98,7 +90,7 @@ async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
 #[tokio::test(start_paused = true)]
 async fn hooks_of_one_point_are_called_in_the_order_in_which_they_were_given() {
     let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
-    let mut agent = agent(&ScriptedModel::new([]));
+    let mut agent = scripted([]);
     for number in 0..3 {
         let seen = Arc::clone(&seen);
         agent = agent.before_run(move |_| {
@@ -115,7 +107,7 @@ async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = ToolLog::new();
     let hears = Arc::clone(&seen);
-    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look"), ("c", "look")])]))
+    let agent = scripted([calls(&[("a", "look"), ("b", "look"), ("c", "look")])])
         .tool(tools::quick("look", &log))
         .after_tool(move |moment| {
             let What::AfterTool { result } = moment.what else { panic!("not a tool") };
@@ -124,8 +116,7 @@ async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    settled(&agent, &run).await;
+    let (run, _) = run_to_end(&agent, "Look.").await;
     let finished = |event: Event| match event {
         Event::ToolFinished { call, .. } => Some(call.to_string()),
         _ => None,
@@ -156,8 +147,7 @@ async fn a_hook_that_denies_a_tool_call_is_quoted_to_the_model_and_the_run_goes_
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
     let agent = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Look.").await;
     assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
     let told = "Not run: a rule of this program does not allow it. Not on Sundays.";
     let expected = ToolResult::text(id("c"), ResultStatus::Refused, told);
@@ -194,8 +184,7 @@ async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
     let agent = agent.before_tool(|_| async { panic!("oh no") }).build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (run, outcome) = run_to_end(&agent, "Look.").await;
     assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
     let told = result_of(&agent.history().await.unwrap(), "c").to_text();
     assert!(told.contains("The program's own check crashed: oh no"), "{told}");
@@ -224,8 +213,7 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
         let agent = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        let outcome = settled(&agent, &run).await;
+        let (_, outcome) = run_to_end(&agent, "Look.").await;
         let message = format!("the {name} hook panicked");
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
 
@@ -240,11 +228,9 @@ async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
     for point in POINTS.into_iter().filter(|point| *point != HookPoint::AfterRun) {
         let (agent, _) = hooked(&ToolLog::new());
         let agent = hook(agent, point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
-        run.cancel(Cancel::graceful());
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!(pulled.elapsed(), secs(0), "{point:?}");
         assert_eq!(ends(&run), [(point, HookEnd::Cut)]);
     }
@@ -252,13 +238,10 @@ async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
-    let model = ScriptedModel::new([says_and_hangs("Half")]);
-    let agent = agent(&model).after_run(wait_for_ever).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let agent = scripted([says_and_hangs("Half")]).after_run(wait_for_ever).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(
         (pulled.elapsed(), ends(&run)),
         (andon_runtime::DEFAULT_GRACE, vec![(HookPoint::AfterRun, HookEnd::Cut)])
@@ -271,11 +254,9 @@ async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
     for point in POINTS {
         let (agent, _) = hooked(&ToolLog::new());
         let agent = hook(agent, point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
-        run.cancel(Cancel::graceful().grace(secs(30)));
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful().grace(secs(30))).await;
         assert_eq!((pulled.elapsed(), ends(&run)), (own(point), vec![(point, HookEnd::Cut)]));
     }
 }
@@ -286,8 +267,7 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
         let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
         let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime_on(&journal));
         let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_for_ever).build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let asked = Instant::now();
         let reply = run.cancel(Cancel::after_turn());
         assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Ok(())), "{point:?}");
@@ -304,20 +284,16 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_not_called_with_force_now() {
-    let model = ScriptedModel::new([says_and_hangs("Half")]);
-    let agent = agent(&model).after_run(wait_for_ever).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    let agent = scripted([says_and_hangs("Half")]).after_run(wait_for_ever).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(ends(&run), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
-    let agent = agent(&ScriptedModel::new([says("Done.")])).after_run(wait_for_ever).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let agent = scripted([says("Done.")]).after_run(wait_for_ever).build().unwrap();
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
     assert_eq!(cancelled(&agent, &run).await.text(), "Done.");
 }
@@ -325,7 +301,7 @@ async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_does_not_wait_for_the_hook_of_the_call_behind_it() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look")])]))
+    let agent = scripted([calls(&[("a", "look"), ("b", "look")])])
         .tool(tools::quick("look", &log))
         .before_tool(|moment| async move {
             match moment.what {
@@ -335,17 +311,15 @@ async fn a_tool_does_not_wait_for_the_hook_of_the_call_behind_it() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until(&agent, "Look.", |event| matches!(event, Event::ToolFinished { .. })).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
     assert_eq!((verdicts, log.started()), (vec![Verdict::Finished, Verdict::NeverStarted], 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_may_watch_the_cord_of_its_run() {
-    let agent = agent(&ScriptedModel::new([]))
+    let agent = scripted([])
         .before_run(|moment| async move {
             assert!(!moment.cord.is_pulled());
             assert_eq!(moment.cord.run_id(), &moment.run);
@@ -362,7 +336,7 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
     let log = ToolLog::new();
     let done = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&done);
-    let agent = agent(&ScriptedModel::new([calls(&[("s", "slow")])]))
+    let agent = scripted([calls(&[("s", "slow")])])
         .tool(tools::slow("slow", secs(60), &log))
         .after_run(move |_| {
             let flag = Arc::clone(&flag);
@@ -374,12 +348,10 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "s").await;
+    let run = start_until_tool(&agent, "Go.", "s").await;
     settle_down().await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     let came_to_its_end = done.load(Ordering::SeqCst);
     assert_eq!((pulled.elapsed(), came_to_its_end), (secs(3), true), "two for the tool, and one for the hook");
 }

@@ -1,11 +1,6 @@
 //! What a tool returns is data: whatever it says, and whatever the model then does, only those who may decide do (P1,
 //! P11).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Cancel, FnTool, Limits};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::json;
-
 use crate::common::*;
 
 /// An injected instruction in a page that an agent reads.
@@ -33,8 +28,7 @@ async fn a_model_that_was_told_not_to_stop_is_stopped_and_has_decided_nothing() 
     let agent = Agent::builder().model(persuaded()).runtime(&runtime()).tool(reads_the_page()).tool(pays());
     let limits = Limits { tokens: Some(5_000), ..Limits::default() };
     let agent = agent.limits(limits).build().unwrap().session_of("ada", "s").unwrap();
-    let run = agent.start("Read the page.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Read the page.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     assert_eq!(run.session(), agent.session_key(), "it goes on in the session in which it began");
     run.cancel(Cancel::graceful().by("ada"));
     let outcome = run.outcome().await;
@@ -54,8 +48,7 @@ async fn a_model_that_talks_on_and_on_does_not_outlive_the_stop() {
         vec![Act::text("I will not stop. "), Act::Flood("Never. ", 1_000_000), Act::Silence],
     ]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime()).tool(reads_the_page()).build().unwrap();
-    let run = agent.start("Read the page.").unwrap();
-    until(&run, |event| matches!(event, Event::ModelStarted { call: 2, .. })).await;
+    let run = start_until(&agent, "Read the page.", |event| matches!(event, Event::ModelStarted { call: 2, .. })).await;
     run.cancel(Cancel::now());
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(model.open(), 0, "its connection is closed");

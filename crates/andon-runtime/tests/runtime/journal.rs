@@ -1,26 +1,13 @@
 //! A disk that fails or stalls: the stop still takes effect, the caller is told, and nothing that was durable becomes
 //! unreadable (P1, P10).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
-use andon_runtime::core::message::{Message, ResultStatus};
 use andon_runtime::core::receipt::Verdict;
-use andon_runtime::core::time::Stamp;
-use andon_runtime::{
-    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, FeedItem, Journal, JournalError, Outcome,
-    Requested, Run, RunId, Runtime, SessionKey, Sessions, Shelf, State, Stored, TestClock,
-};
 use andon_testkit::check::{check_stored, read_all};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_lump};
+use crate::common::passes_on::*;
 use crate::common::*;
 
 fn disk_full() -> JournalError {
@@ -121,6 +108,8 @@ impl Faulty {
 }
 
 impl Journal for Faulty {
+    passes_on!(journal);
+
     fn append(&self, batch: Batch) -> Append {
         match (self.does)(&batch) {
             Does::Takes => self.journal.append(batch),
@@ -135,53 +124,17 @@ impl Journal for Faulty {
         }
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        self.journal.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &RunId, at: Stamp) {
-        self.journal.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
-        self.journal.read(run)
-    }
-
-    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
         self.journal.history(session)
     }
 
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.journal.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.journal.unsettled()
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
         let (journal, run, claims) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         self.claimed.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             claims.acquire().await.unwrap().forget();
             journal.claim(&run, from).await
         })
-    }
-
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
-        self.journal.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn Sessions {
-        self.journal.sessions()
-    }
-
-    fn shelf(&self) -> &dyn Shelf {
-        self.journal.shelf()
     }
 }
 
@@ -220,8 +173,7 @@ async fn a_journal_that_fails_while_tools_run_tells_them_to_end_and_keeps_what_t
         .tool(tools::slow("slow", secs(1), &log))
         .build()
         .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "q").await;
+    let run = start_until_tool(&agent, "Go.", "q").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     assert_eq!((log.running(), model.open(), model.calls()), (0, 0, 1));
@@ -238,8 +190,7 @@ async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_di
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
@@ -259,8 +210,7 @@ async fn a_run_whose_end_the_journal_does_not_accept_can_be_cancelled_until_it_d
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::slow("look", secs(1), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "a").await;
+    let run = start_until_tool(&agent, "Go.", "a").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     let runtime = agent.runtime();
@@ -304,10 +254,8 @@ async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() 
 #[tokio::test(start_paused = true)]
 async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_before() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
     let mut feed = run.feed();
@@ -325,8 +273,7 @@ async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     // A fact in the middle of the answer, which cannot be recorded.
     run.cancel(Cancel::after_turn());
@@ -341,10 +288,8 @@ async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown
 async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_its_next_fact() {
     let journal = memory();
     let drip = || vec![Act::text("drip "), Act::Pause(millis(20))];
-    let model = ScriptedModel::new([answer((0..1_000).map(|_| drip()))]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Drip.").unwrap();
-    until_shown(&run, "drip").await;
+    let agent = scripted_on(&journal, [answer((0..1_000).map(|_| drip()))]).build().unwrap();
+    let run = start_until_shown(&agent, "Drip.", "drip").await;
     journal.fail(disk_full());
     let failed = Instant::now();
     assert_stalled(&run).await;
@@ -360,8 +305,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
     let agent = builder.tool(tools::slow("pay", secs(1), &log)).build().unwrap();
-    let run = agent.start("Pay.").unwrap();
-    until_tool_started(&run, "p").await;
+    let run = start_until_tool(&agent, "Pay.", "p").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     let refused = agent.run("Did you pay?").await.unwrap();
@@ -391,10 +335,8 @@ async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
     let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
     let agent = Agent::builder().model(model).runtime(&journal.runtime()).build().unwrap();
     let elsewhere = agent.session("elsewhere").unwrap();
-    let first = agent.start("Go.").unwrap();
-    until_shown(&first, "One").await;
-    let second = elsewhere.start("Go.").unwrap();
-    until_shown(&second, "Two").await;
+    let first = start_until_shown(&agent, "Go.", "One").await;
+    let second = start_until_shown(&elsewhere, "Go.", "Two").await;
     journal.journal.fail(disk_full());
     for run in [&first, &second] {
         run.cancel(Cancel::graceful());
@@ -465,8 +407,7 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     let runtime = runtime_on(&journal);
     let agent =
         Agent::builder().model(ScriptedModel::new([says_and_hangs("Shown")])).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert_eq!(run.state(), State::Running);
@@ -479,10 +420,8 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
 #[tokio::test(start_paused = true)]
 async fn what_recovery_could_not_settle_can_be_cancelled() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
 
     let after_a_crash = TestJournal::new(journal.durable(), None);
     let runtime = next_runtime_on(&after_a_crash);
@@ -562,10 +501,8 @@ async fn usage_that_is_reported_while_the_disk_stalls_is_kept_also_if_the_disk_t
 #[tokio::test(start_paused = true)]
 async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_the_next_one() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
     let ending = Arc::clone(&run.outcome().await.ending);
@@ -582,8 +519,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
 #[tokio::test(start_paused = true)]
 async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
     let journal = memory();
-    let model = ScriptedModel::new((0..100).map(|_| says_and_hangs("Shown")));
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, (0..100).map(|_| says_and_hangs("Shown"))).build().unwrap();
     let sessions: Vec<Agent> = (0..100).map(|number| agent.session(format!("s{number}")).unwrap()).collect();
     let runs: Vec<Run> = sessions.iter().map(|session| session.start("Go.").unwrap()).collect();
     for run in &runs {
@@ -656,8 +592,7 @@ fn stalling(model: &ScriptedModel) -> (Agent, TestJournal) {
 async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
     let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Pause(millis(10)), Act::Flood("more ", 100)]]);
     let (agent, _) = stalling(&model);
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown").await;
+    let run = start_until_shown(&agent, "Go.", "Shown").await;
     let pulled = Instant::now();
     let reply = run.cancel(Cancel::graceful());
     let at_the_pull = run.passed();
@@ -676,8 +611,7 @@ async fn a_pull_while_a_fact_waits_for_the_stalling_disk_lets_no_model_be_called
     let (agent, _) = stalling(&model);
     let run = agent.start("Go.").unwrap();
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((model.calls(), run.passed().models), (0, 0));
 }
 
@@ -693,8 +627,7 @@ async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_st
         tokio::time::sleep(millis(1)).await;
     }
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((log.started(), run.passed().tools), (0, 0));
 }
 
@@ -702,11 +635,9 @@ async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_st
 async fn a_tool_gets_its_grace_and_no_more_although_the_disk_stalls() {
     let log = ToolLog::new();
     let journal = TestJournal::slow(None, secs(10));
-    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("m", "mule")])]);
     let agent = builder.tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     run.cancel(Cancel::graceful());
     tokio::time::sleep(millis(501)).await;
     assert_eq!((log.running(), run.try_outcome().is_none()), (0, true));
@@ -718,8 +649,7 @@ async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_
     let drip = || vec![Act::text("."), Act::Pause(millis(10))];
     let model = ScriptedModel::new([answer((0..20).map(|_| drip()).chain([vec![Act::end()]]))]);
     let (agent, _) = stalling(&model);
-    let run = agent.start("Drip.").unwrap();
-    until_shown(&run, ".").await;
+    let run = start_until_shown(&agent, "Drip.", ".").await;
     tokio::time::sleep(secs(9)).await;
     let shown = usize::try_from(run.passed().pieces).unwrap();
     assert!((5..=6).contains(&shown), "{shown} pieces were shown in the first 50 ms and none after");

@@ -1,12 +1,5 @@
 //! How long a run lives: until it is done or stopped, whoever drops it and wherever it was started (P5, P12).
 
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Cancel, Ending, ModelStop, Reason, Runtime, WhenBusy};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-
 use crate::common::*;
 
 fn slow_answer() -> ScriptedModel {
@@ -22,8 +15,7 @@ async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
     let model = slow_answer();
     let agent = agent(&model).build().unwrap();
     let runtime = agent.runtime().clone();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Slowly").await;
+    let run = start_until_shown(&agent, "Go.", "Slowly").await;
     let id = run.id().clone();
     drop((run, agent));
     runtime.idle().await;
@@ -74,18 +66,13 @@ fn a_run_can_be_started_and_stopped_from_a_plain_thread_without_a_tokio_runtime(
     let model = ScriptedModel::new([says_and_hangs("Plain")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    current_thread_of_the_reader().block_on(until_shown(&run, "Plain"));
+    current_thread().block_on(until_shown(&run, "Plain"));
     assert_eq!(run.cancel(Cancel::graceful()).kind().as_str(), "accepted");
-    current_thread_of_the_reader().block_on(async {
+    current_thread().block_on(async {
         cancelled(&agent, &run).await;
         runtime.idle().await;
     });
     assert_eq!((model.open(), runtime.tasks()), (0, 0));
-}
-
-/// Only waits; what it waits for runs elsewhere, on a real clock.
-fn current_thread_of_the_reader() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,11 +81,9 @@ async fn shutdown_cancels_everything_with_reason_shutdown_and_leaves_no_task() {
     let model = ScriptedModel::new([says_and_hangs("One"), calls(&[("m", "mule")])]);
     let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
     let elsewhere = agent.session("elsewhere").unwrap();
-    let first = agent.start("1").unwrap();
-    until_shown(&first, "One").await;
+    let first = start_until_shown(&agent, "1", "One").await;
     let queued = agent.prompt("2").when_busy(WhenBusy::Queue).start().unwrap();
-    let tooled = elsewhere.start("3").unwrap();
-    until_tool_started(&tooled, "m").await;
+    let tooled = start_until_tool(&elsewhere, "3", "m").await;
 
     assert_eq!(agent.runtime().shutdown(secs(10)).await, Ok(()));
     assert_eq!((agent.runtime().tasks(), agent.runtime().runs()), (0, vec![]));
@@ -121,16 +106,10 @@ async fn idle_waits_for_everything_and_stops_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_run_leaves_no_task_behind() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("a", "slow"), ("b", "kind")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("slow", secs(600), &log))
-        .tool(tools::cooperative("kind", secs(600), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "b").await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    let tools = [tools::slow("slow", secs(600), &log), tools::cooperative("kind", secs(600), &log)];
+    let agent = with_tools(scripted([calls(&[("a", "slow"), ("b", "kind")])]), tools);
+    let run = start_until_tool(&agent, "Go.", "b").await;
+    stop(&agent, &run, Cancel::now()).await;
     agent.runtime().idle().await;
     assert_eq!((log.running(), agent.runtime().tasks()), (0, 0));
 }
@@ -143,11 +122,8 @@ async fn a_signal_of_the_caller_is_heard_whatever_the_run_waits_for() {
     let asked = ScriptedModel::new([calls(&[("g", "danger")])]);
     let busy = ScriptedModel::new([vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(200), "429"))]]);
     for model in [silent, tooled, asked, busy] {
-        let agent = agent(&model)
-            .tool(tools::cooperative("kind", secs(600), &log))
-            .tool(tools::quick("danger", &log).needs_approval())
-            .build()
-            .unwrap();
+        let tools = [tools::cooperative("kind", secs(600), &log), tools::quick("danger", &log).needs_approval()];
+        let agent = with_tools(agent(&model), tools);
         let began = tokio::time::Instant::now();
         let run = agent.prompt("Go.").cancel_when(tokio::time::sleep(secs(3))).start().unwrap();
         let outcome = cancelled(&agent, &run).await;
@@ -178,11 +154,7 @@ fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() 
     let runtime = Runtime::builder().build();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime).build().unwrap();
     let gone = current_thread();
-    let run = gone.block_on(async {
-        let run = agent.start("Go.").unwrap();
-        until_shown(&run, "Half").await;
-        run
-    });
+    let run = gone.block_on(start_until_shown(&agent, "Go.", "Half"));
     drop(gone);
 
     current_thread().block_on(async {

@@ -1,13 +1,7 @@
 //! Reaching a limit is a pull like any other, and its note says which limit; a failed call is retried only if nothing
 //! was shown.
 
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, Ending, Failure, FailureKind, Limits, ModelError, Reason, Retry, Run, StartError};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use tokio::time::Instant;
+use andon_runtime::{ModelError, Retry, StartError};
 
 use crate::common::*;
 
@@ -63,9 +57,8 @@ async fn a_deadline_counts_while_a_tool_runs_while_a_person_is_asked_and_in_a_ba
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_counts_while_the_run_waits_for_its_session() {
-    let agent = agent(&ScriptedModel::new([says_and_hangs("Busy")])).build().unwrap();
-    let first = agent.start("First.").unwrap();
-    until_shown(&first, "Busy").await;
+    let agent = scripted([says_and_hangs("Busy")]).build().unwrap();
+    let first = start_until_shown(&agent, "First.", "Busy").await;
     let limits = Limits { deadline: Some(secs(5)), ..Limits::NONE };
     let queued = agent.prompt("Second.").when_busy(andon_runtime::WhenBusy::Queue).limits(limits).start().unwrap();
     stopped_by_limit(&agent, &queued, Reason::Deadline).await;
@@ -91,7 +84,7 @@ async fn a_model_that_sends_nothing_for_too_long_is_stopped_and_one_that_drips_i
 #[tokio::test(start_paused = true)]
 async fn a_model_that_is_silent_from_the_beginning_is_stopped_too() {
     let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
-    let agent = agent(&ScriptedModel::new([vec![Act::Silence]])).limits(limits).build().unwrap();
+    let agent = scripted([vec![Act::Silence]]).limits(limits).build().unwrap();
     let run = agent.start("Hello?").unwrap();
     stopped_by_limit(&agent, &run, Reason::Deadline).await;
 }
@@ -103,8 +96,7 @@ async fn a_slow_disk_is_not_taken_for_a_silent_model() {
     let runtime = runtime_on(&TestJournal::slow(None, secs(20)));
     let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
     let agent = Agent::builder().model(model).runtime(&runtime).limits(limits).build().unwrap();
-    let run = agent.start("Drip.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Drip.").await;
     assert_eq!((outcome.stop_reason(), outcome.text().as_str()), ("end_turn", "a b c "));
 }
 
@@ -142,8 +134,7 @@ async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
 async fn an_answer_that_is_whole_is_completed_also_if_its_usage_passes_the_limit() {
     let model = ScriptedModel::new([vec![Act::text("Dear."), Act::usage(500, 500), Act::end()]]);
     let agent = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+    assert_eq!(run_to_end(&agent, "Go.").await.1.stop_reason(), "end_turn");
 }
 
 /// An answer that exceeds 100 tokens by ten, before its end.
@@ -172,7 +163,7 @@ async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_of_one_prompt_take_the_place_of_the_agents() {
-    let agent = agent(&ScriptedModel::new([says_and_hangs("Hm")])).build().unwrap();
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
     let prompt = agent.prompt("Go.").limits(Limits { deadline: Some(secs(1)), ..Limits::NONE });
     let run = prompt.start().unwrap();
     stopped_by_limit(&agent, &run, Reason::Deadline).await;
@@ -191,8 +182,7 @@ async fn a_conversation_that_is_too_long_fails_without_a_retry_and_its_session_i
     let model = ScriptedModel::new([says("First."), overflow]);
     let agent = agent(&model).build().unwrap();
     agent.run("One.").await.unwrap();
-    let run = agent.start("Two.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Two.").await;
     let message = "200,001 tokens do not fit into 200,000";
     assert_eq!(*outcome.ending, failed(FailureKind::ContextOverflow, message));
     assert_eq!((outcome.stop_reason(), model.calls()), ("context_overflow", 2));
@@ -216,11 +206,9 @@ async fn a_failed_call_is_retried_after_a_wait_that_doubles() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_is_waited_for_exactly() {
-    let model = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(42), "429"))], says("Now.")]);
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted([vec![Act::Fail(ModelError::retry_after(secs(42), "429"))], says("Now.")]).build().unwrap();
     let began = Instant::now();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let (run, _) = run_to_end(&agent, "Go.").await;
     assert_eq!((began.elapsed(), delays(&run)), (secs(42), vec![42_000]));
 }
 
@@ -229,8 +217,7 @@ async fn a_retry_after_that_is_too_long_fails_at_once() {
     let model = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(3_600), "429: come back later"))]]);
     let agent = agent(&model).build().unwrap();
     let began = Instant::now();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(*outcome.ending, failed(FailureKind::Model, "429: come back later"));
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_usable(&agent).await;
@@ -242,8 +229,7 @@ async fn attempts_that_are_used_up_fail_the_run_and_say_how_often_it_was_tried()
     let model = ScriptedModel::new([busy(), busy(), busy()]);
     let retry = Retry { attempts: 3, ..Retry::default() };
     let agent = agent(&model).retry(retry).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(*outcome.ending, failed(FailureKind::Model, "503: overloaded (tried 3 times)"));
     assert_eq!(model.calls(), 3);
     assert_usable(&agent).await;
@@ -262,8 +248,7 @@ async fn an_error_that_will_not_pass_is_not_retried() {
 async fn a_call_that_fails_after_text_was_shown_is_never_retried_and_the_text_is_kept() {
     let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Fail(ModelError::retryable("reset by peer"))]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(*outcome.ending, failed(FailureKind::StreamBroken, "reset by peer"));
     assert_eq!((outcome.text().as_str(), model.calls()), ("Shown ", 1));
     assert_usable(&agent).await;

@@ -2,18 +2,11 @@
 //! after the end of its call (P3, P6, P10).
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::{Entry, Event};
-use andon_runtime::{
-    Agent, BoxFuture, Cancel, Cursor, Delta, Effect, Ending, FeedItem, FnTool, Invocation, Journal, JournalError, Kind,
-    OnCancel, Progress, Returned, Run, Runtime, Verdict,
-};
+use andon_runtime::{BoxFuture, Delta, Kind, Progress};
 use andon_testkit::check::read_all;
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::common::held::HeldJournal;
 use crate::common::*;
@@ -138,8 +131,7 @@ async fn a_stopped_call_keeps_what_it_had_shown() {
                 Ok("done".into())
             });
             let agent = on(&journal, talks.on_cancel(on_cancel).grace(millis(100)));
-            let run = agent.start("Go.").unwrap();
-            until_shown(&run, "7 ").await;
+            let run = start_until_shown(&agent, "Go.", "7 ").await;
             run.cancel(cancel.clone());
             let live = read_all(&mut run.feed()).await;
             cancelled(&agent, &run).await;
@@ -189,8 +181,7 @@ async fn once_a_call_is_closed_nothing_of_it_is_shown_whoever_still_holds_its_pr
     });
     let model = ScriptedModel::new([calls(&[("c", "tool")]), says_and_hangs("Hm")]);
     let agent = agent(&model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Hm").await;
+    let run = start_until_shown(&agent, "Go.", "Hm").await;
     kept.lock().unwrap()[0].show("while the model speaks");
     run.cancel(Cancel::now());
     kept.lock().unwrap()[0].show("after the pull");
@@ -228,8 +219,7 @@ async fn a_call_shows_256_kib_and_then_one_notice_and_a_character_is_never_cut()
             }
         });
         let agent = on(&journal, tool);
-        let run = agent.start("Go.").unwrap();
-        settled(&agent, &run).await;
+        let (run, _) = run_to_end(&agent, "Go.").await;
         let live = shown_by(&read_all(&mut run.feed()).await, "c");
         let kept = live.strip_suffix(NOTICE).unwrap_or_else(|| panic!("{chunk}: no notice at the end"));
         assert!(!kept.contains("256 KiB"), "one notice");
@@ -253,8 +243,7 @@ async fn what_fits_exactly_is_shown_without_a_notice_and_one_huge_text_is_cut() 
     for (tool, kept, has_notice) in [(exact, CAP, false), (huge, CAP / 3 * 3, true)] {
         let journal = memory();
         let agent = on(&journal, tool);
-        let run = agent.start("Go.").unwrap();
-        settled(&agent, &run).await;
+        let (run, _) = run_to_end(&agent, "Go.").await;
         let live = shown_by(&read_all(&mut run.feed()).await, "c");
         assert_eq!((live.ends_with(NOTICE), live.trim_end_matches(NOTICE).len()), (has_notice, kept));
         assert_eq!(shown_by(&told(&journal, &run).await, "c"), live);
@@ -267,10 +256,8 @@ async fn the_bound_is_each_calls_own() {
         call.progress.show(&"x".repeat(CAP - 1));
         Ok("done".into())
     });
-    let model = ScriptedModel::new([calls(&[("a", "tool"), ("b", "tool")]), says("Well.")]);
-    let agent = agent(&model).tool(talks).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let agent = scripted([calls(&[("a", "tool"), ("b", "tool")]), says("Well.")]).tool(talks).build().unwrap();
+    let (run, _) = run_to_end(&agent, "Go.").await;
     let items = read_all(&mut run.feed()).await;
     assert_eq!((shown_by(&items, "a").len(), shown_by(&items, "b").len()), (CAP - 1, CAP - 1));
 }
@@ -377,8 +364,7 @@ async fn a_reader_whose_place_was_lost_in_a_crash_is_told_so_and_goes_on() {
 async fn on_a_disk_that_has_stopped_no_more_is_shown_than_a_crash_may_lose() {
     let journal = TestJournal::slow(None, secs(5));
     let agent = on(&journal, tool("tool", talks));
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     let began = Instant::now();
     let mut feed = run.feed_from(Cursor { seq: run.seq(), byte: 0 });
     let mut shown = String::new();
@@ -415,8 +401,7 @@ async fn a_journal_that_fails_while_a_tool_shows_ends_the_run_and_the_tool() {
         }
     });
     let agent = on(&journal, tool);
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "on and on").await;
+    let run = start_until_shown(&agent, "Go.", "on and on").await;
     journal.fail(JournalError::Storage("disk full".into()));
     let failed = Instant::now();
     run.settled().await.unwrap_err();

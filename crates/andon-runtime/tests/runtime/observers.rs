@@ -1,14 +1,11 @@
 //! Observers are told every fact when it is shown, in order, and cannot hurt a run.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use andon_practice::Practice;
-use andon_runtime::core::event::{Event, Record};
-use andon_runtime::{Agent, Cancel, FeedItem, Observer, Runtime, Seen};
+use andon_runtime::core::event::Record;
+use andon_runtime::{Observer, Seen};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
 use parking_lot::Mutex;
 
 use crate::common::*;
@@ -108,8 +105,7 @@ async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
     let agent = agent.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let _run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
     journal.crash();
 

@@ -1,19 +1,8 @@
 //! What a pull does to a tool is what the tool declares: it is told, dropped, let finish, or let go; and the receipt, the
 //! history and the model are told which (P1, P2, P5, P7).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::core::event::{Entry, Event, Learnt, ToolEnd};
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{
-    Agent, Cancel, Effect, Ending, FnTool, Journal, Limits, OnCancel, Probe, Reason, Receipt, Run, Runtime, TestClock,
-    ToolSpec, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::core::event::ToolEnd;
+use andon_runtime::{Probe, ToolSpec};
 
 use crate::common::held::HeldJournal;
 use crate::common::*;
@@ -77,8 +66,7 @@ async fn each_way_to_be_cancelled_settles_in_its_own_time_and_with_its_own_verdi
         let agent = one_tool(tools::slow("tool", secs(10), &log).grace(secs(1)).on_cancel(on_cancel));
         let run = at_work(&agent).await;
         let pulled = Instant::now();
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         let case = format!("{on_cancel:?} and {cancel:?}");
         assert_eq!((pulled.elapsed(), verdict(&outcome.receipt, "c")), (takes, expected), "{case}");
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "{case}");
@@ -94,8 +82,7 @@ async fn after_turn_lets_every_tool_finish_whatever_it_declares() {
         let agent = one_tool(tools::slow("tool", secs(60), &log).grace(secs(1)).on_cancel(on_cancel));
         let run = at_work(&agent).await;
         let pulled = Instant::now();
-        run.cancel(Cancel::after_turn());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, Cancel::after_turn()).await;
         assert_eq!((pulled.elapsed(), verdict(&outcome.receipt, "c")), (secs(60), Verdict::Finished), "{on_cancel:?}");
         assert_eq!(status(&agent, "c").await, ResultStatus::Ok, "{on_cancel:?}");
     }
@@ -117,8 +104,7 @@ async fn a_harder_pull_ends_what_a_softer_one_had_granted() {
             run.cancel(first.clone());
             settle_down().await;
             let hardened = Instant::now();
-            run.cancel(Cancel::now());
-            let outcome = cancelled(&agent, &run).await;
+            let outcome = stop(&agent, &run, Cancel::now()).await;
             let case = format!("{on_cancel:?} after {first:?}");
             assert_eq!((hardened.elapsed(), verdict(&outcome.receipt, "c")), (secs(0), expected), "{case}");
         }
@@ -160,7 +146,7 @@ async fn the_runs_own_deadline_stops_a_tool_as_a_graceful_pull_does() {
         let log = ToolLog::new();
         let tool = tools::slow("tool", secs(10), &log).grace(secs(1)).on_cancel(on_cancel);
         let limits = Limits { deadline: Some(secs(5)), ..Limits::NONE };
-        let agent = agent(&ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).limits(limits).build().unwrap();
+        let agent = scripted([calls(&[("c", "tool")])]).tool(tool).limits(limits).build().unwrap();
         let began = Instant::now();
         let run = agent.start("Go.").unwrap();
         let outcome = cancelled_because(&agent, &run, Reason::Deadline).await;
@@ -173,8 +159,7 @@ async fn a_tool_that_may_finish_and_looks_at_its_cord_has_finished_and_is_not_cu
     let log = ToolLog::new();
     let agent = one_tool(tools::cooperative("tool", secs(60), &log).on_cancel(FINISH));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Finished);
     let expected = ToolResult::text(id("c"), ResultStatus::Ok, "part of the result");
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -188,8 +173,7 @@ async fn a_tool_that_may_finish_is_told_how_long_it_has() {
     });
     let agent = one_tool(tool.on_cancel(FINISH));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful().grace(secs(1)));
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful().grace(secs(1))).await;
     assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "Some(30s)", "not the request's second");
 }
 
@@ -198,8 +182,7 @@ async fn the_end_of_a_tools_time_to_finish_is_on_record() {
     let log = ToolLog::new();
     let agent = one_tool(tools::slow("tool", secs(60), &log).on_cancel(FINISH));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert!(events(&run).contains(&Event::GraceEnded { calls: [id("c")].into() }));
 }
 
@@ -208,8 +191,7 @@ async fn a_tool_that_outlives_its_run_is_said_to_in_words_and_its_late_result_is
     let log = ToolLog::new();
     let agent = one_tool(tools::slow("tool", secs(60), &log).on_cancel(OnCancel::Detach));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let expected = ToolResult::text(id("c"), ResultStatus::Unknown, GOES_ON);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
     let of_call = |event: &Event| matches!(event, Event::ToolFinished { end: ToolEnd::Detached, .. });
@@ -243,8 +225,7 @@ async fn a_tool_that_outlives_its_run_and_fails_or_panics_later_says_so_in_an_ad
     for (tool, said) in [(sad, "c: no such page"), (bomb, "c: later, boom")] {
         let agent = one_tool(tool.on_cancel(OnCancel::Detach));
         let run = at_work(&agent).await;
-        run.cancel(Cancel::graceful());
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, Cancel::graceful()).await;
         agent.runtime().idle().await;
         assert_eq!(late(&told_later(&agent, &run).await), [said]);
     }
@@ -258,8 +239,7 @@ async fn a_tool_that_outlives_its_run_is_not_told_of_the_pull_and_is_told_of_its
     });
     let agent = one_tool(tool.on_cancel(OnCancel::Detach));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;
     assert_eq!(late(&run.receipt().unwrap()), ["c: false None None"]);
 
@@ -274,16 +254,12 @@ async fn a_tool_that_outlives_its_run_is_not_told_of_the_pull_and_is_told_of_its
 #[tokio::test(start_paused = true)]
 async fn a_run_settles_beside_a_tool_that_outlives_it_as_soon_as_the_others_have_stopped() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("d", "gone"), ("m", "mule")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("gone", secs(60), &log).on_cancel(OnCancel::Detach))
-        .tool(tools::stubborn("mule", secs(60), &log))
-        .build()
-        .unwrap();
+    let tools =
+        [tools::slow("gone", secs(60), &log).on_cancel(OnCancel::Detach), tools::stubborn("mule", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("d", "gone"), ("m", "mule")])]), tools);
     let run = at_work(&agent).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), millis(500), "the mule's grace, and no more");
     assert_eq!((verdict(&outcome.receipt, "d"), verdict(&outcome.receipt, "m")), (Verdict::Detached, Verdict::Unknown));
 }
@@ -291,15 +267,11 @@ async fn a_run_settles_beside_a_tool_that_outlives_it_as_soon_as_the_others_have
 #[tokio::test(start_paused = true)]
 async fn the_late_result_of_a_detached_tool_is_kept_even_if_it_comes_before_its_run_has_settled() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("d", "gone"), ("m", "mule")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("gone", millis(100), &log).on_cancel(OnCancel::Detach))
-        .tool(tools::stubborn("mule", secs(60), &log))
-        .build()
-        .unwrap();
+    let tools =
+        [tools::slow("gone", millis(100), &log).on_cancel(OnCancel::Detach), tools::stubborn("mule", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("d", "gone"), ("m", "mule")])]), tools);
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     for receipt in [run.receipt().unwrap(), told_later(&agent, &run).await] {
         assert_eq!((verdict(&receipt, "d"), late(&receipt)), (Verdict::Detached, vec!["d: slow result".to_owned()]));
     }
@@ -315,8 +287,7 @@ async fn a_detached_tool_that_was_on_its_way_out_is_stopped_by_a_harder_pull_of_
         run.cancel_call(&id("c"), Cancel::graceful().grace(secs(60)));
         settle_down().await;
         let pulled = Instant::now();
-        run.cancel(cancel.clone());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, cancel.clone()).await;
         assert_eq!((pulled.elapsed(), log.running()), (within, 0), "{cancel:?}");
         assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Unknown);
     }
@@ -357,8 +328,7 @@ async fn a_detached_tool_that_had_finished_when_the_pull_came_keeps_its_result()
         tokio::time::sleep(millis(1)).await;
     }
     assert_eq!(count(&run, |event| matches!(event, Event::ToolFinished { .. })), 0, "the test is about this moment");
-    run.cancel(Cancel::now());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::now()).await;
     assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Finished);
     let expected = ToolResult::text(id("c"), ResultStatus::Ok, "slow result");
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -411,8 +381,7 @@ async fn a_detached_thread_is_let_go_at_once_and_its_late_result_is_kept() {
     let agent = one_tool(tools::on_thread("tool", secs(10), false, &log).on_cancel(OnCancel::Detach));
     let run = at_work(&agent).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((pulled.elapsed(), verdict(&outcome.receipt, "c")), (secs(0), Verdict::Detached));
     assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "it is meant to go on");
     assert_usable(&agent).await;
@@ -428,21 +397,19 @@ async fn a_detached_thread_is_let_go_at_once_and_its_late_result_is_kept() {
 async fn a_batch_with_one_tool_of_each_kind_keeps_the_models_order_and_gives_each_its_due() {
     let log = ToolLog::new();
     let ids = [("a", "kind"), ("b", "dropped"), ("c", "finishing"), ("d", "detached"), ("e", "quick"), ("f", "thread")];
-    let model = ScriptedModel::new([calls(&ids), says("Next.")]);
-    let agent = agent(&model)
-        .tool(tools::cooperative("kind", secs(60), &log))
-        .tool(tools::slow("dropped", secs(60), &log).on_cancel(OnCancel::Drop).effect(Effect::ReadOnly))
-        .tool(tools::slow("finishing", secs(20), &log).on_cancel(FINISH))
-        .tool(tools::slow("detached", secs(60), &log).on_cancel(OnCancel::Detach))
-        .tool(tools::quick("quick", &log))
-        .tool(tools::on_thread("thread", secs(60), false, &log))
-        .build()
-        .unwrap();
+    let tools = [
+        tools::cooperative("kind", secs(60), &log),
+        tools::slow("dropped", secs(60), &log).on_cancel(OnCancel::Drop).effect(Effect::ReadOnly),
+        tools::slow("finishing", secs(20), &log).on_cancel(FINISH),
+        tools::slow("detached", secs(60), &log).on_cancel(OnCancel::Detach),
+        tools::quick("quick", &log),
+        tools::on_thread("thread", secs(60), false, &log),
+    ];
+    let agent = with_tools(scripted([calls(&ids), says("Next.")]), tools);
     let run = at_work(&agent).await;
     until(&run, |event| matches!(event, Event::ToolFinished { call, .. } if *call == id("e"))).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(20), "the one that may finish");
     let history = agent.history().await.unwrap();
     let results: Vec<_> = history.last().unwrap().results().map(|r| (r.call.as_str(), r.status)).collect();
@@ -463,8 +430,7 @@ async fn the_next_request_tells_the_model_that_the_detached_call_goes_on() {
     let model = ScriptedModel::new([calls(&[("c", "tool")]), says("I know.")]);
     let agent = agent(&model).tool(tools::slow("tool", secs(60), &log).on_cancel(OnCancel::Detach)).build().unwrap();
     let run = at_work(&agent).await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_usable(&agent).await;
     let asked = format!("{:?}", model.requests().last().unwrap().prompt());
     assert!(asked.contains("goes on by itself"), "{asked}");
@@ -479,8 +445,7 @@ async fn a_detached_tool_can_change_its_session_after_its_run_has_settled() {
     });
     let agent = one_tool(tool.on_cancel(OnCancel::Detach));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;
     assert_eq!(agent.state().await.unwrap().get("mail"), Some(&json!("sent")));
     assert_eq!(late(&run.receipt().unwrap()), ["c: sent"]);
@@ -493,8 +458,7 @@ async fn a_pull_wins_against_a_finishing_tool_of_which_the_future_is_never_woken
     let agent = one_tool(tool.on_cancel(OnCancel::Finish { within: secs(3) }));
     let run = at_work(&agent).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(pulled.elapsed(), secs(3));
 }
 
@@ -504,8 +468,7 @@ async fn a_tool_that_was_let_go_costs_the_model_no_further_call() {
     let model = ScriptedModel::new([calls(&[("c", "tool")]), vec![Act::text("Never."), Act::end()]]);
     let agent = agent(&model).tool(tools::slow("tool", secs(5), &log).on_cancel(OnCancel::Detach)).build().unwrap();
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;
     assert_eq!((model.calls(), model.open()), (1, 0));
 }
@@ -519,8 +482,7 @@ async fn a_detached_tool_that_waits_for_a_thread_when_the_cord_is_pulled_never_b
     let model = ScriptedModel::new([calls(&[("a", "tool"), ("b", "tool")])]);
     let agent = Agent::builder().model(model).runtime(&runtime).tool(tool).build().unwrap();
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(
         (verdict(&outcome.receipt, "a"), verdict(&outcome.receipt, "b")),
         (Verdict::Detached, Verdict::NeverStarted)

@@ -1,25 +1,13 @@
 //! One tool call can be stopped alone; the run goes on, and the model is told.
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, Cancel, Decision};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use tokio::time::Instant;
-
 use crate::common::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_running_call_that_is_cancelled_alone_is_cut_and_the_run_goes_on() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("keep", "slow"), ("stop", "kind")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("slow", secs(5), &log))
-        .tool(tools::cooperative("kind", secs(60), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Both.").unwrap();
-    until_tool_started(&run, "stop").await;
+    let tools = [tools::slow("slow", secs(5), &log), tools::cooperative("kind", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("keep", "slow"), ("stop", "kind")])]), tools);
+    let run = start_until_tool(&agent, "Both.", "stop").await;
     settle_down().await;
     assert_eq!(run.cancel_call(&id("stop"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(run.cancel_call(&id("stop"), Cancel::graceful()).kind().as_str(), "already_cancelling");
@@ -38,8 +26,7 @@ async fn a_call_that_waits_for_approval_can_be_cancelled_alone() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Then not.")]);
     let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     assert_eq!(run.cancel_call(&id("g"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(run.approve(&id("g"), None), Err(andon_runtime::DecideError::NotWaiting));
     assert_eq!(settled(&agent, &run).await.text(), "Then not.");
@@ -52,8 +39,7 @@ async fn a_call_that_has_not_started_in_a_sequential_turn_can_be_cancelled_alone
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("a", "slow"), ("b", "slow"), ("c", "slow")])]);
     let agent = agent(&model).sequential_tools().tool(tools::slow("slow", secs(1), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "a").await;
+    let run = start_until_tool(&agent, "Go.", "a").await;
     assert_eq!(run.cancel_call(&id("b"), Cancel::graceful()).kind().as_str(), "accepted");
     assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
     let history = agent.history().await.unwrap();
@@ -65,18 +51,13 @@ async fn a_call_that_has_not_started_in_a_sequential_turn_can_be_cancelled_alone
 #[tokio::test(start_paused = true)]
 async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_the_shorter() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("m", "mule")])]))
-        .tool(tools::stubborn("mule", secs(600), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let agent = scripted([calls(&[("m", "mule")])]).tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "m").await;
     settle_down().await;
     run.cancel_call(&id("m"), Cancel::graceful().grace(secs(60)));
     settle_down().await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful().grace(secs(1)));
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful().grace(secs(1))).await;
     assert_eq!((pulled.elapsed(), log.running()), (secs(1), 0), "nothing outlives the run");
     assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
 }
@@ -84,7 +65,7 @@ async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_run_goes_on() {
     let log = ToolLog::new();
-    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look")]), says("Well.")]))
+    let agent = scripted([calls(&[("a", "look"), ("b", "look")]), says("Well.")])
         .tool(tools::quick("look", &log))
         .before_tool(|_| async {
             tokio::time::sleep(secs(1)).await;
@@ -92,8 +73,7 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel_call(&id("a"), Cancel::graceful()).kind().as_str(), "accepted");
     let outcome = settled(&agent, &run).await;
     assert_eq!(outcome.stop_reason(), "end_turn", "{:?}", outcome.ending);
@@ -105,11 +85,9 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
 #[tokio::test(start_paused = true)]
 async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
     let journal = TestJournal::slow(None, secs(1));
-    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("m", "mule")])]);
     let agent = builder.tool(tools::stubborn("mule", secs(60), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     let reply = run.cancel_call(&id("m"), Cancel::graceful());
     assert_eq!(reply.recorded().await, Ok(()));
     let is_request = |event: &Event| matches!(event, Event::CallCancelRequested { .. });
@@ -120,8 +98,7 @@ async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_a_hook_denied_is_not_running_any_more() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("no", "look"), ("yes", "slow")])]);
-    let agent = agent(&model)
+    let agent = scripted([calls(&[("no", "look"), ("yes", "slow")])])
         .tool(tools::quick("look", &log))
         .tool(tools::slow("slow", secs(60), &log))
         .before_tool(|moment| async move {
@@ -132,10 +109,8 @@ async fn a_call_that_a_hook_denied_is_not_running_any_more() {
         })
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until_tool_started(&run, "yes").await;
+    let run = start_until_tool(&agent, "Look.", "yes").await;
     let reply = run.cancel_call(&id("no"), Cancel::graceful());
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert_eq!(reply.kind().as_str(), "not_running");
 }

@@ -1,15 +1,8 @@
 //! A run whose driver is gone, because its tokio runtime was shut down, is still settled, from its journal and with the
 //! requests that it got (P1, P5).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::{Entry, Event};
-use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Decision, Ending, Journal, ModelStop, Outcome, Reason, Run, RunId, Runtime,
-};
-use andon_testkit::ScriptedModel;
+use andon_runtime::RunId;
 use andon_testkit::check::check_stored;
-use andon_testkit::tools::{self, ToolLog};
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_first};
 use crate::common::*;

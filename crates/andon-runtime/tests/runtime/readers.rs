@@ -1,14 +1,8 @@
 //! What losing its readers does to a run that was waiting when its process died: they were lost with the process (P7,
 //! P10).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{
-    Agent, Ending, Fate, MemoryJournal, ModelStop, OnDisconnect, Prompt, Reason, Receipt, Recovered, Run, Runtime,
-    SessionFilter, State, WhenBusy,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use tokio::time::{Instant, sleep, timeout};
+use andon_runtime::{Fate, OnDisconnect, Prompt, Recovered, SessionFilter};
+use tokio::time::{sleep, timeout};
 
 use crate::common::*;
 

@@ -1,17 +1,10 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::{Event, ModelEnd, Refusal};
-use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role};
-use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
-    Runtime, Verdict,
-};
+use andon_runtime::Recovered;
+use andon_runtime::core::event::ModelEnd;
+use andon_runtime::core::message::{Cut, Part};
 use andon_testkit::check::{check_stored, read_all};
-use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 
 use crate::common::*;
 
@@ -67,8 +60,7 @@ impl Next {
 async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_lost() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half an answer")]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
 
     let next = crash(&journal, &agent).await;
@@ -104,8 +96,7 @@ async fn a_cancel_that_was_acknowledged_survives_the_crash() {
     let log = ToolLog::new();
     let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("m", "mule")])]));
     let agent = builder.tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     let reply = run.cancel(Cancel::graceful().by("ada").note("stop button"));
     assert_eq!(reply.recorded().await, Ok(()));
 
@@ -129,8 +120,7 @@ async fn a_tool_that_ran_at_the_crash_is_unknown_and_never_run_again() {
         .sequential_tools()
         .build()
         .unwrap();
-    let run = agent.start("Look.").unwrap();
-    until_tool_started(&run, "b").await;
+    let run = start_until_tool(&agent, "Look.", "b").await;
 
     let next = crash(&journal, &agent).await;
     assert_eq!(next.endings(), [Ending::Lost]);
@@ -148,16 +138,14 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))];
     let (journal, builder) = first_process(&ScriptedModel::new([busy]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
     let next = crash(&journal, &agent).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::BackoffFinished)), 1);
     next.assert_usable_and_nothing_was_rerun().await;
 
     let (journal, builder) = first_process(&ScriptedModel::new([]));
     let agent = builder.before_model(|_| std::future::pending()).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     let next = crash(&journal, &agent).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
     next.assert_usable_and_nothing_was_rerun().await;
@@ -169,8 +157,7 @@ async fn recovering_again_changes_nothing_and_a_settled_run_is_left_alone() {
     let agent = builder.build().unwrap();
     let done = agent.start("First.").unwrap();
     done.outcome().await;
-    let lost = agent.start("Second.").unwrap();
-    until_shown(&lost, "Half").await;
+    let lost = start_until_shown(&agent, "Second.", "Half").await;
 
     let next = crash(&journal, &agent).await;
     let recovered: Vec<_> = next.recovered.iter().map(|recovered| recovered.run.clone()).collect();
@@ -188,8 +175,7 @@ async fn the_writer_that_was_thought_dead_can_no_longer_write() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
 
     let other = next_runtime_on(&journal);
@@ -206,8 +192,7 @@ async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
     let agent = agent.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     let other = next_runtime_on(&journal);
     assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
     run.cancel(Cancel::graceful());
@@ -220,8 +205,7 @@ async fn a_cancel_of_a_run_that_was_taken_over_is_told_that_it_is_not_on_record(
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
     let agent = agent.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     next_runtime_on(&journal).recover().await.unwrap();
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
@@ -238,8 +222,7 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
         Act::end(),
     ]]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     assert_eq!(agent.runtime().recover().await.unwrap(), []);
     let outcome = settled(&agent, &run).await;
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
@@ -251,8 +234,7 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
 async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_works_again() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     journal.fail(JournalError::Storage("disk full".to_owned()));
     agent.runtime().shutdown(secs(10)).await.unwrap();
     assert_eq!(run.receipt(), Some(run.outcome().await.receipt.clone()));
@@ -293,8 +275,7 @@ async fn usage_that_was_reported_before_the_crash_is_kept() {
     let (journal, builder) =
         first_process(&ScriptedModel::new([vec![Act::usage(40, 3), Act::text("Half"), Act::Silence]]));
     let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
     let next = crash(&journal, &agent).await;
     let usage = next.find(&run).await.outcome().await.usage;

@@ -1,17 +1,6 @@
 //! What a cancel answers (P6), what the receipt says (P7), what was used (P4), and what each force means.
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{
-    Agent, Cancel, Ending, Figure, Force, Journal, JournalError, ModelStop, Provenance, Reason, Reply, ReplyKind, Run,
-    Runtime, State, TestClock, Usage, Used, Verdict,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use tokio::time::Instant;
+use andon_runtime::{Figure, Force, Provenance, Reply, Usage, Used};
 
 use crate::common::held::{HeldJournal, is_end};
 use crate::common::*;
@@ -21,8 +10,7 @@ async fn a_second_cancel_changes_nothing_and_a_harder_one_hardens() {
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
     let log = ToolLog::new();
     let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
 
     let kinds = [
         Cancel::after_turn(),
@@ -46,7 +34,7 @@ async fn a_second_cancel_changes_nothing_and_a_harder_one_hardens() {
 
 #[tokio::test(start_paused = true)]
 async fn too_late_says_how_the_run_had_ended_and_changes_nothing() {
-    let agent = agent(&ScriptedModel::new([says("Done.")])).build().unwrap();
+    let agent = scripted([says("Done.")]).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let outcome = run.outcome().await;
     let events = run.records();
@@ -66,8 +54,7 @@ async fn recorded_waits_until_the_request_is_durable_and_the_reply_does_not() {
     let journal = andon_testkit::TestJournal::slow(None, secs(1));
     let model = ScriptedModel::new([says_and_hangs("Shown.")]);
     let agent = andon_runtime::Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Shown.").await;
+    let run = start_until_shown(&agent, "Go.", "Shown.").await;
 
     let pulled = Instant::now();
     let first = run.cancel(Cancel::graceful());
@@ -119,10 +106,8 @@ async fn an_outcome_that_the_disk_refused_once_is_recorded_as_the_reply_that_cam
 
 #[tokio::test(start_paused = true)]
 async fn the_receipt_says_who_why_when_and_where_it_was_cut() {
-    let model = ScriptedModel::new([vec![Act::usage(7, 1), Act::text("Half"), Act::Silence]]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let agent = scripted([vec![Act::usage(7, 1), Act::text("Half"), Act::Silence]]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(secs(3)).await;
     run.cancel(Cancel::graceful().reason(Reason::Operator).by("ada").note("stop button"));
 
@@ -145,13 +130,9 @@ async fn the_receipt_says_who_why_when_and_where_it_was_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn usage_of_a_stopped_answer_is_what_was_reported_so_far_and_what_is_billed_is_bounded_below() {
-    let model = ScriptedModel::new([vec![Act::usage(40, 3), Act::text("Half"), Act::Silence]]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
-    run.cancel(Cancel::graceful());
-
-    let outcome = cancelled(&agent, &run).await;
+    let agent = scripted([vec![Act::usage(40, 3), Act::text("Half"), Act::Silence]]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let running = |value| Figure::exact(value, Provenance::ReportedRunning);
     let at_least = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
     let delivered = Usage {
@@ -168,12 +149,9 @@ async fn usage_of_a_stopped_answer_is_what_was_reported_so_far_and_what_is_bille
 
 #[tokio::test(start_paused = true)]
 async fn usage_that_nobody_reported_is_unknown_and_never_zero() {
-    let model = ScriptedModel::new([says_and_hangs("Half")]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let agent = scripted([says_and_hangs("Half")]).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.model_calls[0].usage, Used::UNKNOWN);
     for figure in [outcome.usage.delivered.input, outcome.usage.delivered.output, outcome.usage.billed.output] {
         assert_eq!((figure.value, figure.high), (None, None));
@@ -186,10 +164,8 @@ async fn usage_that_nobody_reported_is_unknown_and_never_zero() {
 async fn usage_of_a_run_is_the_sum_of_its_turns_and_one_unknown_turn_leaves_only_a_lower_bound() {
     let model = ScriptedModel::new([calls(&[("a", "look")]), says_and_hangs("Half")]);
     let agent = agent(&model).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     let expected = Figure { value: None, provenance: Provenance::Bounded, low: Some(2), high: None };
     assert_eq!(outcome.usage.delivered.output, expected);
     let calls: Vec<u32> = outcome.receipt.model_calls.iter().map(|account| account.call).collect();
@@ -202,8 +178,7 @@ async fn after_turn_lets_the_answer_and_its_tools_finish_and_makes_no_further_mo
     let first = answer([vec![Act::text("I look. "), Act::Pause(secs(1))], calls(&[("a", "look")])]);
     let model = ScriptedModel::new([first]);
     let agent = agent(&model).tool(tools::slow("look", secs(3), &log)).build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    until_shown(&run, "I look.").await;
+    let run = start_until_shown(&agent, "Look.", "I look.").await;
     let pulled = Instant::now();
     assert_eq!(*run.cancel(Cancel::after_turn()).kind(), ReplyKind::Accepted);
     settle_down().await;
@@ -222,8 +197,7 @@ async fn after_turn_lets_the_answer_and_its_tools_finish_and_makes_no_further_mo
 async fn after_turn_in_the_last_turn_ends_completed_with_the_request_on_record() {
     let model = ScriptedModel::new([vec![Act::text("Nearly "), Act::Pause(secs(1)), Act::text("done."), Act::end()]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Nearly").await;
+    let run = start_until_shown(&agent, "Go.", "Nearly").await;
     let reply = run.cancel(Cancel::after_turn().by("ada"));
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
     let outcome = settled(&agent, &run).await;
@@ -237,11 +211,9 @@ async fn after_turn_in_the_last_turn_ends_completed_with_the_request_on_record()
 async fn after_turn_in_a_back_off_ends_it_at_once_because_no_turn_has_begun() {
     let model = ScriptedModel::new([vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))]]);
     let agent = agent(&model).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
     let pulled = Instant::now();
-    run.cancel(Cancel::after_turn());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::after_turn()).await;
     assert_eq!((pulled.elapsed(), model.calls()), (secs(0), 1));
 }
 
@@ -249,13 +221,10 @@ async fn after_turn_in_a_back_off_ends_it_at_once_because_no_turn_has_begun() {
 async fn graceful_gives_a_tool_its_grace_and_now_gives_none() {
     for (cancel, grace) in [(Cancel::graceful(), millis(500)), (Cancel::now(), secs(0))] {
         let log = ToolLog::new();
-        let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-        let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-        let run = agent.start("Go.").unwrap();
-        until_tool_started(&run, "m").await;
+        let agent = scripted([calls(&[("m", "mule")])]).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
+        let run = start_until_tool(&agent, "Go.", "m").await;
         let pulled = Instant::now();
-        run.cancel(cancel);
-        cancelled(&agent, &run).await;
+        stop(&agent, &run, cancel).await;
         assert_eq!((pulled.elapsed(), log.running()), (grace, 0));
         assert_eq!(result_of(&agent.history().await.unwrap(), "m").status, ResultStatus::Unknown);
     }
@@ -265,11 +234,9 @@ async fn graceful_gives_a_tool_its_grace_and_now_gives_none() {
 async fn a_cancel_may_name_a_grace_in_place_of_each_tools_own() {
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
     let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful().grace(secs(7)));
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful().grace(secs(7))).await;
     assert_eq!(pulled.elapsed(), secs(7));
 }
 
@@ -277,8 +244,7 @@ async fn a_cancel_may_name_a_grace_in_place_of_each_tools_own() {
 async fn a_harder_cancel_ends_the_grace_that_a_softer_one_gave() {
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
     let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &ToolLog::new()).grace(secs(30))).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
+    let run = start_until_tool(&agent, "Go.", "m").await;
     run.cancel(Cancel::graceful());
     tokio::time::sleep(secs(1)).await;
     assert_eq!(run.state(), State::Cancelling);

@@ -1,17 +1,10 @@
 //! A run that was waiting when its process died lives on: nothing of it was open, so nothing can happen twice (P10).
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::{Approval, Event};
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{
-    Agent, AgentBuilder, BoxFuture, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Journal, JournalError, Limits,
-    ModelStop, Reason, Recovered, ReplyKind, Run, Runtime, StartError, State, WhenBusy,
-};
+use andon_runtime::core::event::Approval;
+use andon_runtime::{Fate, Recovered, StartError};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal, assert_nothing_lost};
 
+use crate::common::passes_on::*;
 use crate::common::*;
 
 const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
@@ -37,6 +30,13 @@ impl Process {
         let agent = dangerous(Agent::builder().model(model.clone()).runtime(&runtime), &tools).build().unwrap();
         let agent = Some(agent.session("s").unwrap());
         Self { journal, runtime, model, tools, agent, recovered: Vec::new() }
+    }
+
+    /// The same, with a run that waits for a person.
+    async fn asked(answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>) -> (Self, Run) {
+        let first = Self::first(answers);
+        let run = first.ask().await;
+        (first, run)
     }
 
     /// The process dies, and another one takes up what is durable, with the agent that `build` gives it.
@@ -89,8 +89,7 @@ fn lives_on(process: &Process, state: State) -> Fate {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
 
     let next = first.restarted([says("It is done.")]).await;
     assert_eq!(next.fates(), [lives_on(&next, State::Waiting)]);
@@ -110,8 +109,7 @@ async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once(
 
 #[tokio::test(start_paused = true)]
 async fn a_no_after_the_restart_is_told_to_the_model() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.restarted([says("As you wish.")]).await;
     let found = next.find(&run).await;
     found.deny(&id("g"), Some("ada"), Some("too late at night")).unwrap();
@@ -124,8 +122,8 @@ async fn a_no_after_the_restart_is_told_to_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_back_after_the_restart_gets_what_follows_and_nothing_twice() {
-    let first = Process::first([answer([vec![andon_testkit::Act::text("Shall I?")], calls(&[("g", "danger")])])]);
-    let run = first.ask().await;
+    let (first, run) =
+        Process::asked([answer([vec![andon_testkit::Act::text("Shall I?")], calls(&[("g", "danger")])])]).await;
     let mut feed = run.feed();
     let mut seen = Vec::new();
     while seen.len() < 7 {
@@ -145,8 +143,7 @@ async fn a_reader_that_comes_back_after_the_restart_gets_what_follows_and_nothin
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_lives_on_can_be_stopped_like_any_other() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.restarted([]).await;
     let reply = next.runtime.cancel(run.id(), Cancel::graceful().by("ada")).await.unwrap();
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
@@ -188,8 +185,7 @@ async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
     until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
@@ -207,8 +203,7 @@ async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait()
 
 #[tokio::test(start_paused = true)]
 async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Done.")], |_, _| None).await;
     let session = run.session().clone();
     assert_eq!(next.fates(), [Fate::Parked { session, state: State::Waiting }]);
@@ -228,8 +223,7 @@ async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there()
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_can_be_cancelled_and_the_cancel_is_durable_when_it_is_answered() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([], |_, _| None).await;
     let reply = next.runtime.cancel(run.id(), Cancel::graceful().by("ada").note("enough")).await.unwrap();
     assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));
@@ -244,8 +238,7 @@ async fn a_parked_run_can_be_cancelled_and_the_cancel_is_durable_when_it_is_answ
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let middle = first.next([], |_, _| None).await;
     let request = |force, by: &str| andon_runtime::core::cancel::CancelRequest {
         reason: Reason::Operator,
@@ -273,8 +266,7 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_the_present_agent_cannot_make_is_refused_and_nobody_is_asked() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
     let found = next.find(&run).await;
     assert_eq!(*found.outcome().await.ending, DONE);
@@ -309,8 +301,7 @@ async fn limits_outlive_the_process() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_may_outlive_several_processes() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let second = first.restarted([]).await;
     let third = second.restarted([says("At last.")]).await;
     assert_eq!(third.fates(), [lives_on(&third, State::Waiting)]);
@@ -323,8 +314,7 @@ async fn a_run_may_outlive_several_processes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_process_can_no_longer_write_when_another_has_revived_its_run() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     // The first process was wrongly taken for dead.
     let other = next_runtime_on(&first.journal);
     let log = ToolLog::new();
@@ -354,8 +344,7 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
             std::future::ready(Decision::Continue)
         })
     };
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
     until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
@@ -398,8 +387,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
     let runtime = Runtime::builder().journal(shared).one_lane().clock(clock).seed(1).build();
     let model = ScriptedModel::new([says_and_hangs("Busy")]);
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Busy").await;
+    let run = start_until_shown(&agent, "Go.", "Busy").await;
     let key = run.session().clone();
     let mut deleting = Box::pin(runtime.delete_session(&key, Cancel::now()));
     let held = async {
@@ -418,8 +406,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_is_settled_before_its_session_is_deleted() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([], |_, _| None).await;
     assert_eq!(next.runtime.delete_session(run.session(), Cancel::graceful()).await, Ok(true));
     assert!(next.journal.durable().run_ids().is_empty());
@@ -430,8 +417,7 @@ async fn a_parked_run_is_settled_before_its_session_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn two_recoveries_at_once_take_a_run_up_once() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let journal = TestJournal::new(first.journal.durable(), None);
     let (runtime, model, log) = (next_runtime_on(&journal), ScriptedModel::new([says("Done.")]), ToolLog::new());
@@ -463,31 +449,13 @@ impl Late {
 }
 
 impl Journal for Late {
-    fn append(&self, batch: andon_runtime::Batch) -> andon_runtime::Append {
+    passes_on!(journal);
+
+    fn append(&self, batch: Batch) -> Append {
         self.journal.append(batch)
     }
 
-    fn append_addendum(
-        &self,
-        run: &andon_runtime::RunId,
-        at: andon_runtime::core::time::Stamp,
-        what: andon_runtime::core::event::Learnt,
-    ) -> andon_runtime::Append {
-        self.journal.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &andon_runtime::RunId, at: andon_runtime::core::time::Stamp) {
-        self.journal.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &andon_runtime::RunId) -> BoxFuture<Result<Option<andon_runtime::Stored>, JournalError>> {
-        self.journal.read(run)
-    }
-
-    fn history(
-        &self,
-        session: &andon_runtime::SessionKey,
-    ) -> BoxFuture<Result<Vec<Arc<andon_runtime::Message>>, JournalError>> {
+    fn history(&self, session: &andon_runtime::SessionKey) -> Reading<Vec<Arc<andon_runtime::Message>>> {
         let (reading, gate) = (self.journal.history(session), Arc::clone(&self.histories));
         Box::pin(async move {
             let history = reading.await;
@@ -496,47 +464,18 @@ impl Journal for Late {
         })
     }
 
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.journal.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<andon_runtime::RunId>, JournalError>> {
-        self.journal.unsettled()
-    }
-
-    fn claim(&self, run: &andon_runtime::RunId, from: u32) -> BoxFuture<Result<Option<u32>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
         let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         Box::pin(async move {
             gate.acquire().await.unwrap().forget();
             journal.claim(&run, from).await
         })
     }
-
-    fn request_cancel(
-        &self,
-        run: &andon_runtime::RunId,
-        request: andon_runtime::core::cancel::CancelRequest,
-    ) -> BoxFuture<Result<andon_runtime::Requested, JournalError>> {
-        self.journal.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn andon_runtime::Sessions {
-        self.journal.sessions()
-    }
-
-    fn shelf(&self) -> &dyn andon_runtime::Shelf {
-        self.journal.shelf()
-    }
 }
 
 /// A parked run in a runtime whose journal is late, and the agent that it needs.
 async fn parked() -> (Process, Run, Arc<Late>, Runtime, Agent) {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
     assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::Parked { .. }));
@@ -615,8 +554,7 @@ async fn what_recovery_settles_while_a_history_is_read_is_in_the_next_one() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_kept_is_found_although_a_later_one_of_its_name_is_gone() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
     let build = || Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
@@ -631,8 +569,7 @@ async fn an_agent_that_is_kept_is_found_although_a_later_one_of_its_name_is_gone
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
     let agent = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
@@ -660,8 +597,7 @@ async fn a_deadline_counts_from_when_the_run_was_accepted_and_does_not_restart()
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_same_if_it_cannot_be_made() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
     let found = next.find(&run).await;
     // Whether the approval is accepted or not: there is no such tool.
@@ -672,8 +608,7 @@ async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_sa
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_later() {
-    let first = Process::first([calls(&[("g", "danger")])]);
-    let run = first.ask().await;
+    let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Done.")], |_, _| None).await;
     let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
     let agent = dangerous(builder, &next.tools).build().unwrap().session("s").unwrap();
@@ -701,8 +636,7 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("g", "danger")])])).runtime(&runtime);
     let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
     let run = first.block_on(async {
-        let run = agent.start("Do it.").unwrap();
-        until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
         while run.state() != State::Waiting {
             tokio::task::yield_now().await;
         }

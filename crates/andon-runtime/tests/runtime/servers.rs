@@ -1,10 +1,7 @@
 //! What a server needs from the runtime: stops that come before their run, signals with a reason, and counts of runs
 //! per user.
 
-use std::sync::Arc;
-
-use andon_runtime::{Cancel, Digest, Event, Force, JournalError, Reason, RunId, SessionKey, State, WhenBusy};
-use andon_testkit::ScriptedModel;
+use andon_runtime::{Digest, Force, RunId};
 
 use crate::common::*;
 
@@ -23,10 +20,8 @@ async fn a_run_that_is_born_cancelled_calls_no_model_and_has_a_receipt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queued_run_that_is_born_cancelled_waits_for_nobody() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
-    let seated = agent.start("Go.").unwrap();
-    until_shown(&seated, "Hm").await;
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
+    let seated = start_until_shown(&agent, "Go.", "Hm").await;
     let queued = agent.prompt("Then.").when_busy(WhenBusy::Queue).born_cancelled(Cancel::graceful()).start().unwrap();
     assert!(queued.outcome().await.is_cancelled());
     assert_eq!(seated.state(), State::Running);
@@ -35,10 +30,8 @@ async fn a_queued_run_that_is_born_cancelled_waits_for_nobody() {
 /// Checks P9: a run that was cancelled before it began supersedes nobody.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_born_cancelled_supersedes_nobody() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
-    let seated = agent.start("Go.").unwrap();
-    until_shown(&seated, "Hm").await;
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
+    let seated = start_until_shown(&agent, "Go.", "Hm").await;
     let prompt = agent.prompt("Instead.").when_busy(WhenBusy::Supersede).born_cancelled(Cancel::graceful());
     assert!(prompt.run().await.unwrap().is_cancelled());
     assert_eq!(seated.state(), State::Running);
@@ -46,8 +39,7 @@ async fn a_run_that_is_born_cancelled_supersedes_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_signal_can_say_how_and_why() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
     let gone = async {
         tokio::time::sleep(secs(3)).await;
         Cancel::now().reason(Reason::ClientDisconnected).by("server").note("everybody left")
@@ -62,8 +54,7 @@ async fn a_signal_can_say_how_and_why() {
 
 #[tokio::test(start_paused = true)]
 async fn runs_are_counted_in_all_and_for_each_user_until_they_have_settled() {
-    let model = ScriptedModel::new(std::iter::repeat_with(|| says_and_hangs("Hm")).take(3));
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted(std::iter::repeat_with(|| says_and_hangs("Hm")).take(3)).build().unwrap();
     let runtime = agent.runtime();
     let of = |user: &str, session: &str| agent.session_of(user, session).unwrap();
     let runs =
@@ -100,7 +91,7 @@ async fn a_run_is_accepted_once_it_is_on_record_and_never_if_the_journal_fails()
 
 #[tokio::test(start_paused = true)]
 async fn a_session_of_another_tenant_is_another_conversation() {
-    let agent = agent(&ScriptedModel::new([says("One."), says("Two.")])).build().unwrap();
+    let agent = scripted([says("One."), says("Two.")]).build().unwrap();
     let key = SessionKey::new("whatever", "ada", "s").unwrap();
     let elsewhere = SessionKey { tenant: Arc::from("acme"), ..key.clone() };
     let (here, there) = (agent.in_session(&key), agent.in_session(&elsewhere));
@@ -111,7 +102,7 @@ async fn a_session_of_another_tenant_is_another_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn what_its_sender_would_repeat_is_on_record_with_a_run() {
-    let agent = agent(&ScriptedModel::new([says("One."), says("Two.")])).build().unwrap();
+    let agent = scripted([says("One."), says("Two.")]).build().unwrap();
     let digest = Digest::of(b"{}");
     let runs =
         [agent.prompt("Go.").request(digest).start().unwrap(), agent.session("other").unwrap().start("Go.").unwrap()];

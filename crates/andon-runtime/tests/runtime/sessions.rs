@@ -1,14 +1,6 @@
 //! What a runtime does with sessions: their state, their lists, and moving them to another machine.
 
-use std::sync::Arc;
-
-use andon_runtime::core::event::Event;
-use andon_runtime::{
-    Agent, Ending, Fate, ImportError, Journal, JournalError, Limits, RunFilter, Runtime, SessionFilter, State, WhenBusy,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, assert_nothing_lost};
-use serde_json::json;
+use andon_runtime::{Fate, ImportError, RunFilter, SessionFilter};
 
 use crate::common::*;
 
@@ -25,8 +17,7 @@ async fn talked() -> (Runtime, Agent, andon_runtime::Run) {
         .change_state([("mood".to_owned(), Some(json!("good"))), ("user:name".to_owned(), Some(json!("Ada")))].into())
         .await
         .unwrap();
-    let run = agent.start("And now?").unwrap();
-    until_shown(&run, "Half an ans").await;
+    let run = start_until_shown(&agent, "And now?", "Half an ans").await;
     tokio::time::sleep(millis(50)).await;
     (runtime, agent, run)
 }
@@ -150,8 +141,7 @@ async fn lists_tell_what_runs_and_what_has_run() {
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recovered() {
     let journal = memory();
-    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = scripted_on(&journal, [says_and_hangs("One"), says_and_hangs("Two")]).build().unwrap();
     let broken = agent.session("broken").unwrap().start("Go.").unwrap();
     let sound = agent.session("sound").unwrap().start("Go.").unwrap();
     until_shown(&broken, "One").await;
@@ -227,8 +217,7 @@ async fn a_session_with_a_record_that_is_not_valid_can_be_deleted() {
     let journal = memory();
     let runtime = runtime_on(&journal);
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();
-    let broken = agent.start("Go.").unwrap();
-    until_shown(&broken, "One").await;
+    let broken = start_until_shown(&agent, "Go.", "One").await;
     let mut record = (*broken.records()[0]).clone();
     (record.seq, record.event) = (broken.seq() + 1, Event::RunStarted);
     let entries = vec![andon_runtime::core::event::Entry::Fact(Arc::new(record))];

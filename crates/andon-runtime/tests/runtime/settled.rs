@@ -1,17 +1,10 @@
 //! Settled means on disk: its instant is taken when the outcome is durable, is the same everywhere, and is never made
 //! up (P7).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::core::event::Event;
 use andon_runtime::core::receipt::Took;
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{
-    Agent, Cancel, Ending, Journal, MemoryJournal, Observer, Probe, Receipt, Run, RunFilter, Runtime, Seen, TestClock,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, After, ScriptedModel, TestJournal};
+use andon_runtime::{Observer, Probe, RunFilter, Seen};
+use andon_testkit::After;
 use parking_lot::Mutex;
 
 use crate::common::*;
@@ -26,8 +19,7 @@ fn us(time: Duration) -> u64 {
 async fn in_its_answer(runtime: &Runtime) -> (Agent, Run) {
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = Agent::builder().model(model).runtime(runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     tokio::time::sleep(secs(1)).await;
     (agent, run)
 }
@@ -153,8 +145,7 @@ async fn what_is_learned_after_the_end_does_not_change_when_it_was() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
     let model = ScriptedModel::new([says_and_hangs("Half")]).after_a_cut(After::drained(secs(3), 70, " three four"));
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_shown(&run, "Half").await;
+    let run = start_until_shown(&agent, "Go.", "Half").await;
     run.cancel(Cancel::now());
     let told = run.outcome().await.receipt.clone();
     let later = run.last_word().await.unwrap();

@@ -1,12 +1,6 @@
 //! What Strands' own cancel tests promise their users, kept here (stop-cases.md, last paragraph).
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Cancel, Effect, FeedItem, FnTool, ReplyKind, Verdict};
 use andon_testkit::check::read_all;
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::*;
@@ -22,10 +16,8 @@ async fn cancel_before_invocation() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_during_execution() {
-    let model = ScriptedModel::new([says_and_hangs("Thinking about it")]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Hello").unwrap();
-    until_shown(&run, "Thinking").await;
+    let agent = scripted([says_and_hangs("Thinking about it")]).build().unwrap();
+    let run = start_until_shown(&agent, "Hello", "Thinking").await;
     assert_eq!(agent.cancel().kind(), ReplyKind::Accepted);
     assert_eq!(cancelled(&agent, &run).await.text(), "Thinking about it");
 }
@@ -33,10 +25,8 @@ async fn cancel_during_execution() {
 #[tokio::test(start_paused = true)]
 async fn cancel_with_tools() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("a", "kind")])]);
-    let agent = agent(&model).tool(tools::cooperative("kind", secs(60), &log)).build().unwrap();
-    let run = agent.start("Use it").unwrap();
-    until_tool_started(&run, "a").await;
+    let agent = scripted([calls(&[("a", "kind")])]).tool(tools::cooperative("kind", secs(60), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Use it", "a").await;
     agent.cancel();
     let outcome = cancelled(&agent, &run).await;
     assert_eq!((outcome.receipt.calls[0].verdict, log.running()), (Verdict::Cut, 0));
@@ -44,10 +34,8 @@ async fn cancel_with_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_three_times_is_cancelling_once() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Hello").unwrap();
-    until_shown(&run, "Hm").await;
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
+    let run = start_until_shown(&agent, "Hello", "Hm").await;
     let kinds: Vec<ReplyKind> = (0..3).map(|_| agent.cancel().kind()).collect();
     assert_eq!(kinds, [ReplyKind::Accepted, ReplyKind::AlreadyCancelling, ReplyKind::AlreadyCancelling]);
     cancelled(&agent, &run).await;
@@ -60,8 +48,7 @@ async fn cancel_from_another_thread() {
     let model = ScriptedModel::new([says_and_hangs("Hm")]);
     let runtime = andon_runtime::Runtime::builder().build();
     let agent = andon_runtime::Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
-    let run = agent.start("Hello").unwrap();
-    until_shown(&run, "Hm").await;
+    let run = start_until_shown(&agent, "Hello", "Hm").await;
     let elsewhere = agent.clone();
     std::thread::spawn(move || elsewhere.cancel()).join().unwrap();
     cancelled(&agent, &run).await;
@@ -69,8 +56,7 @@ async fn cancel_from_another_thread() {
 
 #[tokio::test(start_paused = true)]
 async fn while_streaming_the_final_event_says_cancelled() {
-    let model = ScriptedModel::new([says_and_hangs("One two")]);
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted([says_and_hangs("One two")]).build().unwrap();
     let run = agent.start("Count").unwrap();
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
@@ -89,8 +75,7 @@ async fn while_streaming_the_final_event_says_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn before_tool_execution_every_tool_call_gets_an_error_result() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "look"), ("c", "look")])]);
-    let agent = agent(&model)
+    let agent = scripted([calls(&[("a", "look"), ("b", "look"), ("c", "look")])])
         .tool(tools::quick("look", &log))
         .after_model(|moment| async move {
             moment.cord.pull(Cancel::graceful());
@@ -111,10 +96,8 @@ async fn before_tool_execution_every_tool_call_gets_an_error_result() {
 
 #[tokio::test(start_paused = true)]
 async fn use_the_agent_again_after_a_cancel() {
-    let model = ScriptedModel::new([says_and_hangs("Old"), says("New.")]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("First").unwrap();
-    until_shown(&run, "Old").await;
+    let agent = scripted([says_and_hangs("Old"), says("New.")]).build().unwrap();
+    let run = start_until_shown(&agent, "First", "Old").await;
     agent.cancel();
     cancelled(&agent, &run).await;
     let outcome = agent.run("Second").await.unwrap();
@@ -124,8 +107,7 @@ async fn use_the_agent_again_after_a_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_owned_signal_works_and_is_left_untouched() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
     let token = CancellationToken::new();
     let run = agent.prompt("Hello").cancel_when(token.clone().cancelled_owned()).start().unwrap();
     until_shown(&run, "Hm").await;
@@ -142,13 +124,11 @@ async fn a_caller_owned_signal_works_and_is_left_untouched() {
 
 #[tokio::test(start_paused = true)]
 async fn stopping_the_run_otherwise_leaves_the_callers_signal_untouched() {
-    let model = ScriptedModel::new([says_and_hangs("Hm")]);
-    let agent = agent(&model).build().unwrap();
+    let agent = scripted([says_and_hangs("Hm")]).build().unwrap();
     let token = CancellationToken::new();
     let run = agent.prompt("Hello").cancel_when(token.clone().cancelled_owned()).start().unwrap();
     until_shown(&run, "Hm").await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     assert!(!token.is_cancelled());
 }
 
@@ -172,10 +152,8 @@ async fn a_tool_sees_the_signal() {
         }
         Ok("saw it".into())
     });
-    let model = ScriptedModel::new([calls(&[("p", "poll")])]);
-    let agent = agent(&model).tool(tool.effect(Effect::ReadOnly)).build().unwrap();
-    let run = agent.start("Poll").unwrap();
-    until_tool_started(&run, "p").await;
+    let agent = scripted([calls(&[("p", "poll")])]).tool(tool.effect(Effect::ReadOnly)).build().unwrap();
+    let run = start_until_tool(&agent, "Poll", "p").await;
     agent.cancel();
     cancelled(&agent, &run).await;
     let result = result_of(&agent.history().await.unwrap(), "p");
@@ -187,15 +165,13 @@ async fn a_tool_sees_the_signal() {
 async fn the_sequential_executor_skips_the_rest() {
     let log = ToolLog::new();
     let first = answer([vec![Act::text("Three. ")], calls(&[("a", "quick"), ("b", "kind"), ("c", "quick")])]);
-    let model = ScriptedModel::new([first]);
-    let agent = agent(&model)
+    let agent = scripted([first])
         .sequential_tools()
         .tool(tools::quick("quick", &log))
         .tool(tools::cooperative("kind", secs(60), &log))
         .build()
         .unwrap();
-    let run = agent.start("Go").unwrap();
-    until_tool_started(&run, "b").await;
+    let run = start_until_tool(&agent, "Go", "b").await;
     agent.cancel();
     let outcome = cancelled(&agent, &run).await;
     let verdicts: Vec<_> = outcome.receipt.calls.iter().map(|call| (call.call.as_str(), call.verdict)).collect();

@@ -1,15 +1,7 @@
 //! A call that takes too long is stopped alone: the run goes on, and the model is told why (P1, P2, P7).
 
-use andon_runtime::core::event::{Event, Learnt};
-use andon_runtime::core::message::{Content, ResultStatus, ToolResult};
-use andon_runtime::{
-    Agent, Cancel, Effect, FnTool, OnCancel, Reason, Receipt, Runtime, TestClock, ToolSpec, Verdict, Work,
-};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{ScriptedModel, TestJournal};
-use serde_json::json;
-use std::sync::Arc;
-use tokio::time::Instant;
+use andon_runtime::ToolSpec;
+use andon_runtime::core::message::Content;
 
 use crate::common::*;
 
@@ -24,7 +16,7 @@ fn result(status: ResultStatus, texts: &[&str]) -> ToolResult {
 }
 
 fn one_tool(tool: FnTool) -> Agent {
-    agent(&ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")])).tool(tool).build().unwrap()
+    scripted([calls(&[("c", "tool")]), says("Well.")]).tool(tool).build().unwrap()
 }
 
 fn verdict(receipt: &Receipt, call: &str) -> Verdict {
@@ -51,8 +43,7 @@ async fn a_call_over_its_limit_is_stopped_as_its_tool_declares_and_the_model_is_
         let model = ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")]);
         let agent = agent(&model).tool(tool).build().unwrap();
         let began = Instant::now();
-        let run = agent.start("Go.").unwrap();
-        let outcome = settled(&agent, &run).await;
+        let (run, outcome) = run_to_end(&agent, "Go.").await;
         assert_eq!((began.elapsed(), outcome.text().as_str()), (takes, "Well."), "{on_cancel:?}");
         let expected = result(ResultStatus::Unknown, &[PERHAPS, TOO_LONG]);
         assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "{on_cancel:?}");
@@ -73,8 +64,7 @@ async fn a_tool_that_stops_when_its_time_is_over_keeps_what_it_returned() {
     let log = ToolLog::new();
     let agent = one_tool(tools::cooperative("tool", secs(60), &log).timeout(secs(5)));
     let began = Instant::now();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((began.elapsed(), verdict(&outcome.receipt, "c")), (secs(5), Verdict::Cut));
     let expected = result(ResultStatus::Cut, &[STOPPED, TOO_LONG, "part of the result"]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -99,8 +89,7 @@ async fn a_tool_that_returns_just_in_time_has_finished() {
         // Over its limit and within its grace, without checking its cord: it has simply finished.
         let log = ToolLog::new();
         let agent = one_tool(tools::slow("tool", takes, &log).timeout(secs(5)));
-        let run = agent.start("Go.").unwrap();
-        let outcome = settled(&agent, &run).await;
+        let (_, outcome) = run_to_end(&agent, "Go.").await;
         assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Finished, "{takes:?}");
         let expected = result(ResultStatus::Ok, &["slow result"]);
         assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "{takes:?}");
@@ -110,14 +99,9 @@ async fn a_tool_that_returns_just_in_time_has_finished() {
 #[tokio::test(start_paused = true)]
 async fn a_call_over_its_limit_stops_no_other_call() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("c", "tool"), ("s", "slow")]), says("Well.")]);
-    let agent = agent(&model)
-        .tool(tools::stubborn("tool", secs(60), &log).timeout(secs(1)))
-        .tool(tools::slow("slow", secs(30), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let tools = [tools::stubborn("tool", secs(60), &log).timeout(secs(1)), tools::slow("slow", secs(30), &log)];
+    let agent = with_tools(scripted([calls(&[("c", "tool"), ("s", "slow")]), says("Well.")]), tools);
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((verdict(&outcome.receipt, "c"), verdict(&outcome.receipt, "s")), (Verdict::Unknown, Verdict::Finished));
     assert_eq!(outcome.text(), "Well.");
 }
@@ -167,8 +151,7 @@ async fn a_thread_over_its_limit_is_abandoned_by_name_and_the_run_goes_on() {
     let log = ToolLog::new();
     let agent = one_tool(tools::on_thread("tool", secs(60), false, &log).timeout(secs(5)));
     let began = Instant::now();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (run, outcome) = run_to_end(&agent, "Go.").await;
     assert!(began.elapsed() < secs(6), "limit, half a second of grace, and a last moment: {:?}", began.elapsed());
     assert_eq!((outcome.text().as_str(), verdict(&outcome.receipt, "c")), ("Well.", Verdict::Leaked));
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), result(ResultStatus::Unknown, &[PERHAPS, TOO_LONG]));
@@ -181,14 +164,9 @@ async fn a_thread_over_its_limit_is_abandoned_by_name_and_the_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn the_late_result_of_a_thread_that_comes_while_the_run_goes_on_is_in_the_receipt_in_the_end() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("c", "tool"), ("s", "slow")]), says("Well.")]);
-    let agent = agent(&model)
-        .tool(tools::on_thread("tool", secs(10), false, &log).timeout(secs(5)))
-        .tool(tools::slow("slow", secs(60), &log))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let tools = [tools::on_thread("tool", secs(10), false, &log).timeout(secs(5)), tools::slow("slow", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("c", "tool"), ("s", "slow")]), says("Well.")]), tools);
+    let (run, _) = run_to_end(&agent, "Go.").await;
     for receipt in [run.receipt().unwrap(), agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap()] {
         assert_eq!((verdict(&receipt, "c"), late(&receipt)), (Verdict::Late, vec!["the thread's result".to_owned()]));
     }
@@ -202,8 +180,7 @@ async fn a_limit_that_is_reached_in_the_grace_of_a_pull_grants_no_more_time() {
         let run = at_work(&agent).await;
         tokio::time::sleep(secs(1)).await;
         let pulled = Instant::now();
-        run.cancel(Cancel::graceful());
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!((pulled.elapsed(), log.running()), (secs(2).min(timeout + secs(1)), 0), "{timeout:?}");
         assert_eq!(verdict(&outcome.receipt, "c"), Verdict::Unknown);
     }
@@ -218,8 +195,7 @@ async fn a_pull_at_the_very_instant_of_the_limit_leaves_one_result() {
             let agent = one_tool(tool);
             let run = agent.start("Go.").unwrap();
             tokio::time::sleep(secs(5)).await;
-            run.cancel(cancel.clone());
-            let outcome = cancelled(&agent, &run).await;
+            let outcome = stop(&agent, &run, cancel.clone()).await;
             assert_eq!(outcome.receipt.calls.len(), 1, "{cancel:?} {on_cancel:?}");
             agent.runtime().idle().await;
             assert_eq!(log.running(), 0, "{cancel:?} {on_cancel:?}");
@@ -231,8 +207,7 @@ async fn a_pull_at_the_very_instant_of_the_limit_leaves_one_result() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_is_reached_while_the_disk_is_slow_is_kept_all_the_same() {
     let (journal, log) = (TestJournal::slow(None, secs(3)), ToolLog::new());
-    let model = ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")]);
-    let builder = Agent::builder().model(model).runtime(&runtime_on(&journal));
+    let builder = scripted_on(&journal, [calls(&[("c", "tool")]), says("Well.")]);
     let agent = builder.tool(tools::slow("tool", secs(60), &log).grace(secs(0)).timeout(secs(5))).build().unwrap();
     let run = agent.start("Go.").unwrap();
     while log.started() == 0 {
@@ -251,8 +226,7 @@ async fn a_detached_call_is_over_when_its_time_is_although_its_run_has_settled()
     let log = ToolLog::new();
     let agent = one_tool(tools::slow("tool", secs(60), &log).on_cancel(OnCancel::Detach).timeout(secs(5)));
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((verdict(&outcome.receipt, "c"), log.running()), (Verdict::Detached, 1));
     let began = Instant::now();
     agent.runtime().idle().await;
@@ -268,8 +242,7 @@ async fn a_detached_thread_over_its_time_is_counted_until_it_ends_and_its_result
     let tool = tools::on_thread("tool", secs(60), false, &log).on_cancel(OnCancel::Detach).timeout(secs(5));
     let agent = Agent::builder().model(model).runtime(&runtime).tool(tool).build().unwrap();
     let run = at_work(&agent).await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     tokio::time::sleep(secs(10)).await;
     assert_eq!(log.running(), 1, "a thread cannot be stopped");
     assert_eq!(late(&run.receipt().unwrap()), Vec::<String>::new(), "it has not ended");

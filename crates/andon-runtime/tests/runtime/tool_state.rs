@@ -2,13 +2,9 @@
 //! (P5, P10).
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, FnTool, Invocation, Returned, Runtime, SessionState, StateChange, StateError};
-use andon_testkit::ScriptedModel;
-use serde_json::json;
+use andon_runtime::{SessionState, StateChange, StateError};
 
 use crate::common::*;
 
@@ -100,8 +96,7 @@ async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
     for cancel in [None, Some(Cancel::graceful()), Some(Cancel::now())] {
         let kept = Arc::default();
         let agent = agent_in(&runtime(), leaks(&kept, cancel.is_some()));
-        let run = agent.start("Go.").unwrap();
-        until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
         settle_down().await;
         if let Some(cancel) = cancel {
             run.cancel(cancel);
@@ -123,11 +118,9 @@ async fn in_its_grace_a_call_may_still_put_down_what_it_has() {
             Ok("half".into())
         }),
     );
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(agent.state().await.unwrap().get("so far"), Some(&json!(7)));
     // It changes the world, so it is unknown whether all of it was done; what it returned is kept as well.
     let told = result_of(&agent.history().await.unwrap(), "c");
@@ -153,11 +146,9 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
         })
     });
     let agent = agent_in(&runtime(), tool);
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::graceful()).await;
     agent.runtime().idle().await;
     assert!(agent.state().await.unwrap().get("late").is_none());
     let receipt = run.receipt().unwrap();

@@ -1,16 +1,7 @@
 //! A stop reaches every tool: told, given its grace, dropped, or named; and each call has exactly one result (P2, P5).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use andon_runtime::core::event::{Event, ToolEnd};
-use andon_runtime::core::message::{Content, ResultStatus, Role, ToolResult};
-use andon_runtime::core::progress::Phase;
-use andon_runtime::{Cancel, Decision, Effect, FnTool, Reason, ToolError, Verdict};
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::{self, ToolLog};
-use serde_json::json;
-use tokio::time::Instant;
+use andon_runtime::core::event::ToolEnd;
+use andon_runtime::core::message::Content;
 
 use crate::common::*;
 
@@ -21,14 +12,10 @@ fn text(text: &str) -> Content {
 #[tokio::test(start_paused = true)]
 async fn a_cooperative_tool_is_told_at_once_and_recorded_as_cut_with_what_it_returned() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("k", "kind")])]);
-    let agent = agent(&model).tool(tools::cooperative("kind", secs(60), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "k").await;
+    let agent = scripted([calls(&[("k", "kind")])]).tool(tools::cooperative("kind", secs(60), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "k").await;
     let pulled = Instant::now();
-    run.cancel(Cancel::graceful());
-
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!((pulled.elapsed(), outcome.receipt.cut_in), (secs(0), Some(Phase::Tools)));
     let content = vec![text("This call was stopped before it finished."), text("part of the result")];
     let expected = ToolResult { call: id("k"), status: ResultStatus::Cut, content };
@@ -38,12 +25,9 @@ async fn a_cooperative_tool_is_told_at_once_and_recorded_as_cut_with_what_it_ret
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_returns_within_its_grace_without_looking_at_its_cord_has_finished() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("s", "slow")])]);
-    let agent = agent(&model).tool(tools::slow("slow", secs(1), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "s").await;
-    run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let agent = scripted([calls(&[("s", "slow")])]).tool(tools::slow("slow", secs(1), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "s").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Finished);
     let expected = ToolResult::text(id("s"), ResultStatus::Ok, "slow result");
     assert_eq!(result_of(&agent.history().await.unwrap(), "s"), expected);
@@ -60,12 +44,9 @@ async fn a_stubborn_tool_gets_its_grace_and_is_then_dropped() {
         let log = ToolLog::new();
         let model = ScriptedModel::new([calls(&[("m", "mule")])]);
         let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log).effect(effect)).build().unwrap();
-        let run = agent.start("Go.").unwrap();
-        until_tool_started(&run, "m").await;
+        let run = start_until_tool(&agent, "Go.", "m").await;
         let pulled = Instant::now();
-        run.cancel(Cancel::graceful());
-
-        let outcome = cancelled(&agent, &run).await;
+        let outcome = stop(&agent, &run, Cancel::graceful()).await;
         assert_eq!((pulled.elapsed(), log.running()), (millis(500), 0));
         assert_eq!(result_of(&agent.history().await.unwrap(), "m").status, status);
         assert_eq!(outcome.receipt.calls[0].verdict, verdict);
@@ -78,12 +59,9 @@ async fn a_stubborn_tool_gets_its_grace_and_is_then_dropped() {
 #[tokio::test(start_paused = true)]
 async fn force_now_gives_no_grace_and_so_none_ends_on_record() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-    let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "m").await;
-    run.cancel(Cancel::now());
-    cancelled(&agent, &run).await;
+    let agent = scripted([calls(&[("m", "mule")])]).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "m").await;
+    stop(&agent, &run, Cancel::now()).await;
     let grace_ended = count(&run, |event| matches!(event, Event::GraceEnded { .. }));
     let finished = count(&run, |event| matches!(event, Event::ToolFinished { .. }));
     assert_eq!((grace_ended, finished, log.running()), (0, 1, 0));
@@ -92,18 +70,12 @@ async fn force_now_gives_no_grace_and_so_none_ends_on_record() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_parallel_batch_keeps_finished_results_in_the_models_order() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("a", "slow"), ("b", "quick"), ("c", "kind"), ("d", "quick")])]);
-    let agent = agent(&model)
-        .tool(tools::slow("slow", secs(60), &log))
-        .tool(tools::quick("quick", &log))
-        .tool(tools::cooperative("kind", secs(60), &log))
-        .build()
-        .unwrap();
+    let tools =
+        [tools::slow("slow", secs(60), &log), tools::quick("quick", &log), tools::cooperative("kind", secs(60), &log)];
+    let agent = with_tools(scripted([calls(&[("a", "slow"), ("b", "quick"), ("c", "kind"), ("d", "quick")])]), tools);
     let run = agent.start("All.").unwrap();
     until(&run, |event| matches!(event, Event::ToolFinished { call, .. } if *call == id("d"))).await;
-    run.cancel(Cancel::now());
-
-    cancelled(&agent, &run).await;
+    stop(&agent, &run, Cancel::now()).await;
     let history = agent.history().await.unwrap();
     let last = history.last().unwrap();
     assert_eq!(last.role, Role::Tool);
@@ -116,17 +88,14 @@ async fn a_stopped_parallel_batch_keeps_finished_results_in_the_models_order() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_sequential_batch_never_starts_the_rest_and_each_has_a_result() {
     let log = ToolLog::new();
-    let model = ScriptedModel::new([calls(&[("a", "quick"), ("b", "slow"), ("c", "quick"), ("d", "quick")])]);
-    let agent = agent(&model)
+    let agent = scripted([calls(&[("a", "quick"), ("b", "slow"), ("c", "quick"), ("d", "quick")])])
         .sequential_tools()
         .tool(tools::quick("quick", &log))
         .tool(tools::slow("slow", secs(60), &log))
         .build()
         .unwrap();
-    let run = agent.start("One by one.").unwrap();
-    until_tool_started(&run, "b").await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let run = start_until_tool(&agent, "One by one.", "b").await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(log.started(), 2);
     let history = agent.history().await.unwrap();
     let statuses = ["a", "b", "c", "d"].map(|call| result_of(&history, call).status);
@@ -139,8 +108,7 @@ async fn a_tool_that_panics_ends_its_own_call_and_the_run_goes_on() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("p", "bomb"), ("q", "quick")]), says("Well.")]);
     let agent = agent(&model).tool(tools::panicking("bomb", &log)).tool(tools::quick("quick", &log)).build().unwrap();
-    let run = agent.start("Boom.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let (_, outcome) = run_to_end(&agent, "Boom.").await;
     assert_eq!(outcome.stop_reason(), "end_turn");
     let history = agent.history().await.unwrap();
     let result = result_of(&history, "p");
@@ -156,11 +124,9 @@ async fn a_tool_that_panics_when_it_is_told_to_stop_still_has_one_result() {
         call.cord.pulled().await;
         panic!("sore loser")
     });
-    let agent = agent(&ScriptedModel::new([calls(&[("p", "sore")])])).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "p").await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let agent = scripted([calls(&[("p", "sore")])]).tool(tool).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "p").await;
+    stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(result_of(&agent.history().await.unwrap(), "p").status, ResultStatus::Error);
 }
 
@@ -168,7 +134,7 @@ async fn a_tool_that_panics_when_it_is_told_to_stop_still_has_one_result() {
 async fn an_error_of_a_tool_is_told_to_the_model_in_its_own_words() {
     let tool =
         FnTool::new("sad", "Fails.", json!({"type": "object"}), |_| async { Err(ToolError::new("no such page")) });
-    let agent = agent(&ScriptedModel::new([calls(&[("s", "sad")])])).tool(tool).build().unwrap();
+    let agent = scripted([calls(&[("s", "sad")])]).tool(tool).build().unwrap();
     assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
     let expected = ToolResult::text(id("s"), ResultStatus::Error, "no such page");
     assert_eq!(result_of(&agent.history().await.unwrap(), "s"), expected);
@@ -201,10 +167,8 @@ async fn time_left_tells_a_tool_how_much_of_its_grace_it_has() {
     });
     let model = ScriptedModel::new([calls(&[("w", "watch")])]);
     let agent = agent(&model).tool(tool.grace(secs(1)).effect(Effect::ReadOnly)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    until_tool_started(&run, "w").await;
-    run.cancel(Cancel::graceful());
-    cancelled(&agent, &run).await;
+    let run = start_until_tool(&agent, "Go.", "w").await;
+    stop(&agent, &run, Cancel::graceful()).await;
     let told = result_of(&agent.history().await.unwrap(), "w").to_text();
     assert!(told.ends_with("None Some(1s) Some(700ms)"), "{told}");
 }
@@ -224,10 +188,9 @@ async fn no_more_tools_run_together_than_the_agent_allows() {
     });
     let ids: Vec<String> = (0..10).map(|number| format!("w{number}")).collect();
     let ten: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "work")).collect();
-    let agent = agent(&ScriptedModel::new([calls(&ten)])).tools_at_once(3).tool(tool).build().unwrap();
+    let agent = scripted([calls(&ten)]).tools_at_once(3).tool(tool).build().unwrap();
     let began = Instant::now();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let (run, _) = run_to_end(&agent, "Go.").await;
     assert_eq!((most.load(Ordering::SeqCst), running.load(Ordering::SeqCst)), (3, 0));
     assert_eq!(began.elapsed(), secs(4), "three, three, three, one");
     assert_eq!(count(&run, |event| matches!(event, Event::ToolFinished { end: ToolEnd::Finished, .. })), 10);
@@ -238,18 +201,16 @@ fn a_stop_comes_to_rest_while_one_tool_has_finished_and_another_uses_its_grace()
     let elapsed = within_ten_real_seconds(|| {
         Box::pin(async {
             let log = ToolLog::new();
-            let agent = agent(&ScriptedModel::new([calls(&[("k", "kind"), ("m", "mule")])]))
+            let agent = scripted([calls(&[("k", "kind"), ("m", "mule")])])
                 .tool(tools::cooperative("kind", secs(60), &log))
                 .tool(tools::stubborn("mule", secs(60), &log))
                 .after_tool(|_| async { Decision::Continue })
                 .build()
                 .unwrap();
-            let run = agent.start("Go.").unwrap();
-            until_tool_started(&run, "m").await;
+            let run = start_until_tool(&agent, "Go.", "m").await;
             settle_down().await;
             let pulled = Instant::now();
-            run.cancel(Cancel::graceful());
-            cancelled(&agent, &run).await;
+            stop(&agent, &run, Cancel::graceful()).await;
             pulled.elapsed()
         })
     });

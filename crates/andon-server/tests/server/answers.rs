@@ -1,14 +1,6 @@
 //! How much the server holds for clients that do not read.
 
-use std::sync::Arc;
-
-use andon_runtime::MemoryJournal;
-use andon_server::Options;
-use andon_testkit::Act;
-use reqwest::StatusCode;
-use serde_json::json;
-
-use crate::house::{House, agent};
+use crate::common::*;
 use crate::raw::Raw;
 
 /// The size of the large session's only answer.

@@ -1,16 +1,9 @@
 //! A person's approval or denial, over HTTP.
 
-use std::sync::Arc;
+use andon_runtime::Digest;
 
-use andon_runtime::{Agent, AgentBuilder, Digest, JournalError, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, quick};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-
-use crate::house::{Events, House, agent};
-use crate::inside::Inside;
+use crate::common::*;
+use crate::house::Events;
 
 /// A shop whose first run needs approval for the call `c1`.
 fn paying() -> (AgentBuilder, ToolLog, ScriptedModel) {
@@ -25,8 +18,7 @@ async fn waiting() -> (House, String, Events, ToolLog, ScriptedModel) {
     let (shop, log, model) = paying();
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
     let run = house.start(json!({})).await;
-    let mut feed = house.feed(&run, None).await;
-    feed.until_type("approval_requested").await;
+    let feed = house.feed_until(&run, "approval_requested").await;
     (house, run, feed, log, model)
 }
 

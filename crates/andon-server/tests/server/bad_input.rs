@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::house::House;
-use crate::raw::{Answer, Raw};
+use crate::raw::Answer;
 
 const JSON: &str = "host: localhost\r\ncontent-type: application/json\r\n";
 
@@ -147,8 +147,7 @@ async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
 
 #[tokio::test]
 async fn a_place_in_a_feed_that_is_none_is_refused() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     for bad in ["x", "-1", "1.", ".1", "1.2.3", "1e3", "18446744073709551616", "1 2", "\u{e9}", "+1"] {
         let line = format!("GET /v1/runs/{run}/events");
         let answer = house.ask(&line, &["host: localhost", &format!("last-event-id: {bad}")], "").await;
@@ -233,14 +232,12 @@ async fn what_is_no_http_is_refused_with_words_where_there_can_be_any() {
         nothing_came_of_it(&house, what).await;
     }
     // A content length that is too long, and then the end.
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("POST /v1/runs HTTP/1.1\r\n{json}content-length: 500\r\n\r\n{create}")).await;
+    let mut raw = house.sent(format!("POST /v1/runs HTTP/1.1\r\n{json}content-length: 500\r\n\r\n{create}")).await;
     raw.no_more().await;
     raw.closed().await;
     nothing_came_of_it(&house, "a length too long").await;
     // Another protocol, whose client could not read a response.
-    let mut raw = Raw::open(house.address()).await;
-    raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    let raw = house.sent("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert_eq!(raw.closed().await, b"");
     nothing_came_of_it(&house, "HTTP/2").await;
     let old = house.raw("GET /v1/runs HTTP/1.0\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -270,8 +267,7 @@ async fn a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes(
 
 #[tokio::test]
 async fn good_answers_carry_sane_headers_too() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     for path in ["/v1/runs", "/healthz", "/metrics", "/openapi.json", "/v1/line", &format!("/v1/runs/{run}/events")] {
         let answer = house.ask(&format!("GET {path}"), &["host: localhost"], "").await;
         assert_eq!(answer.status, 200, "{path}");
@@ -286,8 +282,9 @@ async fn good_answers_carry_sane_headers_too() {
 async fn a_look_at_the_head_of_a_feed_is_not_a_reader_that_goes_away() {
     let house = House::silent().await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("HEAD /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await;
+    let raw = house
+        .sent(format!("HEAD /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
+        .await;
     assert!(String::from_utf8(raw.closed().await).unwrap().starts_with("HTTP/1.1 200 OK\r\n"));
     // Enough time to count as a lost reader.
     for _ in 0..50 {

@@ -1,18 +1,10 @@
 //! The board: every run that the caller may see, live.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{Agent, JournalError, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, cooperative, quick, stubborn};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use axum::http::{Method, StatusCode};
-use serde_json::{Value, json};
+use andon_testkit::tools::{cooperative, stubborn};
 
 use crate::board_reader::{Reader, calls, settled, shop};
-use crate::house::{agent, endless};
-use crate::inside::{Inside, answered};
+use crate::common::*;
+use crate::inside::answered;
 
 #[tokio::test(start_paused = true)]
 async fn a_row_follows_its_run_from_its_beginning_to_its_end() {

@@ -1,16 +1,9 @@
 //! What the board's rows say about pieces and money.
 
-use std::sync::Arc;
-
-use andon_runtime::{Agent, MemoryJournal};
-use andon_server::{ModelPrice, Options, Prices};
-use andon_testkit::tools::{ToolLog, quick};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use serde_json::json;
+use andon_server::{ModelPrice, Prices};
 
 use crate::board_reader::{Reader, calls, settled, shop};
-use crate::house::{agent, endless};
-use crate::inside::Inside;
+use crate::common::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_row_says_how_many_pieces_were_accepted_also_if_nobody_looked_meanwhile() {

@@ -1,15 +1,9 @@
 //! A reader of the board, for tests.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
-use andon_runtime::Run;
-use andon_testkit::Act;
-use axum::http::{Method, StatusCode};
-use serde_json::Value;
-
-use crate::house::agent;
-use crate::inside::{Frames, Inside};
+use crate::common::*;
+use crate::inside::Frames;
 
 /// The most messages that a test reads, so that one whose message never comes fails.
 const MOST: usize = 5_000;

@@ -1,41 +1,23 @@
 //! The board over WebSockets.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::MemoryJournal;
-use andon_server::{NewKey, Options};
-use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use futures_util::SinkExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::house::{House, agent, answered, endless};
+use crate::common::*;
+use crate::house::answered;
 use crate::raw::PATIENCE;
-use crate::socket::{Socket, until};
+use crate::socket::until;
+use crate::ws::{connect, rest};
 
 async fn open(house: &House, query: &str) -> Socket {
     let address = format!("ws://{}/v1/board{query}", house.address());
-    timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap().unwrap().0
-}
-
-/// Reads until the socket is closed, and returns how.
-async fn closed(socket: &mut Socket) -> (u16, String) {
-    loop {
-        match timeout(Duration::from_secs(20), socket.next()).await.expect("the socket stays open") {
-            Some(Ok(Message::Close(Some(frame)))) => return (frame.code.into(), frame.reason.to_string()),
-            Some(Ok(_)) => {}
-            other => panic!("it says why it ends: {other:?}"),
-        }
-    }
+    connect(address).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_socket_tells_the_board_message_by_message() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     let mut socket = open(&house, "").await;
     assert_eq!(until(&mut socket, "board").await["live"], 1);
     assert_eq!(until(&mut socket, "runs").await["runs"][0]["run_id"], json!(run));
@@ -58,7 +40,7 @@ async fn whoever_says_something_to_the_board_is_told_where_to_say_it() {
         let mut socket = open(&house, "").await;
         until(&mut socket, "ready").await;
         socket.send(said).await.unwrap();
-        let (code, words) = closed(&mut socket).await;
+        let (code, words) = rest(&mut socket).await.1;
         assert!(code == 1008 && words.contains("/cancel"), "{code} {words}");
     }
 }
@@ -68,7 +50,7 @@ async fn a_socket_of_the_board_says_that_the_server_ends() {
     let house = House::silent().await;
     let mut socket = open(&house, "").await;
     until(&mut socket, "ready").await;
-    let (ended, _) = tokio::join!(closed(&mut socket), house.serving.shut_down());
+    let ((_, ended), _) = tokio::join!(rest(&mut socket), house.serving.shut_down());
     assert_eq!(ended.0, 1001);
 }
 
@@ -82,14 +64,12 @@ async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
     for user in ["ada", "bob"] {
         let scopes = vec!["run:create".to_owned(), "run:read".to_owned()];
         let new = NewKey { name: user.to_owned(), user: Some(user.to_owned()), scopes, ..NewKey::default() };
-        let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
-        made.recorded.await.unwrap();
-        let key = made.key.show().to_owned();
+        let (id, key) = house.key(new).await;
         let begin =
             house.request(Method::POST, "/v1/runs").bearer_auth(&key).json(&json!({"app": "shop", "input": "Go."}));
         let (status, run) = answered(begin.send().await.unwrap()).await;
         assert_eq!(status, StatusCode::CREATED);
-        keys.push((made.info.id, key, run["run_id"].clone()));
+        keys.push((id, key, run["run_id"].clone()));
     }
     let mut sockets = Vec::new();
     for (_, key, run) in &keys {
@@ -104,7 +84,7 @@ async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
     }
     let (id, _, _) = &keys[0];
     drop(house.server.keys().revoke(id, house.runtime.now().wall, house.runtime.shelf()));
-    let (code, _) = timeout(PATIENCE, closed(&mut sockets[0])).await.unwrap();
+    let (_, (code, _)) = timeout(PATIENCE, rest(&mut sockets[0])).await.unwrap();
     assert_eq!(code, 1008);
     until(&mut sockets[1], "second").await;
 }

@@ -1,16 +1,8 @@
 //! A second prompt in a busy session.
 
-use std::time::Duration;
+use andon_runtime::State;
 
-use andon_runtime::{Agent, State};
-use andon_testkit::tools::{ToolLog, slow};
-use andon_testkit::{Act, ScriptedModel};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::time::Instant;
-
-use crate::house::{agent, endless};
-use crate::inside::{Inside, order, reason};
+use crate::common::*;
 
 fn with(when_busy: &str) -> Value {
     json!({"session": "s", "when_busy": when_busy})

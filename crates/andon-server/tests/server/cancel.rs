@@ -1,26 +1,16 @@
 //! Stopping runs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use andon_runtime::{Agent, Event, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, cooperative, slow};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use andon_runtime::Event;
+use andon_testkit::tools::cooperative;
 
-use crate::house::{House, agent, endless};
-use crate::inside::{Inside, order, reason};
+use crate::common::*;
 
 #[tokio::test]
 async fn a_run_is_cancelled_in_mid_answer_and_its_receipt_says_who_and_why() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
-    let mut feed = house.feed(&run, None).await;
-    feed.until_type("delta").await;
+    let (house, run) = House::running().await;
+    let mut feed = house.feed_until(&run, "delta").await;
     let (status, reply) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"note": "stop button"})).await;
     assert_eq!((status, reply["reply"].as_str()), (StatusCode::ACCEPTED, Some("accepted")), "{reply}");
     let end = feed.until_type("run_settled").await;
@@ -80,8 +70,7 @@ async fn the_grace_is_what_the_request_says() {
 
 #[tokio::test]
 async fn what_a_client_may_not_say_is_refused_and_stops_nothing() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     let long = "x".repeat(2001);
     let reasons = ["shutdown", "client_disconnected", "deadline", "superseded", "because"];
     let wrong = reasons.map(|reason| json!({"reason": reason})).into_iter().chain([
@@ -97,16 +86,13 @@ async fn what_a_client_may_not_say_is_refused_and_stops_nothing() {
         let (status, problem) = house.post(&format!("/v1/runs/{run}/cancel"), body.clone()).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}: {problem}");
     }
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running");
+    assert_eq!(house.state(&run).await, "running");
 }
 
 #[tokio::test]
 async fn a_hundred_cancels_from_fifty_clients_are_one_end_and_each_is_told() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
-    let mut feed = house.feed(&run, None).await;
-    feed.until_type("delta").await;
+    let (house, run) = House::running().await;
+    let feed = house.feed_until(&run, "delta").await;
     let path = format!("http://{}/v1/runs/{run}/cancel", house.address());
     let clients = (0..50).map(|_| reqwest::Client::builder().no_proxy().build().unwrap());
     let cancels = clients.flat_map(|client| [client.clone(), client]).map(|client| client.post(&path).send());
@@ -124,8 +110,7 @@ async fn a_hundred_cancels_from_fifty_clients_are_one_end_and_each_is_told() {
 
 #[tokio::test]
 async fn with_wait_the_answer_is_the_receipt() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     let (status, told) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     assert_eq!((status, told["state"].as_str()), (StatusCode::OK, Some("settled")));
     assert_eq!(told["receipt"]["run"].as_str(), Some(run.as_str()));
@@ -207,8 +192,7 @@ async fn a_cancel_that_races_its_run_always_stops_it_and_never_another() {
         assert_eq!(created.0, StatusCode::CREATED, "{}", created.1);
         early += usize::from(cancelled.0 == StatusCode::NOT_FOUND);
         assert_eq!(house.settled(&own).await["reason"], "requested", "run {n}: {cancelled:?}");
-        let (_, view) = house.get(&format!("/v1/runs/{other}")).await;
-        assert_eq!(view["state"], "running");
+        assert_eq!(house.state(&other).await, "running");
     }
     println!("{early} of 60 cancels came before their run");
 }
@@ -277,8 +261,7 @@ async fn a_selector_does_not_touch_runs_that_come_later() {
     assert_eq!(house.post("/v1/cancel", json!({"user": "ada"})).await.1["cancelled"], 3);
     let later = house.start(json!({"user": "ada", "session": "new"})).await;
     house.feed(&later, None).await.until_type("delta").await;
-    let (_, view) = house.get(&format!("/v1/runs/{later}")).await;
-    assert_eq!(view["state"], "running");
+    assert_eq!(house.state(&later).await, "running");
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,9 +276,7 @@ async fn one_call_is_stopped_alone_and_the_model_is_told() {
     let run = inside.start(json!({"run_id": "r"})).await;
     let mut feed = inside.feed("r", None).await;
     feed.until_type("tool_started").await;
-    while log.running() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until_running(&log, 2).await;
     let (status, problem) = inside.post("/v1/runs/r/calls/c9/cancel", json!({})).await;
     assert_eq!((status, problem["type"].as_str()), (StatusCode::NOT_FOUND, Some("urn:andon:no-such-call")));
     let (status, told) = inside.post("/v1/runs/r/calls/c0/cancel", json!({"note": "not that"})).await;
@@ -321,9 +302,7 @@ async fn a_call_that_has_just_ended_is_not_running_and_not_unknown() {
     let inside = Inside::build(Arc::new(journal.clone()), Options::default(), shop).await;
     let run = inside.start(json!({"run_id": "r"})).await;
     inside.feed("r", None).await.until_type("tool_started").await;
-    while log.running() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_running(&log, 1).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     // Its end is being written, which takes a while longer.
     assert!(log.running() == 0 && !journal.has(run.id(), |event| matches!(event, Event::ToolFinished { .. })));

@@ -1,17 +1,8 @@
 //! A conversation as its model will see it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use andon_runtime::{Cancel, Rendering};
 
-use andon_runtime::{Agent, AgentBuilder, Cancel, MemoryJournal, Rendering, Run};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, quick, slow};
-use andon_testkit::{Act, ScriptedModel};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-
-use crate::house::endless;
-use crate::inside::Inside;
+use crate::common::*;
 
 const NEXT: &str = "<the next prompt>";
 

@@ -1,15 +1,9 @@
 //! Starting runs.
 
-use std::sync::Arc;
+use andon_runtime::Limits;
 
-use andon_runtime::{Agent, Limits, MemoryJournal, RunId};
-use andon_server::Options;
-use andon_testkit::{Act, ScriptedModel};
-use reqwest::{Method, StatusCode};
-use serde_json::json;
-
-use crate::house::{House, agent, answered, endless};
-use crate::inside::{Inside, order};
+use crate::common::*;
+use crate::house::answered;
 
 #[tokio::test]
 async fn a_run_is_on_record_when_it_is_answered_and_its_feed_tells_all_of_it() {

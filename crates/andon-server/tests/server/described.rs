@@ -1,15 +1,11 @@
 //! The API matches its description: every described call exists, and every response has the described schema.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use andon_runtime::{Agent, FnTool, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::{Act, ScriptedModel};
-use reqwest::{Method, Response};
-use serde_json::{Value, json};
+use andon_runtime::FnTool;
+use reqwest::Response;
 
-use crate::house::House;
+use crate::common::*;
 
 /// The description, and which of its calls have been answered successfully.
 struct Description {

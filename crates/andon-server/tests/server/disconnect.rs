@@ -1,20 +1,12 @@
 //! What losing its readers does to a run.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{MemoryJournal, Run};
-use andon_server::Options;
-use andon_testkit::{Act, TestJournal};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::sleep;
 
-use crate::house::{Events, House, agent, endless};
-use crate::inside::{Frames, Inside, order, reason};
-use crate::socket::Socket;
+use crate::common::*;
+use crate::house::Events;
+use crate::inside::Frames;
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -216,12 +208,10 @@ async fn a_connection_that_is_closed_or_reset_on_a_silent_feed_is_noticed_at_onc
 async fn a_websocket_is_a_reader_like_any_other() {
     let house = House::silent().await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
-    let mut sse = house.feed(&run, None).await;
-    sse.until_type("delta").await;
-    let (socket, _) = crate::socket::open(&house, &run, "").await.unwrap();
+    let sse = house.feed_until(&run, "delta").await;
+    let socket = crate::socket::open(&house, &run, "").await.unwrap();
     drop(sse);
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running");
+    assert_eq!(house.state(&run).await, "running");
     drop(socket);
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
 }
@@ -258,7 +248,7 @@ enum Reader {
 impl Reader {
     async fn open(house: &House, transport: &str, run: &str, query: &str) -> Self {
         if transport == "websocket" {
-            let (mut socket, _) = crate::socket::open(house, run, query).await.unwrap();
+            let mut socket = crate::socket::open(house, run, query).await.unwrap();
             crate::socket::until(&mut socket, "delta").await;
             return Self::Socket(Box::new(socket));
         }
@@ -268,25 +258,13 @@ impl Reader {
     }
 
     /// Disconnects, and waits until the server has noticed.
-    async fn leave(self, house: &House, feeds_left: usize) {
+    async fn leave(self, house: &House, feeds_left: u64) {
         match self {
             Self::Sse(events) => drop(events),
             Self::Socket(socket) => drop(socket),
         }
-        let noticed = async {
-            while open_feeds(house).await != feeds_left {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(Duration::from_secs(90), noticed).await.expect("nobody notices that a reader went");
+        house.until_figure("andon_feeds_open", |open| open == feeds_left).await;
     }
-}
-
-/// The number of open feeds, according to the metrics.
-async fn open_feeds(house: &House) -> usize {
-    let (_, text) = house.get("/metrics").await;
-    let line = text.as_str().unwrap().lines().find(|line| line.starts_with("andon_feeds_open ")).unwrap().to_owned();
-    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -300,8 +278,7 @@ async fn a_reader_aside_comes_and_goes_and_the_run_neither_stops_nor_is_kept() {
         let aside = Reader::open(&house, looks_on, &run, "?aside=true").await;
         aside.leave(&house, 1).await;
         let kept = Reader::open(&house, looks_on, &run, "?after=1&aside=true").await;
-        let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-        assert_eq!(view["state"], "running", "{looks_on} aside of {counts}");
+        assert_eq!(house.state(&run).await, "running", "{looks_on} aside of {counts}");
         drop(counted);
         assert_eq!(house.settled(&run).await["reason"], "client_disconnected", "{looks_on} aside of {counts}");
         kept.leave(&house, 0).await;
@@ -323,8 +300,7 @@ async fn a_reader_aside_does_not_count_as_somebody_who_came_back() {
 
 #[tokio::test]
 async fn what_aside_is_has_to_be_said_clearly() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     for wrong in ["aside=yes", "aside=1", "aside=", "aside", "beside=true"] {
         let (status, problem) = house.get(&format!("/v1/runs/{run}/events?{wrong}")).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}: {problem}");

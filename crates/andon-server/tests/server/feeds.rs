@@ -1,19 +1,13 @@
 //! Feeds as Server-Sent Events.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use andon_runtime::{Agent, FeedItem, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, talkative};
-use andon_testkit::{Act, ScriptedModel};
-use reqwest::{Method, StatusCode};
-use serde_json::json;
-use tokio::time::{Instant, timeout};
+use andon_runtime::FeedItem;
+use andon_testkit::tools::talkative;
 
-use crate::house::{Event, House, agent, endless};
-use crate::inside::{Inside, events};
+use crate::common::*;
+use crate::house::Event;
+use crate::inside::events;
 
 /// An answer with every kind of part, and characters of one to four bytes.
 fn rich() -> ScriptedModel {
@@ -146,8 +140,7 @@ async fn a_feed_that_is_cut_again_and_again_gives_exactly_the_text_that_is_store
 
 #[tokio::test]
 async fn a_place_past_what_is_stored_gets_text_lost_and_then_what_follows() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
+    let (house, run) = House::running().await;
     let delta = house.feed(&run, None).await.until_type("delta").await;
     for (past, force) in [("999", "after_turn"), ("999.5", "graceful"), ("1.4000", "now")] {
         let mut feed = house.feed(&run, Some(past)).await;
@@ -177,8 +170,7 @@ async fn a_malformed_place_is_refused_and_opens_nothing() {
         assert_eq!((status, problem["type"].as_str()), (StatusCode::BAD_REQUEST, Some("urn:andon:bad-event-id")));
     }
     assert_eq!(house.get(&format!("{path}?behind=1")).await.0, StatusCode::UNPROCESSABLE_ENTITY);
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running", "none of them was a reader that left");
+    assert_eq!(house.state(&run).await, "running", "none of them was a reader that left");
 }
 
 #[tokio::test]
@@ -230,8 +222,7 @@ async fn a_queued_runs_feed_begins_at_once_and_goes_on_when_its_turn_comes() {
     let second = house.start(json!({"session": "s", "when_busy": "queue"})).await;
     let mut feed = house.feed(&second, None).await;
     assert_eq!(feed.next().await.unwrap().json["type"], "run_accepted");
-    let (_, view) = house.get(&format!("/v1/runs/{second}")).await;
-    assert_eq!(view["state"], "queued");
+    assert_eq!(house.state(&second).await, "queued");
     house.post(&format!("/v1/runs/{first}/cancel"), json!({})).await;
     assert_eq!(feed.until_type("run_settled").await.json["outcome"]["kind"], "completed");
 }
@@ -285,8 +276,7 @@ async fn a_feed_ends_itself_when_the_server_shuts_down() {
     let options = Options { drain: Duration::ZERO, ..Options::default() };
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
-    let mut feed = house.feed(&run, None).await;
-    feed.until_type("delta").await;
+    let mut feed = house.feed_until(&run, "delta").await;
     timeout(Duration::from_secs(10), house.serving.shut_down()).await.expect("bounded");
     let end = feed.until_type("run_settled").await;
     assert_eq!(end.json["outcome"]["reason"], "shutdown", "{}", end.json);

@@ -1,12 +1,8 @@
 //! Who may call the API at all.
 
-use std::sync::Arc;
+use andon_server::ServeError;
 
-use andon_runtime::MemoryJournal;
-use andon_server::{Options, ServeError};
-use tokio::net::TcpListener;
-
-use crate::house::{House, agent};
+use crate::common::*;
 
 const CREATE: &str = r#"{"app": "shop", "input": "hello"}"#;
 

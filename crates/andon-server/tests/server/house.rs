@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use andon_adk::Adk;
 use andon_runtime::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
-use andon_server::{Board, Options, Server, Serving};
+use andon_server::{Board, NewKey, Options, Server, Serving};
+use andon_testkit::tools::ToolLog;
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -36,6 +37,13 @@ impl House {
     /// A house whose app `shop` says something and is then silent for ever.
     pub(crate) async fn silent() -> Self {
         Self::with(std::iter::repeat_with(endless).take(100)).await
+    }
+
+    /// The same, and a run of it.
+    pub(crate) async fn running() -> (Self, String) {
+        let house = Self::silent().await;
+        let run = house.start(json!({})).await;
+        (house, run)
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
@@ -77,6 +85,25 @@ impl House {
         run["run_id"].as_str().unwrap().to_owned()
     }
 
+    /// The state of a run.
+    pub(crate) async fn state(&self, run: &str) -> Value {
+        self.get(&format!("/v1/runs/{run}")).await.1["state"].clone()
+    }
+
+    /// Makes a key; its id and the key itself.
+    pub(crate) async fn key(&self, new: NewKey) -> (String, String) {
+        let made = self.server.keys().create(new, self.runtime.now().wall, self.runtime.shelf()).unwrap();
+        made.recorded.await.unwrap();
+        (made.info.id, made.key.show().to_owned())
+    }
+
+    /// A run's feed, read until an event of this type.
+    pub(crate) async fn feed_until(&self, run: &str, kind: &str) -> Events {
+        let mut feed = self.feed(run, None).await;
+        feed.until_type(kind).await;
+        feed
+    }
+
     /// A run's feed, requested with a query.
     pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Events {
         let response = self.request(Method::GET, &format!("/v1/runs/{run}/events{query}")).send().await.unwrap();
@@ -109,6 +136,16 @@ impl House {
 /// An agent with a scripted model.
 pub(crate) fn agent(answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
     Agent::builder().model(ScriptedModel::new(answers))
+}
+
+/// Waits until this many tools are running: a start is recorded before the tool runs.
+pub(crate) async fn until_running(log: &ToolLog, tools: usize) {
+    let begun = async {
+        while log.running() < tools {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, begun).await.expect("no tool begins");
 }
 
 /// An answer that begins and does not end.

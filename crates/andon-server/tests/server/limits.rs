@@ -1,18 +1,11 @@
 //! What a client may send and hold, and for how long.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{Agent, Journal, MemoryJournal};
-use andon_server::{Options, raise_file_limit};
-use andon_testkit::tools::{ToolLog, slow};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
+use andon_server::raise_file_limit;
 use futures_util::StreamExt as _;
-use reqwest::StatusCode;
-use serde_json::json;
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::interval;
 
-use crate::house::{Event, House, agent, endless, parse};
+use crate::common::*;
+use crate::house::{Event, parse};
 use crate::raw::{PATIENCE, Raw};
 
 const CREATE: &str = r#"{"app": "shop", "input": "hello"}"#;
@@ -35,8 +28,7 @@ async fn a_head_that_is_too_large_is_refused_and_the_connection_closed() {
         format!("GET /v1/runs?app={long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
         format!("GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n{many}\r\n"),
     ] {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send(head).await;
+        let mut raw = house.sent(head).await;
         let answer = raw.answer().await.unwrap();
         assert_eq!(answer.status, 431);
         assert_eq!(answer.header("connection"), Some("close"));
@@ -58,14 +50,12 @@ async fn a_small_limit_for_heads_is_kept_and_one_below_what_is_possible_does_no_
 async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
     let house = house(Options { head_time: SHORT, ..Options::default() }).await;
     let begun = Instant::now();
-    let mut half = Raw::open(house.address()).await;
-    half.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
+    let half = house.sent("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
     assert_eq!(half.closed().await, b"");
     assert!(begun.elapsed() >= SHORT);
     // It sends nothing at all.
     assert_eq!(Raw::open(house.address()).await.closed().await, b"");
-    let mut drip = Raw::open(house.address()).await;
-    drip.send("GET /v1/runs HTTP/1.1\r\nx: ").await;
+    let mut drip = house.sent("GET /v1/runs HTTP/1.1\r\nx: ").await;
     let mut beat = interval(Duration::from_millis(20));
     let dripping = async {
         while drip.send("x").await {
@@ -90,8 +80,7 @@ async fn a_connection_that_asks_no_more_is_closed() {
 async fn a_body_of_which_nothing_comes_is_given_up() {
     let house = house(Options { body_idle: SHORT, ..Options::default() }).await;
     for begun in ["content-length: 100\r\n\r\n{\"app\"", "transfer-encoding: chunked\r\n\r\n5\r\n{\"app\r\n"] {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send(format!("{POST_RUNS}{begun}")).await;
+        let mut raw = house.sent(format!("{POST_RUNS}{begun}")).await;
         let answer = raw.answer().await.unwrap();
         assert_eq!((answer.status, answer.problem()), (408, "body-timeout"), "{answer:?}");
         assert_eq!(answer.header("connection"), Some("close"));
@@ -104,8 +93,7 @@ async fn a_body_of_which_nothing_comes_is_given_up() {
 async fn a_body_that_drips_for_ever_is_given_up_too() {
     let options = Options { body_idle: SHORT, body_time: Duration::from_millis(600), ..Options::default() };
     let house = house(options).await;
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
+    let mut raw = house.sent(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
     let mut beat = interval(Duration::from_millis(20));
     let dripping = async {
         while raw.send("1\r\n \r\n").await {
@@ -120,14 +108,12 @@ async fn a_body_that_drips_for_ever_is_given_up_too() {
 async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let house = house(Options::default()).await;
     // The length is declared, and the client is not told to continue.
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("{POST_RUNS}content-length: 9999999999\r\nexpect: 100-continue\r\n\r\n")).await;
+    let mut raw = house.sent(format!("{POST_RUNS}content-length: 9999999999\r\nexpect: 100-continue\r\n\r\n")).await;
     let answer = raw.answer().await.unwrap();
     assert_eq!((answer.status, answer.problem()), (413, "body-too-large"));
     assert_eq!(raw.closed().await, b"");
     // The length is declared, the client sends all the same, and it can read the response.
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("{POST_RUNS}content-length: 9999999999\r\n\r\n")).await;
+    let mut raw = house.sent(format!("{POST_RUNS}content-length: 9999999999\r\n\r\n")).await;
     raw.send(vec![b' '; 64 << 10]).await;
     assert_eq!(raw.answer().await.unwrap().problem(), "body-too-large");
     for _ in 0..8 {
@@ -135,8 +121,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
         tokio::task::yield_now().await;
     }
     // The length is not declared.
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
+    let mut raw = house.sent(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(64 << 10));
     for _ in 0..20 {
         raw.send(&chunk).await;
@@ -154,8 +139,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
     // The client's own connection is one; these are the others.
     let mut held = Vec::new();
     for _ in 0..2 {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send(GET_RUNS).await;
+        let mut raw = house.sent(GET_RUNS).await;
         assert_eq!(raw.answer().await.unwrap().status, 200);
         held.push(raw);
     }
@@ -220,12 +204,9 @@ async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
     let tool = slow("slow", Duration::from_secs(600), &log).grace(Duration::from_secs(600));
     let shop = Agent::builder().model(ScriptedModel::new([calls])).tool(tool);
     let house = House::build(Arc::new(MemoryJournal::new()), options, shop).await;
-    let mut raw = Raw::open(house.address()).await;
-    raw.send(format!("{POST_RUNS}content-length: {}\r\n\r\n{CREATE}", CREATE.len())).await;
+    let mut raw = house.sent(format!("{POST_RUNS}content-length: {}\r\n\r\n{CREATE}", CREATE.len())).await;
     let run = raw.answer().await.unwrap().body["run_id"].as_str().unwrap().to_owned();
-    while log.running() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_running(&log, 1).await;
     for (line, body) in [
         (format!("POST /v1/runs/{run}/cancel"), r#"{"wait": true}"#),
         ("POST /v1/cancel".to_owned(), r#"{"all": true, "wait": true}"#),
@@ -278,10 +259,9 @@ async fn settings_that_are_as_large_as_can_be_do_no_harm() {
     let house = house(options).await;
     let (run, other) = (house.start(json!({})).await, house.start(json!({})).await);
     house.feed(&run, None).await.until_type("delta").await;
-    let (mut socket, _) = crate::socket::open(&house, &run, "").await.unwrap();
+    let mut socket = crate::socket::open(&house, &run, "").await.unwrap();
     assert!(socket.next().await.unwrap().is_ok());
-    let mut slow = Raw::open(house.address()).await;
-    slow.send(format!("{POST_RUNS}content-length: {}\r\n\r\n", CREATE.len())).await;
+    let mut slow = house.sent(format!("{POST_RUNS}content-length: {}\r\n\r\n", CREATE.len())).await;
     tokio::task::yield_now().await;
     slow.send(CREATE).await;
     assert_eq!(slow.answer().await.unwrap().status, 201);
@@ -298,8 +278,7 @@ async fn a_thousand_slow_heads(house: &House) -> Vec<Raw> {
     raise_file_limit();
     let mut slow = Vec::new();
     for _ in 0..1_000 {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
+        let raw = house.sent("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
         slow.push(raw);
     }
     slow
@@ -331,8 +310,7 @@ async fn bodies_that_drip_do_not_take_the_places_of_those_who_start_runs() {
     let house = house(Options { max_creating: 1, ..Options::default() }).await;
     let mut dripping = Vec::new();
     for _ in 0..10 {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send(format!("{POST_RUNS}content-length: 100\r\n\r\n{{")).await;
+        let raw = house.sent(format!("{POST_RUNS}content-length: 100\r\n\r\n{{")).await;
         dripping.push(raw);
     }
     house.until_figure("andon_connections_open", |open| open > 10).await;
@@ -351,8 +329,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
         let (run, other) = (house.start(json!({})).await, house.start(json!({})).await);
         let mut dripping = Vec::new();
         for _ in 0..3 {
-            let mut raw = Raw::open(house.address()).await;
-            raw.send(format!("{POST_RUNS}{unfinished}")).await;
+            let raw = house.sent(format!("{POST_RUNS}{unfinished}")).await;
             dripping.push(raw);
         }
         // Once another body is refused, they have taken all the room.
@@ -392,8 +369,8 @@ async fn the_body_of_a_cancel_is_small_and_many_that_do_not_go_on_keep_no_other_
     assert!(answer.body["detail"].as_str().unwrap().contains("4096"), "{answer:?}");
     let mut dripping = Vec::new();
     for _ in 0..20 {
-        let mut raw = Raw::open(house.address()).await;
-        raw.send("POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n").await;
+        let mut raw =
+            house.sent("POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n").await;
         raw.send(UNFINISHED[1]).await;
         dripping.push(raw);
     }

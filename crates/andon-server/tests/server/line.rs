@@ -1,15 +1,8 @@
 //! The line: holding it and opening it.
 
-use std::sync::Arc;
+use andon_runtime::Shelf as _;
 
-use andon_runtime::{JournalError, MemoryJournal, Runtime, Shelf as _};
-use andon_server::{Options, Server};
-use andon_testkit::TestJournal;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-
-use crate::house::{House, agent, endless};
-use crate::inside::{Inside, order, reason};
+use crate::common::*;
 
 async fn create(inside: &Inside, more: Value) -> (StatusCode, Value) {
     inside.post("/v1/runs", order(more)).await

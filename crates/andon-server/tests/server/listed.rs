@@ -1,15 +1,9 @@
 //! Which runs are listed.
 
-use std::sync::Arc;
-
-use andon_server::Options;
 use andon_store::SqliteJournal;
 use futures_util::future::join_all;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
 
-use crate::house::{House, agent, endless};
-use crate::inside::Inside;
+use crate::common::*;
 
 /// The ids of the runs that a query finds.
 async fn found(inside: &Inside, query: &str) -> Vec<Value> {

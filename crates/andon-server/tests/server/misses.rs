@@ -1,15 +1,8 @@
 //! A stop that misses says so: what was looked for, whether it exists, and what is in progress.
 
-use std::sync::Arc;
-
-use andon_runtime::{Agent, MemoryJournal};
-use andon_server::{NewKey, Options};
-use andon_testkit::ScriptedModel;
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
-
 use crate::approvals::parked;
-use crate::house::{Answered, House, agent, answered, endless};
+use crate::common::*;
+use crate::house::{Answered, answered};
 
 /// A server with a run of ada's in the session `s` of the app `shop`.
 async fn adas() -> (House, String) {
@@ -211,9 +204,7 @@ impl Guarded {
 async fn key(house: &House, name: &str, tenant: &str, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let new = NewKey { name: name.to_owned(), tenant: Some(tenant.to_owned()), scopes, ..NewKey::default() };
-    let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
-    made.recorded.await.unwrap();
-    (made.info.id, made.key.show().to_owned())
+    house.key(new).await
 }
 
 /// Checks P7, P9 and P11.

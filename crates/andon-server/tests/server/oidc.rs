@@ -1,14 +1,9 @@
 //! An issuer's tokens: valid ones are accepted, forged ones are not.
 
-use std::sync::Arc;
-use std::time::Duration;
+use andon_server::Oidc;
 
-use andon_runtime::MemoryJournal;
-use andon_server::{Oidc, Options};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
-
-use crate::house::{Answered, House, agent, answered, endless};
+use crate::common::*;
+use crate::house::{Answered, answered};
 use crate::issuer::{LocalIssuer, Signer, b64, hashed, now};
 
 async fn house(oidc: Oidc) -> House {

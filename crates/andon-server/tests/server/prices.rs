@@ -1,13 +1,8 @@
 //! What runs cost, according to their receipts.
 
-use std::sync::Arc;
+use andon_server::{ModelPrice, Price, Prices};
 
-use andon_runtime::MemoryJournal;
-use andon_server::{ModelPrice, Options, Price, Prices};
-use andon_testkit::Act;
-use serde_json::{Value, json};
-
-use crate::house::{House, agent};
+use crate::common::*;
 
 /// A price list in which everything costs one unit per thousand tokens.
 fn prices() -> Prices {

@@ -124,11 +124,16 @@ impl Raw {
 }
 
 impl House {
-    /// Sends bytes on a new connection, and returns the response.
-    pub(crate) async fn raw(&self, bytes: impl AsRef<[u8]>) -> Option<Answer> {
+    /// Sends bytes on a new connection.
+    pub(crate) async fn sent(&self, bytes: impl AsRef<[u8]>) -> Raw {
         let mut raw = Raw::open(self.address()).await;
         raw.send(bytes).await;
-        raw.answer().await
+        raw
+    }
+
+    /// Sends bytes on a new connection, and returns the response.
+    pub(crate) async fn raw(&self, bytes: impl AsRef<[u8]>) -> Option<Answer> {
+        self.sent(bytes).await.answer().await
     }
 
     /// Sends a request with these headers and a JSON body.

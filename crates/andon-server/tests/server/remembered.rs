@@ -1,17 +1,9 @@
 //! Cancels that came before their run.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{Agent, JournalError, MemoryJournal, Runtime, Shelf as _};
-use andon_server::{Options, Server};
-use andon_testkit::{ScriptedModel, TestJournal};
-use reqwest::StatusCode;
-use serde_json::json;
+use andon_runtime::Shelf as _;
 use tokio::time::sleep;
 
-use crate::house::{agent, endless};
-use crate::inside::{Inside, order, reason};
+use crate::common::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_comes_before_its_run_is_remembered_and_the_run_is_born_cancelled() {

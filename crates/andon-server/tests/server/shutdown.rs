@@ -1,18 +1,9 @@
 //! Shutting down a server.
 
-use std::sync::Arc;
-use std::time::Duration;
+use andon_server::ShutDown;
+use andon_testkit::tools;
 
-use andon_runtime::{Agent, Journal, MemoryJournal};
-use andon_server::{Options, ShutDown};
-use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
-
-use crate::house::{House, agent, endless};
-use crate::inside::{Inside, order, reason};
+use crate::common::*;
 use crate::raw::{PATIENCE, Raw};
 
 /// Longer than any test.
@@ -80,11 +71,9 @@ async fn runs_that_take_too_long_are_cancelled_with_reason_shutdown_and_their_fe
     let approval = tools::quick("tool", &log).needs_approval();
     let house = with_tool(options(SHORT, LONG), approval).await;
     let waits = house.start(json!({"session": "s"})).await;
-    let mut feed = house.feed(&waits, None).await;
-    feed.until_type("approval_requested").await;
+    let feed = house.feed_until(&waits, "approval_requested").await;
     let queued = house.start(json!({"session": "s", "when_busy": "queue"})).await;
-    let mut queued_feed = house.feed(&queued, None).await;
-    queued_feed.until_type("run_accepted").await;
+    let queued_feed = house.feed_until(&queued, "run_accepted").await;
     let (ended, events, queued_events) = tokio::join!(end(&house), feed.rest(), queued_feed.rest());
     for events in [events, queued_events] {
         let last = &events.last().unwrap().json;
@@ -143,9 +132,7 @@ async fn a_thread_that_never_ends_is_left_behind_and_its_run_has_settled() {
     let log = ToolLog::new();
     let house = with_tool(options(SHORT, Duration::from_secs(2)), tools::on_thread("tool", LONG, false, &log)).await;
     house.start(json!({})).await;
-    while log.running() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_running(&log, 1).await;
     let ended = end(&house).await;
     assert_eq!((ended.cancelled, ended.unsettled), (1, 0));
     assert_eq!(log.running(), 1, "it ended after all");
@@ -156,9 +143,7 @@ async fn what_a_settled_run_left_behind_is_not_waited_for_as_a_run() {
     let log = ToolLog::new();
     let house = with_tool(options(LONG, SHORT), tools::on_thread("tool", LONG, false, &log)).await;
     let run = house.start(json!({})).await;
-    while log.running() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_running(&log, 1).await;
     let (status, _) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(log.running(), 1, "nothing was left behind");
@@ -204,8 +189,7 @@ async fn clients_that_hang_do_not_hold_the_server_up() {
     let flood = vec![Act::Flood(PIECE, 50_000), Act::Silence];
     let house = House::build(Arc::new(MemoryJournal::new()), options(SHORT, LONG), agent([flood])).await;
     let idle = Raw::open(house.address()).await;
-    let mut half = Raw::open(house.address()).await;
-    half.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
+    let half = house.sent("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
     let mut body = Raw::open(house.address()).await;
     body.send(
         "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",

@@ -1,19 +1,10 @@
 //! Stopping while the disk is slow or broken, and many clients want to stop something.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::{Agent, CallId, Cancel, JournalError, MemoryJournal, ReplyKind, Run};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, quick, slow};
-use andon_testkit::{Act, ScriptedModel, TestJournal};
+use andon_runtime::{CallId, Cancel, ReplyKind};
 use futures_util::FutureExt as _;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::sleep;
 
-use crate::house::{agent, endless};
-use crate::inside::{Inside, reason};
+use crate::common::*;
 
 fn disk_full() -> JournalError {
     JournalError::Storage("disk full".to_owned())

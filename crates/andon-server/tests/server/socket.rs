@@ -1,57 +1,20 @@
 //! Feeds over WebSockets.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
-use andon_runtime::{MemoryJournal, RunId};
-use andon_server::Options;
-use andon_testkit::tools::{ToolLog, slow};
-use andon_testkit::{Act, TestJournal};
 use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::house::{House, agent, endless};
-
-pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+use crate::common::*;
+use crate::ws::{connect, next, rest, say};
 
 /// Opens a run's feed.
-pub(crate) async fn open(
-    house: &House,
-    run: &str,
-    query: &str,
-) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
+pub(crate) async fn open(house: &House, run: &str, query: &str) -> Result<Socket, Error> {
     open_at(house.address(), run, query).await
 }
 
-async fn open_at(
-    address: SocketAddr,
-    run: &str,
-    query: &str,
-) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
-    let address = format!("ws://{address}/v1/runs/{run}/events{query}");
-    timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(address)).await.unwrap()
-}
-
-/// The next message with content, or the close frame's code and reason.
-async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
-    loop {
-        let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
-        match message.expect("a socket says why it ends").unwrap() {
-            Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
-            Message::Close(frame) => {
-                let frame = frame.unwrap();
-                return Err((frame.code.into(), frame.reason.to_string()));
-            }
-            Message::Ping(_) | Message::Pong(_) => {}
-            other => panic!("{other:?}"),
-        }
-    }
+async fn open_at(address: SocketAddr, run: &str, query: &str) -> Result<Socket, Error> {
+    connect(format!("ws://{address}/v1/runs/{run}/events{query}")).await
 }
 
 pub(crate) async fn until(socket: &mut Socket, kind: &str) -> Value {
@@ -61,21 +24,6 @@ pub(crate) async fn until(socket: &mut Socket, kind: &str) -> Value {
             return item;
         }
     }
-}
-
-/// The remaining messages, and how the socket was closed.
-async fn rest(socket: &mut Socket) -> (Vec<Value>, (u16, String)) {
-    let mut all = Vec::new();
-    loop {
-        match next(socket).await {
-            Ok(item) => all.push(item),
-            Err(end) => return (all, end),
-        }
-    }
-}
-
-async fn say(socket: &mut Socket, what: Value) {
-    socket.send(Message::text(what.to_string())).await.unwrap();
 }
 
 async fn house_with(options: Options, answers: Vec<Vec<Act>>) -> House {
@@ -89,7 +37,7 @@ async fn a_socket_gives_the_same_items_as_sse_and_resumes_at_any_of_their_ids() 
     house.settled(&run).await;
     let sse = house.feed(&run, None).await.rest().await;
     let sse: Vec<(String, Value)> = sse.into_iter().map(|event| (event.id, event.json)).collect();
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut socket = open(&house, &run, "").await.unwrap();
     let (items, end) = rest(&mut socket).await;
     assert_eq!(items, sse.iter().map(|(_, item)| item.clone()).collect::<Vec<_>>());
     assert_eq!(end, (1000, "the run has settled".to_owned()));
@@ -97,7 +45,7 @@ async fn a_socket_gives_the_same_items_as_sse_and_resumes_at_any_of_their_ids() 
         let id = item["at"].as_str().filter(|_| item["type"] == "delta").map(str::to_owned);
         let id = id.unwrap_or_else(|| item["seq"].to_string());
         assert_eq!(id, sse[place].0);
-        let (mut socket, _) = open(&house, &run, &format!("?after={id}")).await.unwrap();
+        let mut socket = open(&house, &run, &format!("?after={id}")).await.unwrap();
         let (resumed, end) = rest(&mut socket).await;
         assert_eq!((resumed.as_slice(), end.0), (&items[place + 1..], 1000));
     }
@@ -105,9 +53,8 @@ async fn a_socket_gives_the_same_items_as_sse_and_resumes_at_any_of_their_ids() 
 
 #[tokio::test]
 async fn the_cord_is_pulled_over_the_socket_and_the_answer_comes_before_the_end() {
-    let house = House::silent().await;
-    let run = house.start(json!({})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let (house, run) = House::running().await;
+    let mut socket = open(&house, &run, "").await.unwrap();
     until(&mut socket, "delta").await;
     say(&mut socket, json!({"type": "cancel", "note": "stop button"})).await;
     let (items, end) = rest(&mut socket).await;
@@ -119,16 +66,6 @@ async fn the_cord_is_pulled_over_the_socket_and_the_answer_comes_before_the_end(
     assert_eq!(house.settled(&run).await["note"], "stop button");
 }
 
-/// Waits until a tool is running: its start is recorded before it runs.
-async fn until_running(log: &ToolLog) {
-    let begun = async {
-        while log.running() == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(Duration::from_secs(90), begun).await.expect("no tool begins");
-}
-
 #[tokio::test]
 async fn a_harder_cancel_over_the_socket_hardens() {
     let log = ToolLog::new();
@@ -137,8 +74,8 @@ async fn a_harder_cancel_over_the_socket_hardens() {
     let shop = agent([acts]).tool(slow("slow", Duration::from_secs(600), &log).grace(Duration::from_secs(600)));
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
     let run = house.start(json!({})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
-    until_running(&log).await;
+    let mut socket = open(&house, &run, "").await.unwrap();
+    until_running(&log, 1).await;
     for (force, reply) in [("graceful", "accepted"), ("graceful", "already_cancelling")] {
         say(&mut socket, json!({"type": "cancel", "force": force})).await;
         assert_eq!(until(&mut socket, "cancel_reply").await["reply"], reply);
@@ -168,14 +105,13 @@ async fn whatever_is_no_cancel_closes_the_socket_with_words_and_touches_no_run()
         (Message::text(long), 1009),
     ];
     for (message, code) in wrong {
-        let (mut socket, _) = open(&house, &run, "").await.unwrap();
+        let mut socket = open(&house, &run, "").await.unwrap();
         socket.send(message.clone()).await.unwrap();
         let (_, (told, words)) = rest(&mut socket).await;
         assert_eq!(told, code, "{message:?}");
         assert!(!words.is_empty());
     }
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running");
+    assert_eq!(house.state(&run).await, "running");
 }
 
 #[tokio::test]
@@ -183,7 +119,7 @@ async fn a_flood_closes_the_socket() {
     let options = Options { frames_a_second: 10, ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut socket = open(&house, &run, "").await.unwrap();
     for _ in 0..100 {
         if socket.send(Message::Ping(Default::default())).await.is_err() {
             break;
@@ -191,8 +127,7 @@ async fn a_flood_closes_the_socket() {
     }
     let (_, (code, words)) = rest(&mut socket).await;
     assert_eq!((code, words.as_str()), (1008, "send no more than 10 messages a second"));
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running");
+    assert_eq!(house.state(&run).await, "running");
 }
 
 #[tokio::test]
@@ -201,14 +136,13 @@ async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
         Options { heartbeat: Duration::from_millis(200), stalled: Duration::from_secs(8), ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut socket = open(&house, &run, "").await.unwrap();
     let mut pings = 0;
     while pings < 45 {
         let message = timeout(Duration::from_secs(90), socket.next()).await.unwrap().unwrap().unwrap();
         pings += usize::from(matches!(message, Message::Ping(_)));
     }
-    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
-    assert_eq!(view["state"], "running", "a client that answers stays, for longer than one may be silent");
+    assert_eq!(house.state(&run).await, "running", "a client that answers stays, for longer than one may be silent");
     // From here on nobody reads the socket, so it answers no pings.
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
     drop(socket);
@@ -225,7 +159,7 @@ async fn a_socket_that_is_not_read_is_closed_when_it_has_stalled_for_too_long() 
     let options = Options { stalled: Duration::from_millis(300), ..Options::default() };
     let house = house_with(options, vec![torrent()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
-    let (socket, _) = open(&house, &run, "").await.unwrap();
+    let socket = open(&house, &run, "").await.unwrap();
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
     drop(socket);
 }
@@ -239,7 +173,7 @@ async fn a_socket_that_is_not_read_is_closed_also_where_the_routes_are_mounted_e
     let address = listener.local_addr().unwrap();
     let mounted = axum::serve(listener, house.server.router()).into_future();
     let reads_nothing = async {
-        let (socket, _) = open_at(address, &run, "").await.unwrap();
+        let socket = open_at(address, &run, "").await.unwrap();
         assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
         drop(socket);
     };
@@ -253,7 +187,7 @@ async fn a_socket_that_is_not_read_is_closed_also_where_the_routes_are_mounted_e
 async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
     let house = house_with(Options::default(), vec![torrent()]).await;
     let run = house.start(json!({})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut socket = open(&house, &run, "").await.unwrap();
     // By now more was streamed than the connection can hold.
     let mut feed = house.runtime.find(&RunId::new(&*run).unwrap()).await.unwrap().unwrap().feed();
     while feed.cursor().byte < 18_000_000 {
@@ -269,7 +203,7 @@ async fn a_cancel_from_a_client_that_hangs_up_at_once_is_carried_out() {
     let house = House::silent().await;
     for _ in 0..20 {
         let run = house.start(json!({})).await;
-        let (mut socket, _) = open(&house, &run, "").await.unwrap();
+        let mut socket = open(&house, &run, "").await.unwrap();
         until(&mut socket, "run_accepted").await;
         say(&mut socket, json!({"type": "cancel"})).await;
         drop(socket);
@@ -286,7 +220,7 @@ async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
     let options = Options { drain: Duration::ZERO, settle, record_patience: patience, ..Options::default() };
     let house = House::build(Arc::new(journal), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
-    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut socket = open(&house, &run, "").await.unwrap();
     until(&mut socket, "run_accepted").await;
     let (_, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
     assert_eq!(end, (1001, "the server is shutting down".to_owned()));
@@ -306,7 +240,7 @@ async fn an_upgrade_that_cannot_be_is_refused_with_a_problem() {
     };
     assert_eq!(open(&house, "nobody", "").await.map(drop).map_err(refused), Err(404));
     assert_eq!(open(&house, &run, "?after=x").await.map(drop).map_err(refused), Err(400));
-    let (mut one, _) = open(&house, &run, "").await.unwrap();
+    let mut one = open(&house, &run, "").await.unwrap();
     until(&mut one, "delta").await;
     assert_eq!(open(&house, &run, "").await.map(drop).map_err(refused), Err(429));
 }
@@ -315,7 +249,7 @@ async fn an_upgrade_that_cannot_be_is_refused_with_a_problem() {
 async fn the_socket_of_a_run_that_waits_for_its_agent_tells_what_is_known_and_to_come_again() {
     let inside = crate::approvals::parked().await;
     let serving = inside.server.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
-    let (mut socket, _) = open_at(serving.address(), "r", "").await.unwrap();
+    let mut socket = open_at(serving.address(), "r", "").await.unwrap();
     let (items, (code, words)) = rest(&mut socket).await;
     assert_eq!(items.last().unwrap()["type"], "approval_requested");
     assert_eq!(code, 1013, "{words}");
@@ -326,8 +260,7 @@ async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begi
     // P7: all readers are told the same, wherever they begin.
     let house = House::with([endless()]).await;
     let run = house.start(json!({})).await;
-    let mut feed = house.feed(&run, None).await;
-    feed.until_type("delta").await;
+    let mut feed = house.feed_until(&run, "delta").await;
     house.post(&format!("/v1/runs/{run}/cancel"), json!({"force": "after_turn"})).await;
     let asked = feed.until_type("cancel_requested").await.json;
     assert_eq!(asked["standing"], json!({"state": "cancelling", "phase": "model", "force": "after_turn"}));
@@ -341,7 +274,7 @@ async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begi
     assert_eq!(told[1], &json!({"state": "running", "phase": "between"}));
     assert_eq!(told.last().unwrap(), &&json!({"state": "settled", "force": "graceful"}));
     for from in 0..whole.len() {
-        let (mut socket, _) = open(&house, &run, &format!("?after={from}")).await.unwrap();
+        let mut socket = open(&house, &run, &format!("?after={from}")).await.unwrap();
         let over_socket: Vec<Value> = rest(&mut socket).await.0.into_iter().filter(is_fact).collect();
         let over_events = house.feed(&run, Some(&from.to_string())).await.rest().await;
         let over_events: Vec<Value> = over_events.into_iter().map(|event| event.json).filter(is_fact).collect();

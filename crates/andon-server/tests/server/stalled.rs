@@ -1,17 +1,9 @@
 //! A disk that is full for a while: meanwhile every response is true, and when there is room again everything settles (P6, P7,
 //! P10).
 
-use std::sync::Arc;
-
-use andon_runtime::{JournalError, MemoryJournal};
-use andon_server::Options;
-use andon_testkit::TestJournal;
 use http_body_util::BodyExt as _;
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
 
-use crate::house::{agent, endless};
-use crate::inside::{Inside, order};
+use crate::common::*;
 
 /// A run in the middle of its answer, on a disk that is now full.
 async fn on_a_full_disk() -> (Inside, TestJournal, String) {

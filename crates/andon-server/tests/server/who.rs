@@ -1,20 +1,13 @@
 //! Who may do what, over real sockets.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use andon_runtime::MemoryJournal;
-use andon_server::{NewKey, Options, ServeError, Server};
+use andon_server::ServeError;
 use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::house::{House, agent, answered, endless};
-use crate::socket::Socket;
+use crate::common::*;
+use crate::house::answered;
+use crate::ws::{connect, rest};
 
 /// A server that requires keys.
 async fn house() -> House {
@@ -26,9 +19,7 @@ async fn house() -> House {
 async fn key(house: &House, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let new = NewKey { name: "ada".to_owned(), scopes, ..NewKey::default() };
-    let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
-    made.recorded.await.unwrap();
-    (made.info.id, made.key.show().to_owned())
+    house.key(new).await
 }
 
 async fn start(house: &House, key: &str) -> String {
@@ -43,19 +34,7 @@ async fn open(house: &House, path: &str, key: Option<&str>) -> Result<Socket, Er
     if let Some(key) = key {
         request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
     }
-    let opened = timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(request)).await.unwrap();
-    opened.map(|(socket, _)| socket)
-}
-
-/// Reads a socket until it is closed, and returns the close code.
-async fn until_closed(socket: &mut Socket) -> u16 {
-    loop {
-        match timeout(Duration::from_secs(90), socket.next()).await.expect("the socket stays open") {
-            Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
-            Some(Ok(_)) => {}
-            other => panic!("it says why it ends: {other:?}"),
-        }
-    }
+    connect(request).await
 }
 
 #[tokio::test]
@@ -71,8 +50,8 @@ async fn feeds_and_sockets_of_a_key_that_is_taken_back_end() {
     let revoking = house.request(Method::DELETE, &format!("/v1/keys/{id}")).bearer_auth(admin);
     assert_eq!(revoking.send().await.unwrap().status(), StatusCode::OK);
     // Neither ends by itself, because the run goes on. How soon they end is tested with the board, under a controlled clock.
-    let ((), code) = tokio::join!(async { while feed.chunk().await.unwrap().is_some() {} }, until_closed(&mut socket));
-    assert_eq!(code, 1008);
+    let ((), (_, end)) = tokio::join!(async { while feed.chunk().await.unwrap().is_some() {} }, rest(&mut socket));
+    assert_eq!(end.0, 1008);
     let again = house.request(Method::GET, "/v1/runs").bearer_auth(&ada).send().await.unwrap();
     assert_eq!(again.status(), StatusCode::UNAUTHORIZED);
 }

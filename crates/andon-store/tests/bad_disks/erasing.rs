@@ -1,15 +1,9 @@
 //! Deleted data is gone from the disk.
 
-use std::path::Path;
-
-use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Cancel, Effect, FnTool, Reason, Run, Runtime, SessionKey, StateChange, WhenBusy};
-use andon_testkit::tools::ToolLog;
-use andon_testkit::{Act, ScriptedModel};
-use rusqlite::Connection;
+use andon_runtime::{Effect, FnTool, Reason, SessionKey, StateChange, WhenBusy};
 use serde_json::json;
 
-use crate::{agent_on, assert_sound, files, open, runtime_on, until_shown};
+use super::*;
 
 /// A word that does not occur by chance.
 const SECRET: &str = "quagga-7f3a9c";

@@ -1,12 +1,8 @@
 //! Files that are not ours to write, or not yet.
 
 use std::fs;
-use std::path::Path;
 
-use andon_store::{OpenError, SqliteJournal};
-use rusqlite::Connection;
-
-use crate::{files, open};
+use super::*;
 
 fn refused(path: &Path) -> OpenError {
     SqliteJournal::open(path).expect_err("a file that is not ours was opened")

@@ -1,22 +1,14 @@
 //! A disk that is full or read-only.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use andon_runtime::core::message::ResultStatus;
-use andon_runtime::core::outcome::{Ending, FailureKind};
-use andon_runtime::{
-    Agent, Cancel, Effect, Event, FnTool, Journal, Outcome, Run, RunFilter, RunId, Runtime, SessionFilter,
-};
-use andon_store::{OpenError, SqliteJournal};
+use andon_runtime::core::outcome::FailureKind;
+use andon_runtime::{Effect, Event, FnTool, Outcome, RunFilter, RunId, SessionFilter};
 use andon_testkit::check::check_stored;
-use andon_testkit::tools::ToolLog;
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel};
 use serde_json::json;
 
+use super::*;
 use crate::disk::Disk;
-use crate::{agent_on, assert_sound, open, runtime_on, until_shown};
 
 /// A tool that fills the disk while it runs.
 fn filling(disk: &Disk) -> FnTool {
@@ -125,7 +117,7 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     let agent = agent_on(&runtime, &hangs, &ToolLog::new());
     let run = agent.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
-    crate::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    andon_testkit::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
     disk.fill();
     run.cancel(Cancel::graceful());
     assert_stalled_because_the_disk_is_full(&run).await;

@@ -1,19 +1,14 @@
 //! A database that somebody else has open: another Andon process, or another program.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 
-use andon_runtime::{Cancel, Journal, JournalError};
-use andon_store::{OpenError, Options, SqliteJournal};
-use andon_testkit::tools::ToolLog;
-use andon_testkit::{Act, ScriptedModel};
-use rusqlite::Connection;
+use andon_runtime::JournalError;
+use andon_store::Options;
 use tokio::time::Instant;
 
-use crate::{agent_on, assert_sound, open, runtime_on};
+use super::*;
 
 /// Tells the child process which database to hold.
 const HOLD: &str = "ANDON_TEST_HOLDS";

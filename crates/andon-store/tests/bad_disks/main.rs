@@ -12,12 +12,14 @@ mod stalled;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::{Agent, FeedItem, Run, Runtime};
-use andon_store::SqliteJournal;
-use andon_testkit::ScriptedModel;
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{Agent, Cancel, Journal, Run, Runtime};
+use andon_store::{OpenError, SqliteJournal};
 use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{Act, ScriptedModel, until_shown};
+use rusqlite::Connection;
 
 /// Opens a database, which must succeed.
 fn open(path: impl AsRef<Path>) -> Arc<SqliteJournal> {
@@ -41,31 +43,6 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
     };
     std::fs::read_dir(folder).unwrap().map(read).collect()
-}
-
-/// Waits until a run has shown this text.
-async fn until_shown(run: &Run, text: &str) {
-    let (mut feed, mut shown) = (run.feed(), String::new());
-    while let Some(item) = feed.next().await {
-        if let FeedItem::Delta(delta) = item {
-            shown.push_str(&delta.text);
-        }
-        if shown.contains(text) {
-            return;
-        }
-    }
-    panic!("run {} ended and had shown only {shown:?}", run.id());
-}
-
-/// Waits until this has happened to a run.
-async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
-    let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
-            return;
-        }
-    }
-    panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
 }
 
 /// Asks SQLite whether a file is sound, on a separate connection.

@@ -1,13 +1,8 @@
 //! The settings of the database, and the permissions of its files.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
-use andon_testkit::ScriptedModel;
-use andon_testkit::tools::ToolLog;
-use rusqlite::Connection;
-
-use crate::{agent_on, open, runtime_on};
+use super::*;
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -1,22 +1,18 @@
 //! A disk that stalls: a pull takes effect all the same, readers continue, and when the disk is back nothing is lost.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
 
-use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Cancel, Journal, Probe, Reason, ReplyKind, Run, RunFilter, Runtime, SessionFilter};
-use andon_store::{Options, SqliteJournal};
+use andon_runtime::{Probe, Reason, ReplyKind, RunFilter, SessionFilter};
+use andon_store::Options;
+use andon_testkit::assert_nothing_lost;
 use andon_testkit::check::{check_stored, read_all, streamed};
-use andon_testkit::tools::ToolLog;
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel, assert_nothing_lost};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::{agent_on, runtime_on, until_shown};
+use super::*;
 
 /// Long enough for anything that was going to happen.
 const A_WHILE: Duration = Duration::from_millis(150);

@@ -3,12 +3,10 @@
 //! Closing a file drops all POSIX locks that the process has on it, including those of other connections. A database without
 //! locks looks closed to another program, which then cleans up: it removes the log that the next commits go to.
 
-use std::path::Path;
+use andon_store::OpenError;
 
-use andon_store::{OpenError, SqliteJournal};
-use rusqlite::Connection;
-
-use crate::{as_if_killed, create, key, named, names, other, sessions};
+use super::*;
+use crate::other;
 
 /// Writes after another process has opened and closed the file; what is acknowledged must survive a kill.
 async fn assert_kept(journal: &SqliteJournal, folder: &Path, what: &str) {

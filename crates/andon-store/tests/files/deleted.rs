@@ -1,15 +1,8 @@
 //! Deleted sessions leave no trace on the disk.
 
-use std::path::Path;
-use std::time::Duration;
-
-use andon_runtime::core::time::Wall;
-use andon_runtime::{Journal, SessionKey, StateMap};
-use andon_store::SqliteJournal;
-use rusqlite::Connection;
 use serde_json::json;
 
-use crate::{SOON, as_if_killed, create, key, names};
+use super::*;
 
 const SEED: u64 = 7;
 const SESSIONS: usize = 450;

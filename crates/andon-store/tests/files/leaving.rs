@@ -2,13 +2,10 @@
 
 use std::fs;
 
-use andon_runtime::core::time::Wall;
-use andon_runtime::{Journal, StateChange};
-use andon_store::SqliteJournal;
-use rusqlite::Connection;
+use andon_runtime::StateChange;
 use serde_json::json;
 
-use crate::{create, key, named, sessions};
+use super::*;
 
 #[tokio::test]
 async fn a_dropped_journal_leaves_no_owner_behind() {

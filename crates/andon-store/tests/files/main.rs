@@ -15,6 +15,7 @@ use std::time::Duration;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Journal, SessionFilter, SessionKey, StateMap};
 use andon_store::SqliteJournal;
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 /// Longer than anything that does not hang.

@@ -1,12 +1,11 @@
 //! Another process.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use andon_store::SqliteJournal;
-use rusqlite::Connection;
 use rustix::fs::{FlockOperation, fcntl_lock};
+
+use super::*;
 
 const WHAT: &str = "ANDON_TEST_WHAT";
 const WHERE: &str = "ANDON_TEST_WHERE";

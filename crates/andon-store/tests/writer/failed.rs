@@ -1,14 +1,10 @@
 //! What the writer remembers after a failure, and what it forgets.
 
 use andon_runtime::core::event::Entry;
-use andon_runtime::core::time::Wall;
-use andon_runtime::{Batch, Journal, JournalError, RunFilter, SessionFilter, StateMap};
-use andon_store::SqliteJournal;
+use andon_runtime::{SessionFilter, StateMap};
 use rusqlite::Connection;
-use tokio::time::timeout;
 
-use crate::told::{Told, key};
-use crate::{Hold, SOON, Then};
+use super::*;
 
 #[path = "../bad_disks/disk.rs"]
 #[expect(dead_code, reason = "not everything that a test disk can do is used here")]

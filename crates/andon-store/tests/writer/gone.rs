@@ -1,21 +1,16 @@
 //! A writer whose thread panicked: every caller is told, and acknowledged data is there.
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use andon_runtime::core::event::Learnt;
 use andon_runtime::core::outcome::{Ending, FailureKind};
-use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{
-    Agent, BoxFuture, Cancel, Journal, JournalError, RunFilter, Runtime, SessionFilter, StateChange, StateMap,
-};
-use andon_store::SqliteJournal;
+use andon_runtime::{Agent, BoxFuture, Cancel, Runtime, SessionFilter, StateChange, StateMap};
 use andon_testkit::{Act, ScriptedModel};
 use tempfile::TempDir;
-use tokio::time::timeout;
 
-use crate::told::{Told, key, request, stamp};
-use crate::{Hold, SOON, Then};
+use super::*;
+use crate::told::{request, stamp};
 
 const SEAMS: [&str; 3] = ["store: before commit", "store: after commit", "store: acknowledged"];
 

@@ -1,17 +1,11 @@
 //! When a run settled is written with another commit, or alone in a commit that does not sync.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{Journal, Probe, RunFilter};
-use andon_store::{Options, SqliteJournal};
+use andon_runtime::core::time::Stamp;
 use tempfile::TempDir;
-use tokio::time::timeout;
 
-use crate::SOON;
-use crate::told::Told;
+use super::*;
 
 const SETTLED: Stamp = Stamp { wall: Wall(1_006), mono_us: 6 };
 

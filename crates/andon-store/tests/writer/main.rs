@@ -12,10 +12,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use andon_runtime::Probe;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Batch, Journal, JournalError, Probe, RunFilter};
 use andon_store::{Options, SqliteJournal};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::told::{Told, key};
 
 /// Longer than anything that does not hang.
 const SOON: Duration = Duration::from_secs(90);

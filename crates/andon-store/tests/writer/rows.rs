@@ -1,15 +1,13 @@
 //! What is in the tables, as another program finds it.
 
-use std::path::Path;
-
 use andon_runtime::core::event::Learnt;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Batch, Journal, Requested, StateChange};
-use andon_store::SqliteJournal;
+use andon_runtime::{Requested, StateChange};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::told::{Told, key, request, stamp};
+use super::*;
+use crate::told::{request, stamp};
 
 fn rows(path: &Path) -> Vec<(&'static str, i64)> {
     let connection = Connection::open(path).unwrap();

@@ -1,14 +1,12 @@
 //! Runs whose entries a test makes by hand.
 
-use std::sync::Arc;
-
 use andon_runtime::core::answer::{Kind, Span};
 use andon_runtime::core::cancel::CancelRequest;
 use andon_runtime::core::event::{Accepted, Entry, Epoch, Record, Seq};
-use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{
-    Append, Batch, Ending, Event, Force, Journal, JournalError, Message, ModelStop, Reason, RunId, SessionKey,
-};
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Append, Ending, Event, Force, Message, ModelStop, Reason, RunId, SessionKey};
+
+use super::*;
 
 pub(crate) fn key(session: &str) -> SessionKey {
     SessionKey::new("app", "ada", session).unwrap()

@@ -146,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -174,9 +175,7 @@ mod tests {
     fn every_broken_rule_of_order_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("messages", "no message", |body| body["messages"] = json!([])),
-            ("messages[0].role", "first message", |body| {
-                body["messages"].as_array_mut().unwrap().remove(0);
-            }),
+            ("messages[0].role", "first message", |body| drop(body["messages"].as_array_mut().unwrap().remove(0))),
             ("messages[0].role", "the role is", |body| body["messages"][0]["role"] = json!("tool")),
             ("messages[1].role", "alternate", |body| body["messages"][1] = body["messages"][0].clone()),
             ("messages[1].content[2]", "`b` has no result", |body| {
@@ -237,30 +236,29 @@ mod tests {
     #[test]
     fn every_broken_rule_of_a_block_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("messages[0].content", "at least one block", |body| body["messages"][0]["content"] = json!([])),
-            ("messages[0].content[0].text", "blank", |body| body["messages"][0]["content"][0]["text"] = json!(" \n")),
-            ("messages[3].content", "blank", |body| body["messages"][3]["content"] = json!("")),
             ("messages[0].content[0]", "no block of type `tool_use`", |body| {
                 body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
             }),
             ("messages[1].content[0].signature", "needs its seal", |body| {
                 body["messages"][1]["content"][0].as_object_mut().unwrap().remove("signature");
             }),
-            ("messages[1].content[1].id", "letters", |body| body["messages"][1]["content"][1]["id"] = json!("a.b")),
-            ("messages[1].content[1].name", "name", |body| body["messages"][1]["content"][1]["name"] = json!("a b")),
-            ("messages[1].content[1].input", "object", |body| {
-                body["messages"][1]["content"][1]["input"] = json!("{}");
-            }),
-            ("messages[2].content[0].content[0].text", "blank", |body| {
-                body["messages"][2]["content"][0]["content"][0]["text"] = json!("");
-            }),
-            ("system", "blank", |body| body["system"] = json!("")),
-            ("tools[0].name", "name", |body| body["tools"][0]["name"] = json!("a".repeat(65))),
             ("tools[1].name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
-            ("tools[0].input_schema", "object", |body| body["tools"][0]["input_schema"] = json!(null)),
+        ];
+        let values = [
+            ("messages[0].content", "at least one block", json!([])),
+            ("messages[0].content[0].text", "blank", json!(" \n")),
+            ("messages[3].content", "blank", json!("")),
+            ("messages[1].content[1].id", "letters", json!("a.b")),
+            ("messages[1].content[1].name", "name", json!("a b")),
+            ("messages[1].content[1].input", "object", json!("{}")),
+            ("messages[2].content[0].content[0].text", "blank", json!("")),
+            ("system", "blank", json!("")),
+            ("tools[0].name", "name", json!("a".repeat(65))),
+            ("tools[0].input_schema", "object", json!(null)),
         ];
         let mut good = good();
         good["tools"] = json!([good["tools"][0], {"name": "other", "input_schema": {"type": "object"}}]);
         assert_each_is_refused(Provider::Anthropic, &good, &wrong);
+        assert_each_value_is_refused(Provider::Anthropic, &good, &values);
     }
 }

@@ -123,6 +123,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -153,14 +154,10 @@ mod tests {
     fn every_broken_rule_of_order_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("messages", "no message", |body| body["messages"] = json!([])),
-            ("messages[0].role", "first message", |body| {
-                body["messages"].as_array_mut().unwrap().remove(0);
-            }),
+            ("messages[0].role", "first message", |body| drop(body["messages"].as_array_mut().unwrap().remove(0))),
             ("messages[1].role", "alternate", |body| body["messages"][1] = body["messages"][0].clone()),
             ("messages[0].role", "the role is", |body| body["messages"][0]["role"] = json!("tool")),
-            ("messages", "ends with a user", |body| {
-                body["messages"].as_array_mut().unwrap().pop();
-            }),
+            ("messages", "ends with a user", |body| drop(body["messages"].as_array_mut().unwrap().pop())),
             ("messages[1].content[2]", "`b` has no result", |body| {
                 body["messages"][2]["content"].as_array_mut().unwrap().remove(1);
             }),
@@ -181,9 +178,7 @@ mod tests {
             ("messages[1].content[2]", "must not be reasoning", |body| {
                 body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 2);
             }),
-            ("toolConfig", "must be configured", |body| {
-                body.as_object_mut().unwrap().remove("toolConfig");
-            }),
+            ("toolConfig", "must be configured", |body| drop(body.as_object_mut().unwrap().remove("toolConfig"))),
         ];
         assert_each_is_refused(Provider::Bedrock, &good(), &wrong);
     }
@@ -191,8 +186,6 @@ mod tests {
     #[test]
     fn every_broken_rule_of_a_block_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("messages[0].content", "at least one block", |body| body["messages"][0]["content"] = json!([])),
-            ("messages[0].content[0].text", "blank", |body| body["messages"][0]["content"][0]["text"] = json!(" ")),
             ("messages[0].content[0]", "exactly one kind", |body| body["messages"][0]["content"][0] = json!({})),
             ("messages[0].content[0]", "no block of kind `toolUse`", |body| {
                 body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
@@ -208,32 +201,23 @@ mod tests {
             ("messages[1].content[0].reasoningContent.reasoningText.signature", "needs its seal", |body| {
                 body["messages"][1]["content"][0] = json!({"reasoningContent": {"reasoningText": {"text": "hm"}}});
             }),
-            ("messages[1].content[1].toolUse.toolUseId", "letters", |body| {
-                body["messages"][1]["content"][1]["toolUse"]["toolUseId"] = json!("a".repeat(65));
-            }),
-            ("messages[1].content[1].toolUse.name", "name", |body| {
-                body["messages"][1]["content"][1]["toolUse"]["name"] = json!("a.b");
-            }),
-            ("messages[1].content[1].toolUse.input", "object", |body| {
-                body["messages"][1]["content"][1]["toolUse"]["input"] = json!([]);
-            }),
-            ("messages[2].content[0].toolResult.content", "empty", |body| {
-                body["messages"][2]["content"][0]["toolResult"]["content"] = json!([]);
-            }),
-            ("messages[2].content[0].toolResult.status", "status", |body| {
-                body["messages"][2]["content"][0]["toolResult"]["status"] = json!("cut");
-            }),
-            ("messages[2].content[1].toolResult.content[0].json", "object", |body| {
-                body["messages"][2]["content"][1]["toolResult"]["content"][0]["json"] = json!([]);
-            }),
-            ("system[0].text", "blank", |body| body["system"][0]["text"] = json!("")),
-            ("toolConfig.tools[1].toolSpec.name", "unique", |body| {
-                body["toolConfig"]["tools"][1]["toolSpec"]["name"] = json!("look");
-            }),
             ("toolConfig.tools[0].toolSpec.inputSchema.json", "object", |body| {
                 body["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"] = json!({});
             }),
         ];
+        let values = [
+            ("messages[0].content", "at least one block", json!([])),
+            ("messages[0].content[0].text", "blank", json!(" ")),
+            ("messages[1].content[1].toolUse.toolUseId", "letters", json!("a".repeat(65))),
+            ("messages[1].content[1].toolUse.name", "name", json!("a.b")),
+            ("messages[1].content[1].toolUse.input", "object", json!([])),
+            ("messages[2].content[0].toolResult.content", "empty", json!([])),
+            ("messages[2].content[0].toolResult.status", "status", json!("cut")),
+            ("messages[2].content[1].toolResult.content[0].json", "object", json!([])),
+            ("system[0].text", "blank", json!("")),
+            ("toolConfig.tools[1].toolSpec.name", "unique", json!("look")),
+        ];
         assert_each_is_refused(Provider::Bedrock, &good(), &wrong);
+        assert_each_value_is_refused(Provider::Bedrock, &good(), &values);
     }
 }

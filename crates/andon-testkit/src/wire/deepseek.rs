@@ -27,6 +27,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -44,19 +45,16 @@ mod tests {
 
     #[test]
     fn every_broken_rule_is_refused_with_its_place() {
-        let wrong: Vec<Wrong> = vec![
-            ("messages", "no message", |body| body["messages"] = json!([])),
-            ("messages[1].reasoning_content", "come back", |body| {
-                body["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
-            }),
-            ("messages[1].reasoning_content", "is a text", |body| {
-                body["messages"][1]["reasoning_content"] = json!(null);
-            }),
-            ("messages[0].reasoning_content", "only an assistant", |body| {
-                body["messages"][0]["reasoning_content"] = json!("Hm.");
-            }),
+        let wrong: Vec<Wrong> = vec![("messages[1].reasoning_content", "come back", |body| {
+            body["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
+        })];
+        let values = [
+            ("messages", "no message", json!([])),
+            ("messages[1].reasoning_content", "is a text", json!(null)),
+            ("messages[0].reasoning_content", "only an assistant", json!("Hm.")),
         ];
         assert_each_is_refused(Provider::DeepSeek, &good(), &wrong);
+        assert_each_value_is_refused(Provider::DeepSeek, &good(), &values);
         let mut off = good();
         off["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
         off["thinking"] = json!({"type": "disabled"});

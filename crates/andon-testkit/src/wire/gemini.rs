@@ -109,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -135,14 +136,10 @@ mod tests {
     fn every_broken_rule_of_order_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("contents", "no message", |body| body["contents"] = json!([])),
-            ("contents[0].role", "first message", |body| {
-                body["contents"].as_array_mut().unwrap().remove(0);
-            }),
+            ("contents[0].role", "first message", |body| drop(body["contents"].as_array_mut().unwrap().remove(0))),
             ("contents[0].role", "the role is", |body| body["contents"][0]["role"] = json!("assistant")),
             ("contents[1].role", "alternate", |body| body["contents"][1] = body["contents"][0].clone()),
-            ("contents", "ends with a turn of `user`", |body| {
-                body["contents"].as_array_mut().unwrap().pop();
-            }),
+            ("contents", "ends with a turn of `user`", |body| drop(body["contents"].as_array_mut().unwrap().pop())),
             ("contents[1].parts", "[look, ask], the responses in the next turn are [look]", |body| {
                 body["contents"][2]["parts"].as_array_mut().unwrap().remove(1);
             }),
@@ -160,41 +157,28 @@ mod tests {
     #[test]
     fn every_broken_rule_of_a_part_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("contents[0].parts", "at least one part", |body| body["contents"][0]["parts"] = json!([])),
             ("contents[0].parts[0]", "exactly one kind", |body| body["contents"][0]["parts"][0] = json!({})),
-            ("contents[0].parts[0].text", "blank", |body| body["contents"][0]["parts"][0]["text"] = json!("")),
             ("contents[0].parts[0]", "no part of kind `functionCall`", |body| {
                 body["contents"][0]["parts"][0] = body["contents"][1]["parts"][1].clone();
-            }),
-            ("contents[1].parts[1].functionCall.name", "name", |body| {
-                body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("a b");
-            }),
-            ("contents[1].parts[1].functionCall.name", "begins with a letter", |body| {
-                body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("1st");
             }),
             ("contents[1].parts[1]", "has a thoughtSignature", |body| {
                 body["contents"][1]["parts"][1].as_object_mut().unwrap().remove("thoughtSignature");
             }),
-            ("contents[1].parts[1].thoughtSignature", "only to its provider", |body| {
-                body["contents"][1]["parts"][1]["thoughtSignature"] = json!("seal-of-bedrock");
-            }),
-            ("contents[0].parts[0].thoughtSignature", "only the model's", |body| {
-                body["contents"][0]["parts"][0]["thoughtSignature"] = json!("seal");
-            }),
             ("contents[1].parts[0]", "not sent back", |body| body["contents"][1]["parts"][0]["thought"] = json!(true)),
-            ("contents[1].parts[1].functionCall.args", "object", |body| {
-                body["contents"][1]["parts"][1]["functionCall"]["args"] = json!("{}");
-            }),
-            ("contents[2].parts[0].functionResponse.response", "object", |body| {
-                body["contents"][2]["parts"][0]["functionResponse"]["response"] = json!("seen");
-            }),
-            ("systemInstruction.parts[0].text", "blank", |body| {
-                body["systemInstruction"]["parts"][0]["text"] = json!(" ");
-            }),
-            ("tools[0].functionDeclarations[1].name", "unique", |body| {
-                body["tools"][0]["functionDeclarations"][1]["name"] = json!("look");
-            }),
+        ];
+        let values = [
+            ("contents[0].parts", "at least one part", json!([])),
+            ("contents[0].parts[0].text", "blank", json!("")),
+            ("contents[1].parts[1].functionCall.name", "name", json!("a b")),
+            ("contents[1].parts[1].functionCall.name", "begins with a letter", json!("1st")),
+            ("contents[1].parts[1].thoughtSignature", "only to its provider", json!("seal-of-bedrock")),
+            ("contents[0].parts[0].thoughtSignature", "only the model's", json!("seal")),
+            ("contents[1].parts[1].functionCall.args", "object", json!("{}")),
+            ("contents[2].parts[0].functionResponse.response", "object", json!("seen")),
+            ("systemInstruction.parts[0].text", "blank", json!(" ")),
+            ("tools[0].functionDeclarations[1].name", "unique", json!("look")),
         ];
         assert_each_is_refused(Provider::Gemini, &good(), &wrong);
+        assert_each_value_is_refused(Provider::Gemini, &good(), &values);
     }
 }

@@ -59,9 +59,7 @@ mod tests {
     fn every_broken_rule_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("messages", "no message", |body| body["messages"] = json!([])),
-            ("messages[3]", "must not follow a tool", |body| {
-                body["messages"].as_array_mut().unwrap().remove(3);
-            }),
+            ("messages[3]", "must not follow a tool", |body| drop(body["messages"].as_array_mut().unwrap().remove(3))),
             ("messages[1].tool_calls[0].id", "nine", |body| {
                 body["messages"][1]["tool_calls"][0]["id"] = json!("aB345678");
             }),

@@ -72,6 +72,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -94,25 +95,24 @@ mod tests {
     #[test]
     fn every_broken_rule_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("messages", "no message", |body| body["messages"] = json!([])),
             ("messages[1]", "system message comes first", |body| body["messages"].as_array_mut().unwrap().swap(0, 1)),
             ("messages[2]", "two user messages", |body| body["messages"][2] = json!({"role": "user", "content": "A"})),
-            ("messages[1].role", "no role `bot`", |body| body["messages"][1]["role"] = json!("bot")),
             ("messages[1]", "follows", |body| drop(body["messages"].as_array_mut().unwrap().remove(1))),
             ("messages[1].images[0]", "base64", |body| body["messages"][1]["images"][0] = json!("https://a/b")),
-            ("messages[1].content", "string", |body| body["messages"][1]["content"] = json!([])),
-            ("messages[5].content", "blank", |body| body["messages"][5]["content"] = json!("")),
-            ("messages[2].tool_calls[0].function.arguments", "object", |body| {
-                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{}");
-            }),
-            ("messages[2].tool_calls[1].function.name", "name", |body| {
-                body["messages"][2]["tool_calls"][1]["function"]["name"] = json!("a b");
-            }),
             ("messages[3].tool_name", "order", |body| body["messages"].as_array_mut().unwrap().swap(3, 4)),
             ("messages[4]", "no result", |body| drop(body["messages"].as_array_mut().unwrap().remove(4))),
             ("messages", "at the end", |body| body["messages"].as_array_mut().unwrap().truncate(4)),
-            ("tools[0].function.parameters", "object", |body| body["tools"][0]["function"]["parameters"] = json!(1)),
+        ];
+        let values = [
+            ("messages", "no message", json!([])),
+            ("messages[1].role", "no role `bot`", json!("bot")),
+            ("messages[1].content", "string", json!([])),
+            ("messages[5].content", "blank", json!("")),
+            ("messages[2].tool_calls[0].function.arguments", "object", json!("{}")),
+            ("messages[2].tool_calls[1].function.name", "name", json!("a b")),
+            ("tools[0].function.parameters", "object", json!(1)),
         ];
         assert_each_is_refused(Provider::Ollama, &good(), &wrong);
+        assert_each_value_is_refused(Provider::Ollama, &good(), &values);
     }
 }

@@ -130,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -157,9 +158,7 @@ mod tests {
         let wrong: Vec<Wrong> = vec![
             ("messages", "no message", |body| body["messages"] = json!([])),
             ("messages[1]", "a system message comes first", |body| body["messages"][1] = body["messages"][0].clone()),
-            ("messages[1]", "follows a user", |body| {
-                body["messages"].as_array_mut().unwrap().remove(1);
-            }),
+            ("messages[1]", "follows a user", |body| drop(body["messages"].as_array_mut().unwrap().remove(1))),
             ("messages[2]", "in a row", |body| body["messages"][2] = body["messages"][1].clone()),
             ("messages[5].role", "no role `human`", |body| body["messages"][5]["role"] = json!("human")),
             ("messages", "ends with a user or tool", |body| {
@@ -184,36 +183,29 @@ mod tests {
     #[test]
     fn every_broken_rule_of_a_message_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("messages[0].content", "blank", |body| body["messages"][0]["content"] = json!("")),
-            ("messages[1].content", "blank", |body| body["messages"][1]["content"] = json!(" ")),
-            ("messages[5].content", "empty", |body| body["messages"][5]["content"] = json!([])),
-            ("messages[5].content[0].text", "blank", |body| body["messages"][5]["content"][0]["text"] = json!("")),
             ("messages[2].content", "needs tool_calls", |body| {
                 body["messages"][2] = json!({"role": "assistant", "content": null});
             }),
             ("messages[2].tool_calls", "empty", |body| {
                 body["messages"][2] = json!({"role": "assistant", "content": "So.", "tool_calls": []});
             }),
-            ("messages[2].tool_calls[0].id", "1 to 40", |body| {
-                body["messages"][2]["tool_calls"][0]["id"] = json!("a".repeat(41));
-            }),
-            ("messages[2].tool_calls[0].type", "function", |body| {
-                body["messages"][2]["tool_calls"][0]["type"] = json!("tool");
-            }),
-            ("messages[2].tool_calls[0].function.name", "name", |body| {
-                body["messages"][2]["tool_calls"][0]["function"]["name"] = json!("");
-            }),
-            ("messages[2].tool_calls[0].function.arguments", "string", |body| {
-                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!({});
-            }),
-            ("messages[2].tool_calls[0].function.arguments", "JSON object", |body| {
-                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":");
-            }),
-            ("messages[3].content", "string or parts", |body| body["messages"][3]["content"] = json!(null)),
             ("reasoning_effort", "not to reason", |body| body["model"] = json!("gpt-5.6-terra")),
             ("tools[1].function.name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
-            ("tools[0].function.parameters", "object", |body| body["tools"][0]["function"]["parameters"] = json!(1)),
+        ];
+        let values = [
+            ("messages[0].content", "blank", json!("")),
+            ("messages[1].content", "blank", json!(" ")),
+            ("messages[5].content", "empty", json!([])),
+            ("messages[5].content[0].text", "blank", json!("")),
+            ("messages[2].tool_calls[0].id", "1 to 40", json!("a".repeat(41))),
+            ("messages[2].tool_calls[0].type", "function", json!("tool")),
+            ("messages[2].tool_calls[0].function.name", "name", json!("")),
+            ("messages[2].tool_calls[0].function.arguments", "string", json!({})),
+            ("messages[2].tool_calls[0].function.arguments", "JSON object", json!("{\"a\":")),
+            ("messages[3].content", "string or parts", json!(null)),
+            ("tools[0].function.parameters", "object", json!(1)),
         ];
         assert_each_is_refused(Provider::OpenAiChat, &good(), &wrong);
+        assert_each_value_is_refused(Provider::OpenAiChat, &good(), &values);
     }
 }

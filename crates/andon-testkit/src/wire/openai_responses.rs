@@ -130,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::wire::Provider;
+    use crate::wire::rules::tests::assert_each_value_is_refused;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
 
     fn good() -> Value {
@@ -157,9 +158,7 @@ mod tests {
     fn every_broken_rule_of_order_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("input", "no item", |body| body["input"] = json!([])),
-            ("input[0]", "user message", |body| {
-                body["input"].as_array_mut().unwrap().remove(0);
-            }),
+            ("input[0]", "user message", |body| drop(body["input"].as_array_mut().unwrap().remove(0))),
             ("input[1]", "must follow", |body| {
                 body["input"].as_array_mut().unwrap().drain(2..7);
             }),
@@ -183,29 +182,28 @@ mod tests {
     #[test]
     fn every_broken_rule_of_an_item_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
-            ("input[0].content", "empty", |body| body["input"][0]["content"] = json!([])),
-            ("input[0].content[0].text", "blank", |body| body["input"][0]["content"][0]["text"] = json!("")),
             ("input[2].content[0]", "`output_text`, not `input_text`", |body| {
                 body["input"][2]["content"][0]["type"] = json!("input_text");
             }),
-            ("input[7].content", "blank", |body| body["input"][7]["content"] = json!("")),
-            ("input[1].encrypted_content", "needs its seal", |body| {
-                body["input"][1]["encrypted_content"] = json!(null)
-            }),
-            ("input[1].encrypted_content", "only to its provider", |body| {
-                body["input"][1]["encrypted_content"] = json!("seal-of-anthropic");
-            }),
-            ("input[1].id", "id", |body| body["input"][1]["id"] = json!("")),
-            ("store", "server", |body| body["store"] = json!(true)),
-            ("input[1].summary", "summary", |body| body["input"][1]["summary"] = json!(null)),
-            ("input[3].call_id", "1 to 64", |body| body["input"][3]["call_id"] = json!("a".repeat(65))),
-            ("input[3].name", "name", |body| body["input"][3]["name"] = json!("a b")),
-            ("input[3].arguments", "JSON object", |body| body["input"][3]["arguments"] = json!("[]")),
-            ("input[5].output", "string", |body| body["input"][5]["output"] = json!(null)),
-            ("instructions", "blank", |body| body["instructions"] = json!("")),
             ("tools[1].name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
-            ("tools[0].parameters", "object", |body| body["tools"][0]["parameters"] = json!(null)),
+        ];
+        let values = [
+            ("input[0].content", "empty", json!([])),
+            ("input[0].content[0].text", "blank", json!("")),
+            ("input[7].content", "blank", json!("")),
+            ("input[1].encrypted_content", "needs its seal", json!(null)),
+            ("input[1].encrypted_content", "only to its provider", json!("seal-of-anthropic")),
+            ("input[1].id", "id", json!("")),
+            ("store", "server", json!(true)),
+            ("input[1].summary", "summary", json!(null)),
+            ("input[3].call_id", "1 to 64", json!("a".repeat(65))),
+            ("input[3].name", "name", json!("a b")),
+            ("input[3].arguments", "JSON object", json!("[]")),
+            ("input[5].output", "string", json!(null)),
+            ("instructions", "blank", json!("")),
+            ("tools[0].parameters", "object", json!(null)),
         ];
         assert_each_is_refused(Provider::OpenAiResponses, &good(), &wrong);
+        assert_each_value_is_refused(Provider::OpenAiResponses, &good(), &values);
     }
 }

@@ -162,3 +162,23 @@ pub(super) fn check_tools(
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::Value;
+
+    use crate::wire::Provider;
+
+    /// Puts each value at its place in a good body, and expects the violation with these words there.
+    pub(crate) fn assert_each_value_is_refused(provider: Provider, good: &Value, wrong: &[(&str, &str, Value)]) {
+        for (path, words, value) in wrong {
+            let (parent, field) = path.rsplit_once('.').unwrap_or(("", path));
+            let parent = format!(".{parent}").replace(['[', '.'], "/").replace(']', "");
+            let mut body = good.clone();
+            body.pointer_mut(parent.trim_end_matches('/')).unwrap()[field] = value.clone();
+            let violations = provider.validate(&body).expect_err(words);
+            let named = violations.iter().any(|found| found.path == *path && found.rule.contains(words));
+            assert!(named, "expected `{words}` at {path}, found {violations:#?}");
+        }
+    }
+}

@@ -3,7 +3,6 @@
 //! If one of these fails, the report on a stop is wrong.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Verdict};
@@ -12,8 +11,7 @@ use andon_tools::Shell;
 use serde_json::json;
 
 use crate::ends::{DAEMON, GROUP};
-use crate::runner::tests;
-use crate::world::{Token, block_on};
+use crate::world::*;
 
 tests![
     the_model_gets_the_output_and_the_exit_code,

@@ -3,16 +3,13 @@
 //! If one of these fails, processes are left that nobody owns, or the report on them is wrong.
 
 use std::ffi::OsStr;
-use std::time::Duration;
 
 use andon_shim::proc;
-use andon_tools::process::{Status, Tree};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ends::{DAEMON, GROUP};
 use crate::roles;
-use crate::runner::tests;
-use crate::world::{Token, block_on, never, sh, shims, shims_of, unprivileged, until, until_grouped};
+use crate::world::*;
 
 tests![
     a_host_that_is_killed_takes_its_trees_with_it,
@@ -79,9 +76,7 @@ fn a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it() {
 }
 
 fn a_shim_that_is_told_to_end_ends_its_tree() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let running = sh(GROUP, token).start(&tree).await.unwrap();
         let known = token.at_least(8).await;
         signal(shims()[0].pid, Signal::TERM);
@@ -92,9 +87,7 @@ fn a_shim_that_is_told_to_end_ends_its_tree() {
 }
 
 fn a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let command = sh(&format!("echo before; {GROUP}"), token);
         let kill = async {
             let known = token.at_least(8).await;
@@ -117,9 +110,7 @@ fn a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found() {
 }
 
 fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let _running = sh(DAEMON, token).start(&tree).await.unwrap();
         let known = token.at_least(4).await;
         let is_grouped = until_grouped(&known).await;
@@ -163,9 +154,7 @@ fn open_folder() -> tempfile::TempDir {
 }
 
 fn a_shim_that_was_stopped_is_woken() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let _running = sh(GROUP, token).start(&tree).await.unwrap();
         let known = token.at_least(8).await;
         signal(shims()[0].pid, Signal::STOP);
@@ -175,9 +164,7 @@ fn a_shim_that_was_stopped_is_woken() {
 }
 
 fn a_shim_that_never_answers_is_ended_with_its_tree() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let running = sh(DAEMON, token).start(&tree).await.unwrap();
         let known = token.at_least(4).await;
         let shim = shims()[0].clone();

@@ -2,13 +2,9 @@
 //!
 //! If one of these fails, a stopped agent keeps working, unseen.
 
-use std::time::Duration;
+use andon_tools::process::Limits;
 
-use andon_shim::proc::Process;
-use andon_tools::process::{Command, Limits, Status, Tree};
-
-use crate::runner::tests;
-use crate::world::{Button, Token, block_on, run, sh, unprivileged, until_grouped};
+use crate::world::*;
 
 tests![
     a_group_that_ignores_term_is_ended,
@@ -159,9 +155,7 @@ fn two_hundred_processes_are_ended_soon() {
 }
 
 fn an_ended_tree_leaves_no_cgroup() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let _running = sh(GROUP, token).start(&tree).await.unwrap();
         let known = token.at_least(8).await;
         until_grouped(&known).await;

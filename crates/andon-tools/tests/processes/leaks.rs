@@ -2,13 +2,9 @@
 //!
 //! If this fails, a server has to be restarted every few days.
 
-use std::time::Duration;
-
 use andon_shim::proc;
-use andon_tools::process::Tree;
 
-use crate::runner::tests;
-use crate::world::{Button, Token, block_on, sh, shims, until};
+use crate::world::*;
 
 tests![a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread];
 

@@ -2,12 +2,9 @@
 //!
 //! If one of these fails, one tool can use up a machine.
 
-use std::time::Duration;
+use andon_tools::process::Limits;
 
-use andon_tools::process::{Command, Finished, Limits, Status};
-
-use crate::runner::tests;
-use crate::world::{Token, block_on, run, sh, unprivileged};
+use crate::world::*;
 
 tests![
     a_process_that_uses_too_much_cpu_time_is_ended,

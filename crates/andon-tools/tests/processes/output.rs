@@ -3,12 +3,10 @@
 //! If one of these fails, a user loses output, or the host its memory.
 
 use std::os::unix::process::CommandExt;
-use std::time::Duration;
 
-use andon_tools::process::{Command, Status, Stdin, Tree};
+use andon_tools::process::Stdin;
 
-use crate::runner::tests;
-use crate::world::{Token, block_on, never, run, sh};
+use crate::world::*;
 
 tests![
     both_outputs_are_read_at_once,
@@ -96,9 +94,7 @@ fn it_reads_nothing_unless_it_is_given_something() {
 }
 
 fn a_process_that_keeps_the_pipe_open_does_not_hold_up_the_call() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         // A process outside the tree opens the tool's output, as a debugger or a daemon could, and never closes it.
         let mut holder = None;
         let finished = sh(r#"echo up; sleep 0.3"#, token)

@@ -1,16 +1,14 @@
 //! The hosts that this program plays for its own tests: one that is killed, one with secrets, one without a shim.
 
 use std::process::{Command as Process, Stdio, exit};
-use std::time::Duration;
 
 use andon_runtime::Cancel;
-use andon_shim::proc::{self, Process as Found};
+use andon_shim::proc::Process as Found;
 use andon_tools::Shell;
-use andon_tools::process::{Command, Status, Tree};
 use tokio::time::timeout;
 
 use crate::ends::{DAEMON, GROUP};
-use crate::world::{Token, block_on, never, now, sh, until};
+use crate::world::*;
 
 const ROLE: &str = "play-the-host";
 

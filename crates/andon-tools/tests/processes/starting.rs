@@ -2,11 +2,10 @@
 //!
 //! If one of these fails, a secret leaks, or nobody learns why nothing happens.
 
-use andon_tools::process::{Command, Status, Stdin, Tree};
+use andon_tools::process::Stdin;
 
 use crate::roles;
-use crate::runner::tests;
-use crate::world::{Token, block_on, never, run, sh, shims};
+use crate::world::*;
 
 tests![
     a_command_that_does_not_exist_is_named,

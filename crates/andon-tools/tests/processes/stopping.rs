@@ -5,12 +5,8 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
-use andon_tools::process::{Status, Tree};
-
-use crate::runner::tests;
-use crate::world::{Button, Token, block_on, never, now, sh, until};
+use crate::world::*;
 
 tests![
     a_stop_before_the_start_leaves_nothing,
@@ -40,9 +36,7 @@ fn a_stop_before_the_start_leaves_nothing() {
 
 fn a_stop_right_after_the_start_leaves_nothing() {
     for _ in 0..20 {
-        let token = Token::new();
-        block_on(async {
-            let tree = Tree::new();
+        with_tree(async |token, tree| {
             let running = sh(r#"setsid sleep "$0" & sleep "$0" & wait"#, token).start(&tree).await.unwrap();
             running.ask_to_end();
             running.kill();
@@ -53,9 +47,8 @@ fn a_stop_right_after_the_start_leaves_nothing() {
 }
 
 fn a_stop_while_it_prints_keeps_what_was_printed() {
-    let token = Token::new();
-    block_on(async {
-        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(1)));
+    with_tree(async |token, tree| {
+        let button = Button::new(Duration::from_secs(1));
         let mut shown = String::new();
         let script = r#"i=0; while :; do i=$((i + 1)); echo "line $i"; done"#;
         let finished = sh(script, token)
@@ -77,9 +70,8 @@ fn a_stop_while_it_prints_keeps_what_was_printed() {
 }
 
 fn a_process_that_ends_in_its_grace_is_not_killed() {
-    let token = Token::new();
-    block_on(async {
-        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(5)));
+    with_tree(async |token, tree| {
+        let button = Button::new(Duration::from_secs(5));
         let script = r#"trap 'echo "bye $0"; exit 7' TERM; echo up; while :; do sleep 0.01; done"#;
         let finished = sh(script, token)
             .run(&tree, &button, |text| {
@@ -96,9 +88,8 @@ fn a_process_that_ends_in_its_grace_is_not_killed() {
 }
 
 fn a_child_has_the_same_grace_as_its_parent() {
-    let token = Token::new();
-    block_on(async {
-        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(5)));
+    with_tree(async |token, tree| {
+        let button = Button::new(Duration::from_secs(5));
         let script = r#"sh -c 'trap "sleep 0.3; echo saved; exit" TERM; echo up; while :; do sleep 0.01; done' "$0" &
             trap 'exit 1' TERM; wait"#;
         let finished = sh(script, token)
@@ -117,9 +108,8 @@ fn a_child_has_the_same_grace_as_its_parent() {
 }
 
 fn a_stopped_process_gets_the_signal_to_end() {
-    let token = Token::new();
-    block_on(async {
-        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(5)));
+    with_tree(async |token, tree| {
+        let button = Button::new(Duration::from_secs(5));
         let script = r#"trap 'echo woken; exit 0' TERM; kill -STOP $$; sleep 0.01; echo not reached"#;
         let press = async {
             until(|| token.processes().iter().any(|one| one.state == 'T').then_some(())).await;
@@ -133,10 +123,9 @@ fn a_stopped_process_gets_the_signal_to_end() {
 }
 
 fn a_process_that_ignores_the_stop_is_killed_within_the_grace() {
-    let token = Token::new();
-    block_on(async {
+    with_tree(async |token, tree| {
         let grace = Duration::from_secs(3);
-        let (tree, button) = (Tree::new(), Button::new(grace));
+        let button = Button::new(grace);
         let mut pressed = None;
         let finished = sh(r#"trap "" TERM; echo kept; sleep "$0" & wait"#, token)
             .run(&tree, &button, |_| {
@@ -193,9 +182,7 @@ fn a_call_that_is_dropped_at_any_point_leaves_nothing() {
 }
 
 fn nothing_starts_in_a_tree_that_has_ended() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         tree.end().await;
         let error = sh("sleep $0", token).run(&tree, &never(), |_| {}).await.unwrap_err();
         assert_eq!(error.to_string(), "nothing was started, because the call has already ended");
@@ -203,9 +190,7 @@ fn nothing_starts_in_a_tree_that_has_ended() {
 }
 
 fn a_tree_that_is_only_dropped_is_ended_too() {
-    let token = Token::new();
-    block_on(async {
-        let tree = Tree::new();
+    with_tree(async |token, tree| {
         let running = sh(crate::ends::GROUP, token).start(&tree).await.unwrap();
         let known = token.at_least(8).await;
         drop((tree, running));

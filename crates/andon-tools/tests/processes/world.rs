@@ -1,11 +1,16 @@
 //! What the tests have in common: scripts, how to find their processes again, and a stop button.
 
+pub(crate) use std::time::Duration;
+
+pub(crate) use andon_shim::proc::{self, Process};
+pub(crate) use andon_tools::process::{Command, Finished, Remains, Status, Stop, Tree};
+
+pub(crate) use crate::runner::tests;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use andon_shim::proc::{self, Process};
-use andon_tools::process::{Command, Finished, Remains, Stop, Tree};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -21,6 +26,11 @@ pub(crate) fn now() -> Instant {
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async { timeout(Duration::from_secs(240), future).await.expect("the test takes for ever") })
+}
+
+/// The same, with a token and a tree of its own.
+pub(crate) fn with_tree(test: impl AsyncFnOnce(Token, Tree)) {
+    block_on(test(Token::new(), Tree::new()));
 }
 
 /// A number in the arguments of every process of one test: whatever else they clear, this stays, and a `sleep` of this many

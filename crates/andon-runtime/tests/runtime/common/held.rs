@@ -2,16 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
+use andon_runtime::core::event::{Entry, Event};
 use andon_runtime::core::message::Message;
-use andon_runtime::core::time::Stamp;
-use andon_runtime::{
-    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, RunId, SessionKey, Sessions, Shelf, Stored,
-};
+use andon_runtime::{AppendDone, SessionKey};
 use andon_testkit::TestJournal;
 use tokio::sync::oneshot;
 
+use super::passes_on::*;
 use super::{memory, millis};
 
 type Claimed = Result<Option<Epoch>, JournalError>;
@@ -93,6 +90,8 @@ impl HeldJournal {
 }
 
 impl Journal for HeldJournal {
+    passes_on!(durable);
+
     fn append(&self, batch: Batch) -> Append {
         self.with_line(|line| {
             if let Some(error) = &line.refused {
@@ -108,32 +107,8 @@ impl Journal for HeldJournal {
         })
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        self.durable.append_addendum(run, at, what)
-    }
-
-    fn keep_settled(&self, run: &RunId, at: Stamp) {
-        self.durable.keep_settled(run, at);
-    }
-
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
-        self.durable.read(run)
-    }
-
-    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
         self.durable.history(session)
-    }
-
-    fn said_before(
-        &self,
-        run: &andon_runtime::RunId,
-        most: usize,
-    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
-        self.durable.said_before(run, most)
-    }
-
-    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.durable.unsettled()
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Claimed> {
@@ -146,18 +121,6 @@ impl Journal for HeldJournal {
             line.waiting.push(Waiting::Claim(run.clone(), from, sender));
             Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
         })
-    }
-
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
-        self.durable.request_cancel(run, request)
-    }
-
-    fn sessions(&self) -> &dyn Sessions {
-        self.durable.sessions()
-    }
-
-    fn shelf(&self) -> &dyn Shelf {
-        self.durable.shelf()
     }
 }
 

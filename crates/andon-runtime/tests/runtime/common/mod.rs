@@ -1,20 +1,31 @@
 //! What the behaviour tests share: a runtime on a paused clock, and ways to wait for a state instead of a time.
-#![allow(dead_code, reason = "each test program uses some of these")]
+#![allow(dead_code, unused_imports, reason = "each test program uses some of these")]
 
 pub(crate) mod held;
+pub(crate) mod passes_on;
+
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub(crate) use std::time::Duration;
+
+pub(crate) use andon_runtime::core::event::{Entry, Event, Learnt, Refusal};
+pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
+pub(crate) use andon_runtime::core::progress::Phase;
+pub(crate) use andon_runtime::{
+    Agent, AgentBuilder, Cancel, Cursor, Decision, Effect, Ending, Failure, FailureKind, FeedItem, FnTool, Invocation,
+    Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind, Returned,
+    Run, Runtime, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
+};
+pub(crate) use andon_testkit::tools::{self, ToolLog};
+pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};
+pub(crate) use serde_json::json;
+pub(crate) use tokio::time::Instant;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
 
-use andon_runtime::core::event::Event;
-use andon_runtime::core::message::{Message, ToolResult};
-use andon_runtime::{
-    Agent, AgentBuilder, CallId, Ending, FeedItem, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
-};
+use andon_runtime::CallId;
 use andon_testkit::wire::check_history;
-use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 
 /// A runtime whose tools and hooks run on the test's paused clock.
 pub(crate) fn runtime() -> Runtime {
@@ -39,6 +50,19 @@ pub(crate) fn memory() -> TestJournal {
 /// A builder of an agent with its own runtime.
 pub(crate) fn agent(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder().model(model.clone()).runtime(&runtime())
+}
+
+/// The same, with a model that gives these answers.
+pub(crate) fn scripted(answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
+    agent(&ScriptedModel::new(answers))
+}
+
+pub(crate) fn scripted_on(journal: &TestJournal, answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
+    Agent::builder().model(ScriptedModel::new(answers)).runtime(&runtime_on(journal))
+}
+
+pub(crate) fn with_tools(agent: AgentBuilder, tools: impl IntoIterator<Item = FnTool>) -> Agent {
+    tools.into_iter().fold(agent, AgentBuilder::tool).build().unwrap()
 }
 
 pub(crate) fn id(text: &str) -> CallId {
@@ -78,34 +102,29 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Vec<Act> {
 
 // ---- waiting ----
 
-/// Reads a run's feed from its beginning until this event; panics if the run ends first.
-pub(crate) async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
-    let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
-            return;
-        }
-    }
-    panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
-}
-
-/// Reads a run's feed until it has shown this text.
-pub(crate) async fn until_shown(run: &Run, text: &str) {
-    let mut feed = run.feed();
-    let mut shown = String::new();
-    while let Some(item) = feed.next().await {
-        if let FeedItem::Delta(delta) = item {
-            shown.push_str(&delta.text);
-        }
-        if shown.contains(text) {
-            return;
-        }
-    }
-    panic!("run {} settled and had shown {shown:?} only", run.id());
-}
-
 pub(crate) async fn until_tool_started(run: &Run, call: &str) {
     until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
+}
+
+/// Starts a run and waits until this event.
+pub(crate) async fn start_until(agent: &Agent, prompt: &str, is_it: impl Fn(&Event) -> bool) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until(&run, is_it).await;
+    run
+}
+
+/// Starts a run and waits until it has shown this text.
+pub(crate) async fn start_until_shown(agent: &Agent, prompt: &str, text: &str) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until_shown(&run, text).await;
+    run
+}
+
+/// Starts a run and waits until this call has started.
+pub(crate) async fn start_until_tool(agent: &Agent, prompt: &str, call: &str) -> Run {
+    let run = agent.start(prompt).unwrap();
+    until_tool_started(&run, call).await;
+    run
 }
 
 /// Starts a run and waits until its tools are at work.
@@ -180,6 +199,19 @@ pub(crate) async fn settled(agent: &Agent, run: &Run) -> Arc<Outcome> {
     assert_nothing_lost(run, &history).await;
     assert_eq!(check_history(&history), Vec::<String>::new());
     outcome
+}
+
+/// Starts a run and waits for its end, as [`settled`].
+pub(crate) async fn run_to_end(agent: &Agent, prompt: &str) -> (Run, Arc<Outcome>) {
+    let run = agent.start(prompt).unwrap();
+    let outcome = settled(agent, &run).await;
+    (run, outcome)
+}
+
+/// Cancels a run and waits for its end, as [`cancelled`].
+pub(crate) async fn stop(agent: &Agent, run: &Run, cancel: Cancel) -> Arc<Outcome> {
+    run.cancel(cancel);
+    cancelled(agent, run).await
 }
 
 /// As [`settled`], for a run that was cancelled on request.
