@@ -31,8 +31,9 @@ mod model;
 mod recovery;
 mod runtime;
 mod session;
-#[cfg(all(test, feature = "shuttle"))]
-mod threads;
+#[cfg(feature = "shuttle")]
+#[doc(hidden)]
+pub mod threads;
 mod tool;
 
 pub use agent::BuildError;

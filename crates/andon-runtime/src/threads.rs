@@ -1,6 +1,7 @@
 //! Races between threads, which the explorer cannot see: shuttle checks the cord, the registry and finish against pull
-//! in many orders. Run by `cargo xtask test`; `ANDON_SHUTTLE` sets the number of orders.
-#![allow(clippy::unwrap_used, reason = "clippy does not see that these helpers are only for tests")]
+//! in many orders. The program `andon-threads` runs them, and `cargo xtask test` runs it; `ANDON_SHUTTLE` sets the number of orders.
+//! They are not unit tests, because cargo would build everything that unit tests need with shuttle's locks.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "these are tests, though cargo does not know it")]
 
 use std::sync::Arc;
 
@@ -17,6 +18,25 @@ use crate::live::{Live, News, Offer, StopRules};
 use crate::runtime::Runtime;
 use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
+
+/// Every check, with its name.
+pub const ALL: [(&str, fn()); 6] = [
+    ("after_a_pull_has_returned_nothing_passes_the_gate", after_a_pull_has_returned_nothing_passes_the_gate),
+    (
+        "a_run_is_completed_or_cancelled_and_the_reply_says_which",
+        a_run_is_completed_or_cancelled_and_the_reply_says_which,
+    ),
+    ("of_many_pulls_one_is_accepted_and_force_only_rises", of_many_pulls_one_is_accepted_and_force_only_rises),
+    (
+        "a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm",
+        a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm,
+    ),
+    (
+        "a_queued_run_is_seated_whenever_the_run_before_it_leaves",
+        a_queued_run_is_seated_whenever_the_run_before_it_leaves,
+    ),
+    ("an_approval_is_accepted_before_the_pull_or_refused", an_approval_is_accepted_before_the_pull_or_refused),
+];
 
 /// Tries many orders, half of them at random and half by priorities, which find rarer ones.
 fn check(test: impl Fn() + Send + Sync + 'static) {
@@ -51,7 +71,6 @@ fn completed() -> Arc<Ending> {
     Arc::new(Ending::Completed { stop: ModelStop::EndTurn })
 }
 
-#[test]
 fn after_a_pull_has_returned_nothing_passes_the_gate() {
     check(|| {
         let live = live();
@@ -74,7 +93,6 @@ fn after_a_pull_has_returned_nothing_passes_the_gate() {
     });
 }
 
-#[test]
 fn a_run_is_completed_or_cancelled_and_the_reply_says_which() {
     check(|| {
         let live = live();
@@ -91,7 +109,6 @@ fn a_run_is_completed_or_cancelled_and_the_reply_says_which() {
     });
 }
 
-#[test]
 fn of_many_pulls_one_is_accepted_and_force_only_rises() {
     check(|| {
         let live = live();
@@ -109,7 +126,6 @@ fn of_many_pulls_one_is_accepted_and_force_only_rises() {
     });
 }
 
-#[test]
 fn a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm() {
     check(|| {
         let runtime = runtime();
@@ -133,7 +149,6 @@ fn a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm() {
     });
 }
 
-#[test]
 fn a_queued_run_is_seated_whenever_the_run_before_it_leaves() {
     check(|| {
         let runtime = runtime();
@@ -154,7 +169,6 @@ fn a_queued_run_is_seated_whenever_the_run_before_it_leaves() {
     });
 }
 
-#[test]
 fn an_approval_is_accepted_before_the_pull_or_refused() {
     check(|| {
         let live = live();
