@@ -4,6 +4,7 @@ mod adk;
 mod bench;
 mod crash;
 mod debian;
+mod docs;
 mod eval;
 mod faults;
 mod fuzz;
@@ -41,9 +42,9 @@ Commands:
                      that the explorer, the conformance suite and the crash harness catch what they must; the last
                      line is `N faults, N caught`
   mutants [--long] [OPTION..]
-                     changes andon-core in one small place at a time and checks that a test notices, which takes most of an hour
-                     on two cores; --long adds the gate, the pull and the settling of andon-runtime, and takes hours. Options
-                     are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last line is
+                     changes andon-core, and the gate, the pull and the settling of andon-runtime, in one small place at a
+                     time and checks that a test notices, which takes hours on two cores; --long does the same to everything
+                     else. Options are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last line is
                      `N mutants, M caught, K accepted`
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
@@ -84,8 +85,10 @@ Commands:
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+    let outcome =
+        if docs::is_rustdoc() { docs::rustdoc(&arguments) } else { run(&arguments).map(|()| ExitCode::SUCCESS) };
+    match outcome {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE

@@ -25,8 +25,11 @@ const MIDDLE: [&str; 3] = [
     "crates/andon-runtime/src/driver/settle.rs",
 ];
 
-/// Tests the mutants of `andon-core`, and with `--long` also those of the middle of `andon-runtime`. All other words are passed to
-/// cargo-mutants, such as `--shard 1/8`, `--list` or `--file crates/andon-core/src/cancel.rs`.
+/// What `--long` leaves out, because it has been tested by then or is itself for tests.
+const NOT_LONG: [&str; 3] = ["crates/andon-core/**", "crates/andon-testkit/**", "xtask/**"];
+
+/// Tests the mutants of `andon-core` and of the middle of `andon-runtime`, and with `--long` those of everything else. All other
+/// words are passed to cargo-mutants, such as `--shard 1/8`, `--list` or `--file crates/andon-core/src/cancel.rs`.
 pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let (is_long, words) = match words {
         ["--long", words @ ..] => (true, words),
@@ -35,13 +38,18 @@ pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let program = ensure_program(&root)?;
     let accepted = Accepted::parse(&fs::read_to_string(root.join(ACCEPTED)).context(ACCEPTED)?)?;
-    let mut results = vec![run(&program, &root, "core", &["--package", "andon-core"], words)?];
-    if is_long {
-        check_middle(&root)?;
+    check_middle(&root)?;
+    let run = |name: &str, what: &[&str]| run(&program, &root, name, what, words);
+    let results = if words.contains(&"--file") {
+        vec![run("named", &["--workspace"])?]
+    } else if is_long {
+        let left_out: Vec<&str> = NOT_LONG.iter().chain(&MIDDLE).flat_map(|files| ["--exclude", *files]).collect();
+        vec![run("rest", &[&["--workspace"], &left_out[..]].concat())?]
+    } else {
         let middle: Vec<&str> = MIDDLE.iter().flat_map(|file| ["--file", *file]).collect();
-        let packages = ["--package", "andon-runtime", "--test-package", "andon-runtime"];
-        results.push(run(&program, &root, "middle", &[&packages[..], &middle].concat(), words)?);
-    }
+        let middle = [&["--package", "andon-runtime"], &middle[..]].concat();
+        vec![run("core", &["--package", "andon-core"])?, run("middle", &middle)?]
+    };
     if words.contains(&"--list") {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::debian::ensure_programs;
 use crate::programs::{self, Program, counted};
 use crate::python::{ensure_adk, ensure_venv, target_folder};
 use crate::stages::{Lane, Stages, build_example, cargo, example, printed, test_cargo, xtask};
-use crate::{adk, observe, page, proxy, surface, types};
+use crate::{adk, docs, observe, page, proxy, surface, types};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +87,7 @@ fn long_lanes(length: Length) -> Vec<Lane> {
             stages.run("threads, built with shuttle", &mut test_cargo(&build))?;
             let mut threads = Command::new(target_folder().join("debug").join("andon-threads"));
             stages.run("threads, checked by shuttle", threads.env("ANDON_SHUTTLE", iterations))?;
-            stages.run("doc tests", &mut test_cargo(&["test", "--workspace", "--doc"]))?;
-            let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
-            stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))
+            stages.run("documentation, tested and linted", &mut docs::command()?)
         }),
         Box::new(page::run),
         Box::new(|stages| stages.run("points", &mut example("points"))),
@@ -132,6 +130,8 @@ fn short_lanes(programs: &[Program]) -> Result<Vec<Lane>> {
 
 /// What is too slow to run every day.
 fn only_long(stages: &mut Stages) -> Result<()> {
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
+    stages.run("documentation of the programs, too", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
     stages.run("a slow reader, in real time", &mut test_cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];

@@ -332,6 +332,6 @@ async fn whatever_needs_the_journal_says_that_it_may_not_be_had() {
 fn no_route_is_added_but_with_its_description() {
     let source = include_str!("../../src/api/mod.rs");
     let routes: Vec<&str> = source.lines().filter(|line| line.contains(".route(")).map(str::trim).collect();
-    let only = r#"let routes = routes.route("/openapi.json", get(openapi));"#;
+    let only = r#"routes.clone().route("/openapi.json", get(openapi)).with_state(Shared::clone(core))"#;
     assert_eq!(routes, [only], "use routes!, which describes what it adds");
 }

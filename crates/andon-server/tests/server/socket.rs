@@ -126,7 +126,7 @@ async fn a_flood_closes_the_socket() {
         }
     }
     let (_, (code, words)) = rest(&mut socket).await;
-    assert_eq!((code, words.as_str()), (1008, "send no more than 10 messages a second"));
+    assert_eq!((code, words.as_str()), (1008, "send no more than 10 messages per second"));
     assert_eq!(house.state(&run).await, "running");
 }
 
