@@ -1,7 +1,7 @@
 //! `cargo xtask rooms`: the folders of each crate depend on each other one way, and no file grows past the longest of today.
 //!
 //! A room is a file or folder directly under a crate's `src`. One room depends on another if its code, tests aside, names
-//! `crate::<other>`. How long functions may be is clippy's affair (`clippy.toml`).
+//! `crate::<other>`. How long a function is, is not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
