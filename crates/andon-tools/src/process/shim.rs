@@ -31,8 +31,9 @@ use super::scan::Traces;
 
 /// How long a shim may take to start the process.
 const START: Duration = Duration::from_secs(10);
-/// How much longer than [`SILENCE`] to wait for a shim that has never answered: it may not be a shim at all.
-const FIRST_WORD: Duration = Duration::from_millis(250);
+/// How much longer than [`SILENCE`] to wait for a shim that has never answered. It may not be a shim at all; but on a busy machine a
+/// shim that was just started may not have run yet, and only its own word is proof.
+const FIRST_WORD: Duration = Duration::from_secs(3);
 /// After this long without an answer, a tool may have stopped its shim, which is then continued.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How much longer than a shim's own patience to wait for it.
@@ -198,7 +199,7 @@ impl Shim {
 
     /// The shim was killed. The main process has died with it; others may still be running.
     async fn lost(&self) -> Remains {
-        if !self.reap(FIRST_WORD).await {
+        if !self.reap(SILENCE).await {
             // It closed its socket but lives, so it was not a shim.
             self.signal(Signal::KILL).await;
         }
