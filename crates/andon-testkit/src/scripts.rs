@@ -48,6 +48,7 @@ macro_rules! script {
 }
 
 /// All scripts.
+#[expect(clippy::too_many_lines, reason = "a list, one line for each script")]
 pub fn all() -> Vec<Script> {
     let slow_disk = Duration::from_millis(30);
     vec![
