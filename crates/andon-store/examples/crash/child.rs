@@ -62,6 +62,7 @@ pub(crate) fn live(orders: &Orders) -> Result<()> {
     end_if_stuck();
     let past = Past::read(orders)?;
     let witness = Arc::new(Witness::open(&orders.folder, orders.life)?);
+    witness.begin_to_beat();
     let trigger = Arc::new(Trigger::new(kill, Arc::clone(&witness)));
     witness.tell(What::Ready);
     println!("ready");

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use andon_runtime::core::event::Seq;
 use andon_runtime::{Ending, ReplyKind};
@@ -19,6 +21,11 @@ use crate::outage::Outage;
 pub(crate) const SEEN: &str = "seen.jsonl";
 /// What tools did.
 pub(crate) const EFFECTS: &str = "effects.jsonl";
+/// When the process ran.
+pub(crate) const BEATS: &str = "beats.jsonl";
+
+/// How often a process writes down that it runs.
+const BEAT: Duration = Duration::from_millis(5);
 
 /// Microseconds on the clock that all processes of the machine share.
 pub(crate) fn now_us() -> u64 {
@@ -133,12 +140,20 @@ pub(crate) enum Moment {
     End,
 }
 
+/// The process ran at this time. Where beats are missing it did not: the machine had others to serve.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Beat {
+    pub(crate) life: u32,
+    pub(crate) at_us: u64,
+}
+
 /// Writes lines for the parent.
 #[derive(Debug)]
 pub(crate) struct Witness {
     life: u32,
     seen: File,
     effects: File,
+    beats: File,
 }
 
 impl Witness {
@@ -147,7 +162,19 @@ impl Witness {
             let file = OpenOptions::new().create(true).append(true).open(folder.join(name));
             file.with_context(|| format!("{name} cannot be opened"))
         };
-        Ok(Self { life, seen: open(SEEN)?, effects: open(EFFECTS)? })
+        Ok(Self { life, seen: open(SEEN)?, effects: open(EFFECTS)?, beats: open(BEATS)? })
+    }
+
+    /// Begins to write down when this process runs.
+    #[expect(clippy::disallowed_methods, reason = "what is measured is how late the machine lets a thread wake up")]
+    pub(crate) fn begin_to_beat(self: &Arc<Self>) {
+        let witness = Arc::clone(self);
+        std::thread::spawn(move || {
+            loop {
+                append(&witness.beats, &Beat { life: witness.life, at_us: now_us() });
+                std::thread::sleep(BEAT);
+            }
+        });
     }
 
     /// Writes down what a client saw.

@@ -15,7 +15,7 @@ use crate::book::Copy;
 use crate::child::Orders;
 use crate::disk::Disk;
 use crate::judge::{self, Outages, Seen};
-use crate::log::{EFFECTS, SEEN, What, now_us, read_from};
+use crate::log::{BEATS, EFFECTS, SEEN, What, now_us, read_from};
 use crate::outage::make_room;
 use crate::points::{Course, Kill, hold};
 
@@ -59,7 +59,8 @@ pub(crate) trait Courses {
 pub(crate) fn play(setting: &Setting, courses: &mut dyn Courses) -> Result<Report> {
     let folder = setting.base.join(format!("round-{}", setting.seed));
     setting.disk.set_up(&folder)?;
-    let mut round = Round { setting, folder, life: 0, seen: Seen::default(), read: (0, 0), report: Report::default() };
+    let mut round =
+        Round { setting, folder, life: 0, seen: Seen::default(), read: (0, 0, 0), report: Report::default() };
     while let Some(course) = courses.next() {
         let killed = round.live(&course, false)?;
         courses.done(&course, killed);
@@ -86,8 +87,8 @@ struct Round<'a> {
     folder: PathBuf,
     life: u32,
     seen: Seen,
-    /// How far each of the two logs has been read.
-    read: (u64, u64),
+    /// How far each of the three logs has been read.
+    read: (u64, u64, u64),
     report: Report,
 }
 
@@ -165,9 +166,11 @@ impl Round<'_> {
     fn read_logs(&mut self) -> Result<()> {
         let (lines, seen) = read_from(&self.folder.join(SEEN), self.read.0)?;
         let (deeds, effects) = read_from(&self.folder.join(EFFECTS), self.read.1)?;
+        let (new_beats, beats) = read_from(&self.folder.join(BEATS), self.read.2)?;
         self.seen.add(lines);
         self.seen.deeds.extend(deeds);
-        self.read = (seen, effects);
+        self.seen.beats.extend(new_beats);
+        self.read = (seen, effects, beats);
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use self::outages::{Lasted, check_left, check_refused};
 use self::record::{check_cancel, check_end, check_order, check_recovery};
 use self::shown::{check_acknowledged, check_lines, check_next_prompts, check_outcomes, check_readers, check_shown};
 use crate::book::{Book, Copy};
-use crate::log::{Deed, Line, What};
+use crate::log::{Beat, Deed, Line, What};
 
 /// How much of an unfinished answer a crash may lose.
 const MAY_BE_LOST_US: u64 = 50_000;
@@ -31,12 +31,15 @@ const MAY_BE_LOST_US: u64 = 50_000;
 const READERS_LAG_US: u64 = 25_000;
 /// No disk stalls this long unnoticed.
 const STALL_US: u64 = 2_000_000;
+/// If the next beat of a process comes later than this, the process did not run in between.
+const LATE_US: u64 = 10_000;
 
 /// What was seen in a round.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) lines: Vec<Line>,
     pub(crate) deeds: Vec<Deed>,
+    pub(crate) beats: Vec<Beat>,
     /// When each life that was killed ended, by its number.
     pub(crate) killed_at: BTreeMap<u32, u64>,
     /// The outage of each life that had one, by its number.
@@ -44,18 +47,30 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Whether something that was shown may be lost in the crash that ended its life: it is younger than 50 ms, or the disk
-    /// stalled or could not be written, and nothing more was shown.
+    /// Whether something that was shown may be lost in the crash that ended its life: its process ran for less than 50 ms
+    /// after it, or the disk stalled or could not be written, and nothing more was shown.
     fn may_be_lost(&self, line: &Line, run: &str) -> bool {
         let Some(killed_at) = self.killed_at.get(&line.life) else { return false };
-        let age = killed_at.saturating_sub(line.at_us);
+        let age = self.ran(line.life, line.at_us, *killed_at);
         let same_run =
             |other: &&Line| other.life == line.life && matches!(&other.what, What::Delta { run: id, .. } if id == run);
         let last = self.lines.iter().rev().find(same_run).map_or(line.at_us, |last| last.at_us);
-        let shown_later = last.saturating_sub(line.at_us);
+        let shown_later = self.ran(line.life, line.at_us, last);
         let in_outage = self.outages.get(&line.life).is_some_and(|outage| outage.covers(line.at_us));
         let is_held_up = in_outage || age <= STALL_US;
         age <= MAY_BE_LOST_US || (shown_later <= MAY_BE_LOST_US + READERS_LAG_US && is_held_up)
+    }
+
+    /// How long a life ran between two instants. While the machine serves others it can make nothing durable.
+    fn ran(&self, life: u32, from: u64, to: u64) -> u64 {
+        let within = |at_us: &u64| (from..to).contains(at_us);
+        let beats = self.beats.iter().filter(|beat| beat.life == life).map(|beat| beat.at_us).filter(within);
+        let (mut ran, mut before) = (0, from);
+        for at_us in beats.chain([to]) {
+            ran += at_us.saturating_sub(before).min(LATE_US);
+            before = at_us;
+        }
+        ran
     }
 }
 
