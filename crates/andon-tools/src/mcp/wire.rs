@@ -1,6 +1,6 @@
 //! Watches the messages of a connection for progress, late answers and floods.
 //!
-//! [`Tap`] sits between rmcp and a transport, for four things that rmcp's own loop does not do:
+//! [`Tap`] sits between rmcp and a transport, for five things that rmcp does not do:
 //!
 //! 1. Progress reaches its call in the order in which it came. rmcp starts a task for each notification.
 //! 2. An answer to a cancelled request goes to the call that cancelled it, and to nobody else. rmcp forgets the request once
@@ -9,6 +9,9 @@
 //! 4. The server's own requests are answered here: a ping with an empty result, everything else with a refusal. rmcp keeps a
 //!    task for each until its answer is sent, however many there are. If a server asks faster than it reads the answers, the
 //!    connection is closed.
+//! 5. A slow answer to the first question is dropped. rmcp asks for the newer protocol first and, after ten seconds without an
+//!    answer, for the older one; a program that takes longer to start answers both, and rmcp takes the first answer for a breach
+//!    of the protocol.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,9 +67,31 @@ pub(super) struct Wire {
 struct WireState {
     steps: HashMap<ProgressToken, Weak<ProgressSink>>,
     late: HashMap<RequestId, oneshot::Sender<Answer>>,
+    probe: Probe,
     strays: u32,
     trouble: Option<String>,
     said: Vec<u8>,
+}
+
+/// The question whether a server speaks the newer protocol.
+#[derive(Default, PartialEq, Eq)]
+enum Probe {
+    #[default]
+    NotSent,
+    Sent(RequestId),
+    /// The older protocol is used instead, whatever the answer.
+    GivenUp(RequestId),
+}
+
+impl Probe {
+    /// Follows what is sent.
+    fn follow(&mut self, request: &ClientRequest, id: &RequestId) {
+        *self = match (std::mem::take(self), request) {
+            (_, ClientRequest::DiscoverRequest(_)) => Self::Sent(id.clone()),
+            (Self::Sent(probe), ClientRequest::InitializeRequest(_)) => Self::GivenUp(probe),
+            (unchanged, _) => unchanged,
+        };
+    }
 }
 
 impl Wire {
@@ -113,6 +138,7 @@ impl Wire {
 
     fn sent(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else { return };
+        self.state.lock().probe.follow(&request.request, &request.id);
         let ClientRequest::CallToolRequest(call) = &request.request else { return };
         let steps = call.extensions.get::<ProgressSinkRef>();
         if let (Some(steps), Some(token)) = (steps, request.request.get_meta().get_progress_token()) {
@@ -125,6 +151,10 @@ impl Wire {
     /// Takes messages that are for us. The others are for rmcp.
     fn received(&self, message: ServerJsonRpcMessage) -> Incoming {
         match message {
+            ServerJsonRpcMessage::Response(response) if self.has_given_up(&response.id) => Incoming::Taken,
+            ServerJsonRpcMessage::Error(error) if error.id.as_ref().is_some_and(|id| self.has_given_up(id)) => {
+                Incoming::Taken
+            }
             ServerJsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
                 ServerNotification::ToolListChangedNotification(_) => {
@@ -148,6 +178,10 @@ impl Wire {
                 id => Incoming::Asked(Box::new(reply(&request.request, id))),
             },
         }
+    }
+
+    fn has_given_up(&self, id: &RequestId) -> bool {
+        matches!(&self.state.lock().probe, Probe::GivenUp(probe) if probe == id)
     }
 
     fn wanted(&self, id: &RequestId, kind: AnswerKind) -> Option<oneshot::Sender<Answer>> {

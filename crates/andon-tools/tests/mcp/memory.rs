@@ -24,6 +24,7 @@ struct InMemory {
     connections: Arc<AtomicUsize>,
     hung_up: Arc<tokio::sync::Notify>,
     gone: Arc<AtomicUsize>,
+    starts_after: std::time::Duration,
 }
 
 /// Waits until the client closes the connection.
@@ -42,6 +43,7 @@ impl InMemory {
             server.connections.fetch_add(1, Ordering::SeqCst);
             drop(tokio::runtime::Handle::current().spawn(async move {
                 let (hung_up, gone) = (server.hung_up.clone(), server.gone.clone());
+                tokio::time::sleep(server.starts_after).await;
                 let mut running = server.serve(there).await?;
                 tokio::select! {
                     () = hung_up.notified() => {
@@ -120,6 +122,16 @@ async fn under_a_paused_clock_a_call_answers_and_takes_no_time() {
     let (_, answer) = result(&agent, &run).await;
     assert_eq!((answer.status, words(&answer).as_str()), (ResultStatus::Ok, "here"));
     assert_eq!(began.elapsed(), millis(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_long_to_start_is_waited_for() {
+    for seconds in [1, 9, 11, 29] {
+        let memory = InMemory { starts_after: std::time::Duration::from_secs(seconds), ..InMemory::default() };
+        let toolset = memory.server().connect().await.unwrap();
+        let (agent, run) = quiet(tool(&toolset, "echo"));
+        assert_eq!(words(&result(&agent, &run).await.1), "here", "it was ready after {seconds} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]
