@@ -44,6 +44,10 @@ const HEARING: Duration = Duration::from_millis(150);
 const DECIDING: Duration = Duration::from_millis(150);
 /// How long it may take to see the end of a killed program.
 const ENDING: Duration = Duration::from_millis(500);
+/// How long a server may take to say whether a task is over: what the steps before it leave of the cleanup.
+const PROVING: Duration = Duration::from_millis(500);
+/// The same over HTTP, where no program has to be ended first.
+const PROVING_HTTP: Duration = Duration::from_millis(900);
 /// After the server has read the cancel, how long to wait for an answer that was already on its way.
 const LINGER: Duration = Duration::from_millis(20);
 
@@ -125,8 +129,10 @@ impl McpCall {
             return remains;
         }
         let told = self.look_at_server(&asked, told).await;
+        let is_http = asked.connection().dialect.over == TransportKind::Http;
+        let proving = if is_http { PROVING_HTTP } else { PROVING };
         if let RequestKind::Task(id) = &asked.kind
-            && matches!(timeout(HEARING, task::is_over(asked.connection(), id)).await, Ok(true))
+            && matches!(timeout(proving, task::is_over(asked.connection(), id)).await, Ok(true))
         {
             return Remains::NONE;
         }
