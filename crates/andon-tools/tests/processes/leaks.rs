@@ -35,7 +35,8 @@ fn a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread() {
                 // It is ended before it has started.
                 _ => drop(run),
             }
-            assert!(tree.end().await.is_none(), "cycle {number}");
+            let remains = tree.end().await;
+            assert!(remains.is_none(), "cycle {number}: {remains:?}");
         };
         // The first few create what is made once and kept.
         for number in 0..10 {

@@ -126,6 +126,7 @@ fn a_process_that_ignores_the_stop_is_killed_within_the_grace() {
     with_tree(async |token, tree| {
         let grace = Duration::from_secs(3);
         let button = Button::new(grace);
+        let lateness = Lateness::measure();
         let mut pressed = None;
         let finished = sh(r#"trap "" TERM; echo kept; sleep "$0" & wait"#, token)
             .run(&tree, &button, |_| {
@@ -136,7 +137,12 @@ fn a_process_that_ignores_the_stop_is_killed_within_the_grace() {
             .unwrap();
         let took = pressed.unwrap().elapsed();
         assert!(took >= grace / 2, "it had next to no grace: {took:?}");
-        assert!(took <= grace, "what was printed would have been lost: {took:?}");
+        // A kill takes a few turns of this process and of its shim, each of which a busy machine may delay.
+        let late = lateness.longest() * 4;
+        assert!(
+            took <= grace + late,
+            "what was printed would have been lost: {took:?}, of which {late:?} are the machine's"
+        );
         assert_eq!((finished.stopped, finished.status), (true, Some(Status::Signal(9))));
         assert_eq!(finished.stdout.into_text(), "kept\n");
         token.assert_none_lives(&[]);

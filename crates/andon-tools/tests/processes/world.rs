@@ -8,6 +8,7 @@ pub(crate) use andon_tools::process::{Command, Finished, Remains, Status, Stop, 
 pub(crate) use crate::runner::tests;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -172,5 +173,30 @@ pub(crate) fn unprivileged() -> Vec<&'static str> {
     match rustix::process::geteuid().is_root() {
         true => vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"],
         false => Vec::new(),
+    }
+}
+
+/// Measures how late this machine wakes a thread, until it is dropped.
+pub(crate) struct Lateness(Arc<AtomicU64>);
+
+impl Lateness {
+    #[expect(clippy::disallowed_methods, reason = "the machine itself is measured")]
+    pub(crate) fn measure() -> Self {
+        let longest = Arc::new(AtomicU64::new(0));
+        let weak = Arc::downgrade(&longest);
+        std::thread::spawn(move || {
+            let nap = Duration::from_millis(5);
+            while let Some(longest) = weak.upgrade() {
+                let began = now();
+                std::thread::sleep(nap);
+                let late = began.elapsed().saturating_sub(nap).as_micros() as u64;
+                longest.fetch_max(late, Ordering::Relaxed);
+            }
+        });
+        Self(longest)
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Relaxed))
     }
 }

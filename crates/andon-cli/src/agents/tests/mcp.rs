@@ -96,14 +96,12 @@ async fn a_server_without_the_tool_is_refused_with_a_list_of_its_tools() {
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_cannot_be_reached_are_refused_in_bounded_time_while_others_load() {
     let mut world = World::new();
-    let stdio = |command: &str| {
-        format!("tools:\n- name: McpToolset\n  args:\n    stdio_connection_params:\n{command}      timeout: 0.2\n")
+    let stdio = |server: &str, more: &str| {
+        let params = format!("    stdio_connection_params:\n      server_params: {server}\n{more}");
+        practice(&format!("tools:\n- name: McpToolset\n  args:\n{params}"))
     };
-    world.write_agent(
-        "gone",
-        practice(&stdio("      server_params: {command: andon-no-such-command, env: {KEY: hush}}\n")),
-    );
-    world.write_agent("mute", practice(&stdio("      server_params: {command: sleep, args: ['1000']}\n")));
+    world.write_agent("gone", stdio("{command: andon-no-such-command, env: {KEY: hush}}", ""));
+    world.write_agent("mute", stdio("{command: sleep, args: ['1000']}", "      timeout: 0.2\n"));
     let http = "tools:\n- name: McpToolset\n  args:\n    streamable_http_connection_params:\n      url: \
                 http://ada:hush@127.0.0.1:1/mcp?key=hush\n      headers: {Authorization: hush}\n";
     world.write_agent("closed", practice(http));
