@@ -8,6 +8,7 @@ use andon_store::{OpenError, Options, Owner, OwnerKey, SqliteJournal, default_pa
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
+use crate::paste::{program, quoted};
 
 /// Where runs are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,31 +178,9 @@ fn with_advice(error: OpenError, why: OpenFor) -> anyhow::Error {
     }
 }
 
-/// The command that starts this program again.
-pub(crate) fn program() -> String {
-    let called = std::env::args().next().unwrap_or_default();
-    match std::env::current_exe() {
-        // It was started by its path, so its name alone may not find it.
-        Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
-        _ => "andon".to_owned(),
-    }
-}
-
-/// A text quoted as one word for a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    // Only a text with a NUL cannot be quoted, and no shell could take that.
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hint_can_be_pasted_into_a_shell() {
-        let texts = ["plain-1", "two words", "it's", ""].map(quoted);
-        assert_eq!(texts, ["plain-1", "'two words'", "\"it's\"", "''"]);
-    }
 
     #[test]
     fn an_empty_name_is_none_and_memory_is_no_file() {

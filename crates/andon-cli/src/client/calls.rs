@@ -243,7 +243,7 @@ impl Client {
 
     /// The runs of a session that have not settled, oldest first.
     pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
-        let which = RunFilter { settled: Some(false), ..crate::records::runs_of(key) };
+        let which = RunFilter { settled: Some(false), ..runs_of(key) };
         let mut runs = self.list_runs(which).await?;
         runs.reverse();
         Ok(runs)
@@ -254,6 +254,17 @@ impl Client {
         debug_assert_eq!(&*key.tenant, LOCAL);
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
         Ok(some(self.get::<Value>(&path, &[]).await)?.is_some())
+    }
+}
+
+/// All runs of a session.
+pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
+    RunFilter {
+        tenant: Some(key.tenant.to_string()),
+        app: Some(key.app.to_string()),
+        user: Some(key.user.to_string()),
+        session: Some(key.session.to_string()),
+        ..RunFilter::default()
     }
 }
 

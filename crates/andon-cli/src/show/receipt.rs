@@ -9,7 +9,8 @@ use andon_runtime::{Ending, Message, Outcome, Receipt, Verdict};
 
 use crate::client::forms::Cost;
 
-use super::{Style, figures, plain, plain_line, recovered::session_shown, when};
+use super::{figures, recovered::session_shown};
+use crate::print::{Style, plain, plain_line, when};
 
 /// One line: how it ended, how long it took, what it used.
 pub(crate) fn short(outcome: &Outcome) -> String {

@@ -5,8 +5,8 @@ use andon_runtime::core::id::LOCAL;
 use crate::client::KeySource;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Asker, NearMiss};
-use crate::db::quoted;
-use crate::show::plain;
+use crate::paste::quoted;
+use crate::print::plain;
 
 /// The text after the list of stopped runs, or instead of it if there are none. Empty if the server does not say.
 pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String {

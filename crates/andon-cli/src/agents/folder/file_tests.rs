@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::super::tool_entry::ToolKind;
-use super::super::yaml::{bad_node, parse};
 use super::*;
+use crate::yaml::{bad_node, parse};
 
 const HEAD: &str = "name: shop\nmodel: practice\ninstruction: Sell things.\n";
 

@@ -8,6 +8,8 @@
 //! 1. Reading a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
 //! 2. No error repeats a value of the file, which may be a secret. Keys are named.
 
+pub(crate) mod fields;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -336,5 +338,4 @@ pub(crate) fn cut(name: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "yaml_tests.rs"]
 mod tests;
