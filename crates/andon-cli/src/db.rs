@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_name_is_none_and_memory_is_no_file() {
+    fn an_empty_name_means_the_default_and_memory_is_not_a_file() {
         let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
         assert!(db("").is_kept() || default_path().is_none());
         assert!(!db("memory").is_kept());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_there_is_one_that_can_be_started() {
+    fn a_missing_server_error_says_how_to_start_one() {
         let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
         let folder = std::env::current_dir().unwrap();
         let file = quoted(&folder.join("x.db").to_string_lossy());

@@ -150,7 +150,7 @@ pub(crate) struct ChatArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The prompt. `-` reads it from standard input, and so does no prompt at all if standard input is not a terminal.
+    /// The prompt. Use `-`, or leave it out when input is piped, to read it from standard input.
     pub(crate) prompt: Vec<String>,
     /// Print each item of the run's feed as one line of JSON, and then its receipt.
     #[arg(long)]

@@ -319,7 +319,7 @@ mod tests {
             errors.push(client.events(&run, "0").await.map(drop));
             errors
         };
-        let errors = timeout(Duration::from_secs(3_600), asked).await.expect("it waits for ever");
+        let errors = timeout(Duration::from_secs(3_600), asked).await.expect("it never times out");
         for error in errors {
             let error = error.unwrap_err().to_string();
             assert!(error.contains("took too long to answer"), "{error}");

@@ -188,8 +188,8 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Cut => "cut",
         Verdict::Unknown => "cut, its effect is unknown",
         Verdict::Late => "ended after the run",
-        Verdict::Leaked => "leaked: it was not seen to end",
-        Verdict::Detached => "detached: it goes on, as declared",
+        Verdict::Leaked => "leaked: it may still be running",
+        Verdict::Detached => "detached: still running, as declared",
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));

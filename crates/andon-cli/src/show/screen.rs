@@ -193,13 +193,15 @@ impl Screen {
             return Ok(());
         }
         let (stop, names) = (Style::STOP, self.running.iter().map(|call| self.name_of(call)).collect::<Vec<_>>());
+        let (has, was, is, it) =
+            if names.len() == 1 { ("has", "was", "is", "it") } else { ("have", "were", "are", "them") };
         let names = names.join(" and ");
         let how = match force {
-            Force::AfterTurn => format!("after {names} has finished."),
+            Force::AfterTurn => format!("after {names} {has} finished."),
             // Without a Ctrl-C here, this terminal cannot stop it harder.
-            Force::Graceful if was_pulled() => format!("{names} was told to stop. Ctrl-C again stops it now."),
-            Force::Graceful => format!("{names} was told to stop."),
-            Force::Now => format!("{names} gets no more time."),
+            Force::Graceful if was_pulled() => format!("{names} {was} told to stop. Ctrl-C again stops {it} now."),
+            Force::Graceful => format!("{names} {was} told to stop."),
+            Force::Now => format!("{names} {is} being stopped now."),
         };
         self.note(&format!("{stop}■ Stopping:{stop:#} {how}"))
     }
@@ -240,6 +242,6 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::Unknown, _) => "stopped, effect unknown",
         (ToolEnd::NeverStarted, _) => "not run",
         (ToolEnd::Leaked, _) => "leaked",
-        (ToolEnd::Detached, _) => "goes on by itself",
+        (ToolEnd::Detached, _) => "still running in the background",
     }
 }

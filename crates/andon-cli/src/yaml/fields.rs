@@ -180,9 +180,9 @@ fn refusal(key: &str, what: &str, keys: &Keys) -> String {
     let known = keys.known.join(", ");
     match nearest(key, keys.known) {
         Some(meant) => {
-            format!("there is no key `{}` in {what}: did you mean `{meant}`? The keys are {known}", cut(key))
+            format!("unknown key `{}` in {what}: did you mean `{meant}`? The valid keys are {known}", cut(key))
         }
-        None => format!("there is no key `{}` in {what}: leave it out; the keys are {known}", cut(key)),
+        None => format!("unknown key `{}` in {what}: remove it; the valid keys are {known}", cut(key)),
     }
 }
 

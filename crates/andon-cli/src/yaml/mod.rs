@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
         let at = self.reading.enter(text.len())?;
         if self.earlier.iter().any(|(key, _)| key.text == text) {
-            return self.reading.refuse(format!("the key `{}` is there twice: leave one out", cut(text)));
+            return self.reading.refuse(format!("duplicate key `{}`: remove one", cut(text)));
         }
         Ok(Key { at, text: text.to_owned() })
     }
