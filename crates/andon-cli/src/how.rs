@@ -32,7 +32,7 @@ impl How {
         order.cancel(&self.by.as_str().into())
     }
 
-    /// For a server, which owns the run. It has no reason, because the server sets that itself.
+    /// For a server. The reason is left out: that this program shuts down or leaves is not a reason of the server.
     pub(crate) fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("force".to_owned(), self.force.as_str().into());

@@ -48,12 +48,7 @@ impl Client {
 
     /// Who we are to the server.
     pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
-        match self.get::<OwnUser>(&["v1", "me"], &[]).await {
-            Ok(me) => Ok(me.user),
-            // A server without this endpoint asks for no keys.
-            Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
-            Err(error) => Err(error),
-        }
+        Ok(self.get::<OwnUser>(&["v1", "me"], &[]).await?.user)
     }
 
     /// Creates a key, and returns the key itself and its description.

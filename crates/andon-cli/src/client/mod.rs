@@ -37,7 +37,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// The error for a missing or invalid key.
 const NO_KEY: &str = "the server needs a valid key: put one into the variable ANDON_KEY, or into a file and name it with \
-                      --key-file (whoever runs the server makes one with `andon keys create`)";
+                      --key-file (the server's operator creates one with `andon keys create`)";
 
 /// A server. Cheap to clone.
 #[derive(Debug, Clone)]
