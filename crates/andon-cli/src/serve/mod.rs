@@ -140,7 +140,7 @@ async fn load(dir: &Path, server: &Server, voice: &Voice) -> anyhow::Result<Agen
     Ok(folder)
 }
 
-/// Applies changes in the folder until the server closes.
+/// Applies changes in the folder. It never returns.
 async fn watch(folder: Option<AgentFolder>, voice: &Voice) {
     if let Some(folder) = folder {
         folder.watch(CancellationToken::new(), |report| tell(report, voice)).await;

@@ -7,9 +7,8 @@ use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::{Awaited, Pending};
 use andon_runtime::{Ending, Message, Outcome, Receipt, Verdict};
 
-use crate::client::forms::Cost;
-
 use super::{figures, recovered::session_shown};
+use crate::client::forms::Cost;
 use crate::print::{Style, plain, plain_line, when};
 
 /// One line: how it ended, how long it took, what it used.

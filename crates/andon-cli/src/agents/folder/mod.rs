@@ -1,6 +1,6 @@
 //! Agents in YAML: a folder of apps, each of them a folder with a `root_agent.yaml`.
 //!
-//! A file is read in three independent steps: [`yaml`] parses the text into a tree, [`mod@file`] reads the agent's settings from
+//! A file is read in three independent steps: [`crate::yaml`] parses the text into a tree, [`mod@file`] reads the agent's settings from
 //! the tree, and [`build`] builds the agent. An error at any step names the file, the line and what to change.
 //!
 //! As in ADK, an app has the name of its folder. The file's `name` must follow ADK's rules, and may be different.
