@@ -5,7 +5,7 @@ use clap_complete::{Shell, generate};
 
 use crate::Exit;
 use crate::args::Args;
-use crate::show::out::write_own;
+use crate::print::out::write_own;
 
 /// Prints the completion script to standard output.
 pub(crate) fn print(shell: Shell) -> anyhow::Result<Exit> {

@@ -8,6 +8,7 @@ use andon_store::{OpenError, Options, Owner, OwnerKey, SqliteJournal, default_pa
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
+use crate::paste::{program, quoted};
 
 /// Where runs are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,34 +178,12 @@ fn with_advice(error: OpenError, why: OpenFor) -> anyhow::Error {
     }
 }
 
-/// The command that starts this program again.
-pub(crate) fn program() -> String {
-    let called = std::env::args().next().unwrap_or_default();
-    match std::env::current_exe() {
-        // It was started by its path, so its name alone may not find it.
-        Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
-        _ => "andon".to_owned(),
-    }
-}
-
-/// A text quoted as one word for a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    // Only a text with a NUL cannot be quoted, and no shell could take that.
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_can_be_pasted_into_a_shell() {
-        let texts = ["plain-1", "two words", "it's", ""].map(quoted);
-        assert_eq!(texts, ["plain-1", "'two words'", "\"it's\"", "''"]);
-    }
-
-    #[test]
-    fn an_empty_name_is_none_and_memory_is_no_file() {
+    fn an_empty_name_means_the_default_and_memory_is_not_a_file() {
         let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
         assert!(db("").is_kept() || default_path().is_none());
         assert!(!db("memory").is_kept());
@@ -213,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_there_is_one_that_can_be_started() {
+    fn a_missing_server_error_says_how_to_start_one() {
         let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
         let folder = std::env::current_dir().unwrap();
         let file = quoted(&folder.join("x.db").to_string_lossy());

@@ -12,9 +12,9 @@ use anyhow::{Context, bail};
 use crate::client::forms::ServerReceipt;
 use crate::client::{FeedUpdate, RemoteFeed, RemoteRun};
 use crate::how::How;
-use crate::input::{Input, TerminalInput};
-use crate::interrupt::SignalTarget;
 use crate::terminal;
+use crate::terminal::input::{Input, TerminalInput};
+use crate::terminal::interrupt::SignalTarget;
 
 /// What a run is shown on.
 pub(crate) trait Listener {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) struct How {
     pub(crate) force: Force,
     pub(crate) reason: Reason,
-    /// Who asks, if it is asked here: a server knows who asks it.
+    /// Who asks, for a run of this program: a server knows its callers.
     pub(crate) by: String,
     pub(crate) note: Option<String>,
     /// The grace for running tools, in place of each tool's own.
@@ -32,7 +32,7 @@ impl How {
         order.cancel(&self.by.as_str().into())
     }
 
-    /// For a server, to which the run belongs: that this program goes away is no reason that is ours to give.
+    /// For a server. The reason is left out: that this program shuts down or leaves is not a reason of the server.
     pub(crate) fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("force".to_owned(), self.force.as_str().into());
@@ -46,7 +46,7 @@ impl How {
     }
 }
 
-/// Who sits at the terminal, as far as the system says.
+/// The user name, if the system provides it.
 pub(crate) fn who() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "terminal".to_owned())
 }

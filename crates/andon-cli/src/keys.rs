@@ -10,7 +10,7 @@ use crate::Exit;
 use crate::args::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
 use crate::client::Target;
 use crate::db::{Db, OpenFor};
-use crate::show::{Style, Table, aside, plain_line, when, write, write_line};
+use crate::print::{Style, Table, aside, plain_line, when, write, write_line};
 
 /// Creates, lists or revokes keys.
 pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {

@@ -1,32 +1,28 @@
 //! The `andon` program: a server of agents, and the commands that talk to it and stop runs.
 
-mod agent;
 mod agents;
 mod args;
-mod chat;
 mod client;
 mod completions;
 mod config;
-mod conversation;
 mod db;
 mod follow;
 mod how;
-mod input;
-mod interrupt;
 mod keys;
 mod names;
+mod paste;
 mod prices;
+mod print;
 mod records;
-mod run_once;
 mod serve;
 mod show;
-mod start;
 mod stop;
+mod talk;
 mod terminal;
-mod tools;
+mod yaml;
 
 use crate::args::{Args, Command};
-use crate::show::Style;
+use crate::print::Style;
 
 /// Runs allocate many small pieces on one thread and free them on another: this allocator is good at that.
 #[global_allocator]
@@ -67,7 +63,7 @@ fn main() {
             return Exit::Completed;
         }
         let bad = Style::BAD;
-        show::aside(&format!("{bad}error:{bad:#} {}\n", show::plain(&format!("{error:#}"))));
+        print::aside(&format!("{bad}error:{bad:#} {}\n", print::plain(&format!("{error:#}"))));
         Exit::Failed
     });
     // The thread that reads the terminal may be waiting for a line, so exit without waiting for it.
@@ -80,8 +76,8 @@ fn work(args: Args) -> anyhow::Result<Exit> {
         match args.command {
             None => serve::serve(&args.serve).await,
             Some(Command::Serve(args)) => serve::serve(&args).await,
-            Some(Command::Chat(args)) => chat::chat(&args).await,
-            Some(Command::Run(args)) => run_once::run_once(&args).await,
+            Some(Command::Chat(args)) => talk::chat(&args).await,
+            Some(Command::Run(args)) => talk::run_once(&args).await,
             Some(Command::Sessions(args)) => records::sessions(&args).await,
             Some(Command::Runs(args)) => records::runs(&args).await,
             Some(Command::Receipt(args)) => records::receipt(&args).await,

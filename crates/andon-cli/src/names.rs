@@ -1,4 +1,8 @@
-//! Names for new sessions that a person can say and type.
+//! Names: of the program's own agent, and for new sessions.
+
+/// The name of the program's own agent, which is the app of its sessions, and of its default model. A session may continue with
+/// another model.
+pub(crate) const PRACTICE: &str = "practice";
 
 const LOOKS: [&str; 24] = [
     "amber", "bold", "brave", "bright", "calm", "clear", "cosy", "eager", "fair", "gentle", "golden", "green", "happy",
@@ -9,7 +13,7 @@ const ANIMALS: [&str; 24] = [
     "lynx", "magpie", "marten", "otter", "owl", "panda", "robin", "seal", "swan", "tern", "wren",
 ];
 
-/// A name such as `calm-otter-17`. It may be taken: the caller checks.
+/// A name such as `calm-otter-17`, which a person can say and type. It may be taken: the caller checks.
 pub(crate) fn session_name() -> String {
     let pick = |words: &[&'static str]| fastrand::choice(words.iter().copied()).unwrap_or("plain");
     format!("{}-{}-{}", pick(&LOOKS), pick(&ANIMALS), fastrand::u8(10..100))
@@ -22,7 +26,7 @@ mod tests {
     #[test]
     fn a_name_can_be_typed_without_quotes() {
         let name = session_name();
-        assert_eq!(crate::db::quoted(&name), name);
+        assert_eq!(crate::paste::quoted(&name), name);
         assert_eq!(name.split('-').count(), 3);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use andon_server::{ModelPrice, Price, PriceError, Prices};
 
-use crate::agents::yaml::{self, BadYaml, Key, MAX_BYTES, Node, NodeError, Value};
+use crate::yaml::{self, BadYaml, Key, MAX_BYTES, Node, NodeError, Value};
 
 /// Reads a file. The error says what is wrong with it, and where.
 pub(crate) fn read(path: &Path) -> Result<Prices, String> {

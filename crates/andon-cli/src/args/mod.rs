@@ -28,7 +28,8 @@ use std::time::Duration;
 use andon_runtime::{Limits, RunId};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::config;
+/// The variable that names the file.
+pub(crate) const CONFIG_VARIABLE: &str = "ANDON_CONFIG";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -78,7 +79,7 @@ pub(crate) struct Args {
     /// A YAML file with defaults for flags, such as `bind: 127.0.0.1:8001`. `andon config` prints one to start from. Default:
     /// `andon/andon.yaml` in your config folder, if it exists. The command line wins over the environment, and that over the file.
     // `config::parse` reads it before clap parses the command line.
-    #[arg(long, value_name = "FILE", env = config::VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", env = CONFIG_VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<std::ffi::OsString>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
@@ -149,7 +150,7 @@ pub(crate) struct ChatArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The prompt. `-` reads it from standard input, and so does no prompt at all if standard input is not a terminal.
+    /// The prompt. Use `-`, or leave it out when input is piped, to read it from standard input.
     pub(crate) prompt: Vec<String>,
     /// Print each item of the run's feed as one line of JSON, and then its receipt.
     #[arg(long)]

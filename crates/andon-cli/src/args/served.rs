@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::Options;
-use crate::agent::PRACTICE;
+use crate::names::PRACTICE;
 
 /// What to send to a server besides the prompt.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use andon_runtime::{IdError, SessionId, SessionKey};
 
-use crate::agent::PRACTICE;
+use crate::names::PRACTICE;
 
 /// Where runs are recorded.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -8,8 +8,7 @@ use clap::error::ErrorKind;
 
 use super::flag_sources::{FlagSources, Source};
 use super::{Args, DbArgs};
-use crate::client::without_secret;
-use crate::db::quoted;
+use crate::paste::{quoted, without_secret};
 
 /// A server or a database.
 #[derive(Debug, Clone, Default, clap::Args)]

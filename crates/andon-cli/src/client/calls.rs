@@ -48,12 +48,7 @@ impl Client {
 
     /// Who we are to the server.
     pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
-        match self.get::<OwnUser>(&["v1", "me"], &[]).await {
-            Ok(me) => Ok(me.user),
-            // A server without this endpoint asks for no keys.
-            Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
-            Err(error) => Err(error),
-        }
+        Ok(self.get::<OwnUser>(&["v1", "me"], &[]).await?.user)
     }
 
     /// Creates a key, and returns the key itself and its description.
@@ -243,7 +238,7 @@ impl Client {
 
     /// The runs of a session that have not settled, oldest first.
     pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
-        let which = RunFilter { settled: Some(false), ..crate::records::runs_of(key) };
+        let which = RunFilter { settled: Some(false), ..runs_of(key) };
         let mut runs = self.list_runs(which).await?;
         runs.reverse();
         Ok(runs)
@@ -254,6 +249,17 @@ impl Client {
         debug_assert_eq!(&*key.tenant, LOCAL);
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
         Ok(some(self.get::<Value>(&path, &[]).await)?.is_some())
+    }
+}
+
+/// All runs of a session.
+pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
+    RunFilter {
+        tenant: Some(key.tenant.to_string()),
+        app: Some(key.app.to_string()),
+        user: Some(key.user.to_string()),
+        session: Some(key.session.to_string()),
+        ..RunFilter::default()
     }
 }
 
@@ -308,7 +314,7 @@ mod tests {
             errors.push(client.events(&run, "0").await.map(drop));
             errors
         };
-        let errors = timeout(Duration::from_secs(3_600), asked).await.expect("it waits for ever");
+        let errors = timeout(Duration::from_secs(3_600), asked).await.expect("it never times out");
         for error in errors {
             let error = error.unwrap_err().to_string();
             assert!(error.contains("took too long to answer"), "{error}");

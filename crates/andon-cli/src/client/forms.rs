@@ -101,8 +101,6 @@ pub(crate) struct RunView {
     pub(crate) state: State,
     outcome: Option<Ending>,
     accepted_at: Wall,
-    /// Older servers do not send it.
-    #[serde(default)]
     ended_at: Option<Wall>,
     settled_at: Option<Wall>,
     pub(crate) title: String,
@@ -221,11 +219,10 @@ impl CancelledMany {
     }
 }
 
-/// What a stop or a hold was aimed at. If the server does not say, that does not mean that it stopped nothing.
+/// What a stop or a hold was aimed at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
 pub(crate) struct Aim {
-    /// In words; empty if the server does not say.
+    /// In words.
     pub(crate) looked_for: String,
     /// Whether any such run is on record.
     pub(crate) known: bool,
@@ -276,7 +273,7 @@ pub(crate) struct LineView {
 /// A hold on the line.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct Hold {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<String>,

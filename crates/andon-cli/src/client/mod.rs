@@ -27,8 +27,8 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use self::forms::Problem;
-use crate::db::program;
-use crate::show::plain_line;
+use crate::paste::{program, without_secret};
+use crate::print::plain_line;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// The error for a missing or invalid key.
 const NO_KEY: &str = "the server needs a valid key: put one into the variable ANDON_KEY, or into a file and name it with \
-                      --key-file (whoever runs the server makes one with `andon keys create`)";
+                      --key-file (the server's operator creates one with `andon keys create`)";
 
 /// A server. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -235,26 +235,6 @@ fn builder(base: &Url) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder().connect_timeout(CONNECT);
     // A proxy cannot reach this machine's loopback.
     if is_here(base) { builder.no_proxy() } else { builder }
-}
-
-/// An address without its user name and password, for terminals and logs.
-pub(crate) fn without_secret(address: &str) -> String {
-    if !address.contains('@') {
-        return address.to_owned();
-    }
-    if !address.contains("://") {
-        return without_secret(&format!("http://{address}"));
-    }
-    if let Ok(mut url) = Url::parse(address)
-        && url.has_host()
-        && url.set_username("").is_ok()
-        && url.set_password(None).is_ok()
-    {
-        return url.as_str().trim_end_matches('/').to_owned();
-    }
-    // It does not parse: whatever is before the last @ may be a password.
-    let scheme = address.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
-    format!("{scheme}{}", address.rsplit('@').next().unwrap_or_default())
 }
 
 /// Whether an address is on this machine.

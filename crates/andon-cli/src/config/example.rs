@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::settings::{flags, is_aim};
-use super::{SHARED, VARIABLE, usual_path};
+use super::{SHARED, usual_path};
 use crate::Exit;
-use crate::args::Args;
-use crate::show::out::write_own;
+use crate::args::{Args, CONFIG_VARIABLE};
+use crate::print::out::write_own;
 
 /// Prints the file to standard output.
 pub(crate) fn print() -> anyhow::Result<Exit> {
@@ -21,7 +21,7 @@ fn example() -> anyhow::Result<String> {
     let command = Args::command();
     let place = usual_path().map_or_else(|| "nowhere".to_owned(), |path| path.display().to_string());
     let mut text = String::new();
-    writeln!(text, "# Andon reads this file from {place}, or from the path in --config or {VARIABLE}.")?;
+    writeln!(text, "# Andon reads this file from {place}, or from the path in --config or {CONFIG_VARIABLE}.")?;
     writeln!(text, "# The command line wins over the environment, and that over this file. Paths are relative to it.")?;
     let serve = command.find_subcommand("serve").into_iter().flat_map(flags);
     let mut known: Vec<&str> = Vec::new();

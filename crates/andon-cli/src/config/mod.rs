@@ -34,11 +34,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use self::line::CommandLine;
 use crate::args::Args;
-use crate::show::{Style, aside};
+use crate::print::{Style, aside};
 pub(crate) use example::print;
-
-/// The variable that names the file.
-pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 
 /// The flags that apply to every command that has them, besides those of `andon serve`.
 const SHARED: [&str; 2] = ["server", "key-file"];

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
 use super::line::exclude_each_other;
-use crate::agents::yaml::{self, BadYaml, Key, Node, NodeError, Value};
+use crate::yaml::{self, BadYaml, Key, Node, NodeError, Value};
 
 /// The flags that say what a command is aimed at.
 const AIMS: [(&str, &[&str]); 4] = [

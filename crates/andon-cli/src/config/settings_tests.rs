@@ -160,7 +160,7 @@ fn an_error_has_its_line_and_says_what_to_do() {
         ("approve:\n  deny: false\n", ":2:3: --deny decides what `andon approve` does"),
         ("delete:\n  yes: true\n", ":2:3: --yes decides what `andon delete` does"),
         ("runs:\n  open: true\n  settled: true\n", ":3:3: --open and --settled cannot be used together: leave one out"),
-        ("a: 1\na: 2\n", ":2:1: the key `a` is there twice: leave one out"),
+        ("a: 1\na: 2\n", ":2:1: duplicate key `a`: remove one"),
         ("instant: perhaps\n", ":1:10: `instant` must be true or false"),
         ("bind: [a, b]\n", ":1:7: `bind` takes one value, not a list"),
         ("bind:\n", ":1:6: `bind` has no value: give it one, or leave the key out"),

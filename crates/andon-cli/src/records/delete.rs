@@ -5,13 +5,15 @@ use std::io::{BufRead, IsTerminal};
 use andon_runtime::{Cancel, RunInfo, SessionKey};
 use anyhow::bail;
 
-use super::{no_session, open_session, runs_of, write};
+use super::{no_session, open_session, write};
 use crate::Exit;
 use crate::args::DeleteArgs;
 use crate::client::Target;
+use crate::client::calls::runs_of;
 use crate::db::{Db, OpenFor};
 use crate::how::who;
-use crate::show::{plain_line, session_shown};
+use crate::print::plain_line;
+use crate::show::session_shown;
 
 /// Deletes a session.
 pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {

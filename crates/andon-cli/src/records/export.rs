@@ -10,8 +10,9 @@ use super::open_session;
 use crate::Exit;
 use crate::args::ExportArgs;
 use crate::db::Db;
-use crate::show::out::write_lines;
-use crate::show::{aside, session_shown};
+use crate::print::aside;
+use crate::print::out::write_lines;
+use crate::show::session_shown;
 
 /// Exports a session as JSON Lines.
 pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {

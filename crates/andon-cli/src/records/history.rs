@@ -4,7 +4,8 @@ use super::{no_session, open_session, write};
 use crate::Exit;
 use crate::args::HistoryArgs;
 use crate::client::Target;
-use crate::show::{transcript, write_line};
+use crate::print::write_line;
+use crate::show::transcript;
 
 /// Shows the conversation of a session.
 pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {

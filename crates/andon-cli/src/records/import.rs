@@ -6,10 +6,12 @@ use std::path::Path;
 use andon_runtime::{ImportError, Imported, JournalError};
 use anyhow::{Context, anyhow, bail};
 
-use super::{runs_of, write};
+use super::write;
 use crate::Exit;
 use crate::args::ImportArgs;
-use crate::db::{Db, OpenFor, quoted};
+use crate::client::calls::runs_of;
+use crate::db::{Db, OpenFor};
+use crate::paste::quoted;
 use crate::show::session_shown;
 
 /// Imports an exported session.

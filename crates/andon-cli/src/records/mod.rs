@@ -18,12 +18,13 @@ pub(crate) use runs::runs;
 pub(crate) use sessions::{sessions, table as sessions_table};
 pub(crate) use usage::usage;
 
-use andon_runtime::{RunFilter, Runtime, SessionKey};
+use andon_runtime::{Runtime, SessionKey};
 
 use crate::args::ListForm;
 use crate::client::Target;
 use crate::db::Db;
-use crate::show::{session_shown, write};
+use crate::print::write;
+use crate::show::session_shown;
 
 /// Says that a list is empty; prints nothing for `--json`.
 fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
@@ -44,17 +45,6 @@ fn nothing_recorded(target: &Target) -> String {
 fn where_it_is(target: &Target) -> String {
     let word = if matches!(target, Target::Server(_)) { "on" } else { "in" };
     format!("{word} {}", target.shown())
-}
-
-/// All runs of a session.
-pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
-    RunFilter {
-        tenant: Some(key.tenant.to_string()),
-        app: Some(key.app.to_string()),
-        user: Some(key.user.to_string()),
-        session: Some(key.session.to_string()),
-        ..RunFilter::default()
-    }
 }
 
 /// Opens a database to read a session; fails if there is no such session.

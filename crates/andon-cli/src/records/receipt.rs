@@ -13,7 +13,8 @@ use crate::client::calls::the_one;
 use crate::client::forms::ServerReceipt;
 use crate::client::{Client, RemoteRun, Target};
 use crate::db::Db;
-use crate::show::{Style, receipt as show, write_line};
+use crate::print::{Style, write_line};
+use crate::show::receipt as show;
 
 /// Shows the receipt of a run.
 pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {

@@ -7,8 +7,8 @@ use super::{nothing_recorded, write, write_empty};
 use crate::Exit;
 use crate::args::{RunsArgs, SessionName};
 use crate::client::Target;
-use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
-use crate::terminal::columns;
+use crate::print::{Cell, Style, Table, columns, when, write_line};
+use crate::show::{session_shown, time};
 
 /// How much of an id a table shows at least: of our own ids, the time to the millisecond.
 const SHORT_ID: usize = 13;

@@ -7,8 +7,8 @@ use super::{nothing_recorded, write, write_empty};
 use crate::Exit;
 use crate::args::SessionsArgs;
 use crate::client::Target;
-use crate::show::{Table, session_shown, when, write_line};
-use crate::terminal::columns;
+use crate::print::{Table, columns, when, write_line};
+use crate::show::session_shown;
 
 /// Lists sessions.
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {

@@ -8,8 +8,7 @@ use super::{nothing_recorded, where_it_is, write};
 use crate::Exit;
 use crate::args::UsageArgs;
 use crate::client::Target;
-use crate::show::{Cell, Style, Table, plain_line, write_line};
-use crate::terminal::columns;
+use crate::print::{Cell, Style, Table, columns, plain_line, write_line};
 
 /// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {

@@ -8,8 +8,8 @@ use andon_server::{Server, Serving, ShutDown};
 
 use super::voice::Voice;
 use crate::Exit;
-use crate::interrupt::Interrupts;
 use crate::show::session_shown;
+use crate::terminal::interrupt::Interrupts;
 
 /// How many unsettled runs to name.
 const NAMED: usize = 10;

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use andon_server::{App, Server};
 use serde_json::json;
 
-use crate::agent::PRACTICE;
-use crate::db::{Db, quoted};
+use crate::db::Db;
 use crate::names;
-use crate::show::Style;
+use crate::names::PRACTICE;
+use crate::paste::quoted;
+use crate::print::Style;
 
 /// The first key to create: it can do everything in the greeting, and stop anyone's runs.
 const KEYS: &str = "keys create me --scope admin";

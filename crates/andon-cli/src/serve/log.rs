@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 use crate::args::{LogFormat, TelemetryArgs};
-use crate::show::out::write_log;
+use crate::print::out::write_log;
 
 /// How many lines may be unread.
 const UNREAD: usize = 4_096;

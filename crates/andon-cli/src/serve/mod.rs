@@ -28,13 +28,12 @@ use tokio_util::sync::CancellationToken;
 use self::telemetry::Telemetry;
 use self::voice::Voice;
 use crate::Exit;
-use crate::agent::build_agent;
-use crate::agents::{AgentFolder, Report};
+use crate::agents::{AgentFolder, Report, build_agent};
 use crate::args::{ServeArgs, refuse};
 use crate::client::Target;
 use crate::db::{Address, Db};
-use crate::interrupt::Interrupts;
 use crate::show::recovered;
+use crate::terminal::interrupt::Interrupts;
 
 /// Serves until a signal comes.
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
@@ -141,7 +140,7 @@ async fn load(dir: &Path, server: &Server, voice: &Voice) -> anyhow::Result<Agen
     Ok(folder)
 }
 
-/// Applies changes in the folder, for ever.
+/// Applies changes in the folder. It never returns.
 async fn watch(folder: Option<AgentFolder>, voice: &Voice) {
     if let Some(folder) = folder {
         folder.watch(CancellationToken::new(), |report| tell(report, voice)).await;

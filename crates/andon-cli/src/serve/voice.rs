@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::show::{Style, aside, plain, write};
+use crate::print::{Style, aside, plain, write};
 
 /// How many lines may be unread.
 const UNREAD: usize = 1_024;

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use andon_runtime::{Figure, Provenance, Usage};
 
-use super::plain_line;
 use crate::client::forms::Cost;
+use crate::print::plain_line;
 
 /// A number of tokens with its provenance. An unknown number is `unknown`, never 0.
 pub(super) fn figure(figure: &Figure) -> String {

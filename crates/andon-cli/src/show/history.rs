@@ -5,7 +5,8 @@ use std::sync::Arc;
 use andon_runtime::core::message::Cut;
 use andon_runtime::{Message, Part, Role};
 
-use super::{Style, one_line, plain_line, result_line};
+use super::{one_line, result_line};
+use crate::print::{Style, plain_line};
 
 /// A conversation, a line for each part of it.
 pub(crate) fn history(messages: &[Arc<Message>]) -> String {

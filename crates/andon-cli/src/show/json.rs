@@ -5,9 +5,9 @@ use std::io;
 use andon_runtime::{FeedItem, Receipt, ToolCall};
 use serde_json::json;
 
-use super::out::{write_beside, write_line};
-use super::plain_line;
 use crate::follow::Listener;
+use crate::print::out::{write_beside, write_line};
+use crate::print::plain_line;
 
 /// Standard output as lines of JSON.
 pub(crate) struct JsonLines;

@@ -7,9 +7,9 @@ use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::{Awaited, Pending};
 use andon_runtime::{Ending, Message, Outcome, Receipt, Verdict};
 
+use super::{figures, recovered::session_shown};
 use crate::client::forms::Cost;
-
-use super::{Style, figures, plain, plain_line, recovered::session_shown, when};
+use crate::print::{Style, plain, plain_line, when};
 
 /// One line: how it ended, how long it took, what it used.
 pub(crate) fn short(outcome: &Outcome) -> String {
@@ -187,8 +187,8 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Cut => "cut",
         Verdict::Unknown => "cut, its effect is unknown",
         Verdict::Late => "ended after the run",
-        Verdict::Leaked => "leaked: it was not seen to end",
-        Verdict::Detached => "detached: it goes on, as declared",
+        Verdict::Leaked => "leaked: it may still be running",
+        Verdict::Detached => "detached: still running, as declared",
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));

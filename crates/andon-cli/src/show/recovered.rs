@@ -3,9 +3,9 @@
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Ending, Fate, Reason, Recovered, SessionKey, State};
 
-use crate::agent::PRACTICE;
 use crate::client::Target;
-use crate::db::quoted;
+use crate::names::PRACTICE;
+use crate::paste::quoted;
 
 /// A line for each kind of run that was found. `here` is the session that the person is in.
 pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, target: &Target) -> Vec<String> {
@@ -106,7 +106,7 @@ mod tests {
             found(Fate::LivesOn { session: there, state: State::Waiting }),
             found(Fate::Parked { session: other, state: State::Queued }),
         ];
-        let program = crate::db::program();
+        let program = crate::paste::program();
         let expected = [
             "2 runs that earlier programs left open have been settled: lost, but their text is kept.",
             "1 run that an earlier program left open has been settled: stopped, because its reader was gone.",

@@ -6,11 +6,11 @@ use andon_runtime::core::event::{Approval, ModelEnd, ToolEnd};
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
 
-use super::flow::Flow;
-use super::{Style, one_line, out, plain, plain_line, receipt, result_line};
+use super::{one_line, receipt, result_line};
 use crate::client::forms::Cost;
 use crate::follow::Listener;
-use crate::interrupt::was_pulled;
+use crate::print::{Flow, Style, out, plain, plain_line, text_columns};
+use crate::terminal::interrupt::was_pulled;
 
 /// Where things are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Screen {
     pub(crate) fn new(streams: Streams) -> Self {
         Self {
             streams,
-            flow: Flow::new(crate::terminal::text_columns()),
+            flow: Flow::new(text_columns()),
             speaker: Speaker::Answer,
             calls: Vec::new(),
             running: Vec::new(),
@@ -87,7 +87,7 @@ impl Screen {
             self.write_beside("\n")?;
         }
         // A terminal may change its size.
-        self.flow.set_width(crate::terminal::text_columns());
+        self.flow.set_width(text_columns());
         let text = self.flow.broken(text);
         match speaker {
             Speaker::Answer => out::write_answer(&text),
@@ -193,13 +193,15 @@ impl Screen {
             return Ok(());
         }
         let (stop, names) = (Style::STOP, self.running.iter().map(|call| self.name_of(call)).collect::<Vec<_>>());
+        let (has, was, is, it) =
+            if names.len() == 1 { ("has", "was", "is", "it") } else { ("have", "were", "are", "them") };
         let names = names.join(" and ");
         let how = match force {
-            Force::AfterTurn => format!("after {names} has finished."),
+            Force::AfterTurn => format!("after {names} {has} finished."),
             // Without a Ctrl-C here, this terminal cannot stop it harder.
-            Force::Graceful if was_pulled() => format!("{names} was told to stop. Ctrl-C again stops it now."),
-            Force::Graceful => format!("{names} was told to stop."),
-            Force::Now => format!("{names} gets no more time."),
+            Force::Graceful if was_pulled() => format!("{names} {was} told to stop. Ctrl-C again stops {it} now."),
+            Force::Graceful => format!("{names} {was} told to stop."),
+            Force::Now => format!("{names} {is} being stopped now."),
         };
         self.note(&format!("{stop}■ Stopping:{stop:#} {how}"))
     }
@@ -240,6 +242,6 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::Unknown, _) => "stopped, effect unknown",
         (ToolEnd::NeverStarted, _) => "not run",
         (ToolEnd::Leaked, _) => "leaked",
-        (ToolEnd::Detached, _) => "goes on by itself",
+        (ToolEnd::Detached, _) => "still running in the background",
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{CallId, Message, Part, Role, ToolResult};
 
-use super::flow::Flow;
 use super::history::{cut_word, history};
-use super::{Style, one_line, plain, plain_line, result_line};
+use super::{one_line, result_line};
+use crate::print::{Flow, Style, plain, plain_line, text_columns};
 
 /// A whole conversation.
 pub(crate) fn transcript(messages: &[Arc<Message>]) -> String {
@@ -87,7 +87,7 @@ pub(crate) fn with_command(sentence: &str, command: &str) -> String {
 }
 
 fn flow() -> Flow {
-    Flow::new(crate::terminal::text_columns())
+    Flow::new(text_columns())
 }
 
 fn name_of(call: &CallId, all: &[Arc<Message>]) -> String {

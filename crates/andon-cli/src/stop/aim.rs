@@ -5,14 +5,11 @@ use andon_runtime::core::id::LOCAL;
 use crate::client::KeySource;
 use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Asker, NearMiss};
-use crate::db::quoted;
-use crate::show::plain;
+use crate::paste::quoted;
+use crate::print::plain;
 
-/// The text after the list of stopped runs, or instead of it if there are none. Empty if the server does not say.
+/// The text after the list of stopped runs, or instead of it if there are none.
 pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String {
-    if aim.looked_for.is_empty() {
-        return if reached { String::new() } else { "Nothing was running.\n".to_owned() };
-    }
     let looked_for = plain(&aim.looked_for);
     // Somebody who cannot reach every run does not know whether others are in progress.
     let is_all = aim.others == 0 && !aim.asked_by.as_ref().is_some_and(is_somebody);
@@ -27,7 +24,7 @@ pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String
 
 /// The text about a hold without a cancel: a warning if its name may be mistyped.
 pub(super) fn of_hold(aim: &Aim, given: Option<KeySource>) -> String {
-    if aim.known || aim.looked_for.is_empty() {
+    if aim.known {
         return asked(aim, given);
     }
     let looked_for = plain(&aim.looked_for);
@@ -118,8 +115,6 @@ mod tests {
         for (reached, known, others, expected) in words {
             assert_eq!(text(&aim(known, others), reached, None), expected);
         }
-        assert_eq!(text(&Aim::default(), false, None), "Nothing was running.\n");
-        assert_eq!(text(&Aim::default(), true, None), "");
     }
 
     #[test]

@@ -15,9 +15,10 @@ use crate::Exit;
 use crate::args::ApproveArgs;
 use crate::client::forms::{PendingCall, RunView};
 use crate::client::{Client, Target};
+use crate::print::out::write_beside;
+use crate::print::{Style, aside, plain_line, write, write_line};
 use crate::records::no_run;
-use crate::show::out::write_beside;
-use crate::show::{Style, aside, plain_line, session_shown, write, write_line};
+use crate::show::session_shown;
 
 /// Approves or denies a call.
 pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {

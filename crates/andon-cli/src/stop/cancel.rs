@@ -12,8 +12,9 @@ use crate::client::calls::Selector;
 use crate::client::forms::{Cancelled, CancelledMany};
 use crate::client::{Client, ClientError, Target};
 use crate::how::How;
+use crate::print::{write, write_line};
 use crate::records::no_run;
-use crate::show::{receipt, write, write_line};
+use crate::show::receipt;
 
 /// Stops a run, a call, or all runs that match.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {

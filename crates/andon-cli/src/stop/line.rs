@@ -8,7 +8,7 @@ use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
-use crate::show::{Style, plain_line, when, write, write_line};
+use crate::print::{Style, plain_line, when, write, write_line};
 
 /// Holds the line, opens it, or shows what is held.
 pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {

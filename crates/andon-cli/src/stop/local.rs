@@ -15,8 +15,9 @@ use crate::client::calls::Selector;
 use crate::client::forms::{Aim, Cancelled, CancelledMany};
 use crate::db::{Db, OpenFor};
 use crate::how::How;
+use crate::print::{aside, plain};
 use crate::records::{find, no_run};
-use crate::show::{aside, plain, recovered};
+use crate::show::recovered;
 
 /// Stops one run.
 pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {

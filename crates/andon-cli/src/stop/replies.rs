@@ -3,7 +3,8 @@
 use andon_runtime::{Ending, State};
 
 use crate::client::forms::Cancelled;
-use crate::show::{Style, plain_line, time};
+use crate::print::{Style, plain_line};
+use crate::show::time;
 
 /// How many runs get a sentence each.
 const TOLD: usize = 20;

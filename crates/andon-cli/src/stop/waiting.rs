@@ -8,8 +8,9 @@ use tokio::time::{Instant, interval};
 
 use crate::client::forms::Cancelled;
 use crate::client::{Client, RemoteRun};
-use crate::show::out::{is_terminal_beside, write_over};
-use crate::show::{Style, time};
+use crate::print::Style;
+use crate::print::out::{is_terminal_beside, write_over};
+use crate::show::time;
 
 /// How often the progress line is updated.
 const TICK: Duration = Duration::from_millis(100);

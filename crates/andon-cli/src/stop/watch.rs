@@ -8,10 +8,11 @@ use crate::args::WatchArgs;
 use crate::client::{Client, RemoteRun, Target};
 use crate::db::Db;
 use crate::follow::{Subject, watch as follow};
-use crate::interrupt::Interrupts;
+use crate::print::Style;
 use crate::records::{find, no_run};
-use crate::run_once::{Output, exit};
-use crate::show::{JsonLines, Screen, Streams, Style};
+use crate::show::{JsonLines, Screen, Streams};
+use crate::talk::{Output, exit};
+use crate::terminal::interrupt::Interrupts;
 
 /// Shows a run as it happens; does nothing to it.
 pub(crate) async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {

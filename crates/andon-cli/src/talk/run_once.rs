@@ -10,16 +10,17 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::conversation::Conversation;
+use super::start::{Start, TalkRequest, start};
 use crate::Exit;
 use crate::args::{self, RunArgs};
 use crate::client::Target;
-use crate::conversation::Conversation;
-use crate::db::quoted;
 use crate::follow::{Approver, Listener, Subject, follow};
-use crate::input::Input;
-use crate::interrupt::Interrupts;
-use crate::show::{JsonLines, Questions, Screen, Streams, Style, aside, receipt, recovered, session_shown, write_line};
-use crate::start::{Start, TalkRequest, start};
+use crate::paste::quoted;
+use crate::print::{Style, aside, write_line};
+use crate::show::{JsonLines, Questions, Screen, Streams, receipt, recovered, session_shown};
+use crate::terminal::input::Input;
+use crate::terminal::interrupt::Interrupts;
 
 /// How long to wait for better usage figures.
 pub(crate) const LAST_WORD: Duration = Duration::from_secs(10);

@@ -2,9 +2,9 @@
 
 use andon_runtime::Limits;
 
-use super::fields::{FieldError, Fields, Keys, Located, list};
 use super::tool_entry::{self, ToolEntry, ToolKind};
-use super::yaml::{Node, NodeIndex, Value, cut};
+use crate::yaml::fields::{FieldError, Fields, Keys, Located, list};
+use crate::yaml::{Node, NodeIndex, Value, cut};
 
 /// An agent as its file describes it.
 #[derive(Debug, PartialEq)]

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFilter, SessionInfo, SessionKey, State};
+use andon_runtime::{
+    Agent, Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, SessionFilter, SessionInfo, SessionKey,
+    State,
+};
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
+use crate::client::calls::runs_of;
 use crate::client::{Client, ClientError, RemoteRun, RunRequest, RunRequestLimits};
 use crate::follow::Subject;
-use crate::records;
-use crate::start::stop_the_rest;
 
 /// A session to talk in.
 pub(crate) enum Conversation {
@@ -129,7 +131,7 @@ impl Conversation {
 
     /// How the last run of this session ended, in an earlier process.
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
-        let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.key()) };
+        let which = RunFilter { settled: Some(true), limit: Some(1), ..runs_of(self.key()) };
         match self {
             Self::Local(agent) => {
                 let runtime = agent.runtime();
@@ -175,7 +177,7 @@ impl RemoteSession {
                 anyhow!(
                     "a run is in progress in session {session}: wait for it to end, cancel it (`{}`), or use --when-busy queue or \
                      --when-busy supersede",
-                    self.client.command(&format!("cancel --session {}", crate::db::quoted(session.as_str())))
+                    self.client.command(&format!("cancel --session {}", crate::paste::quoted(session.as_str())))
                 )
             }
             _ => error.into(),
@@ -221,4 +223,18 @@ impl RemoteSession {
             )
         })
     }
+}
+
+/// Stops the runs in other sessions: a run that was queued when its program died continues in this one. Waiting runs are left
+/// for the next program.
+async fn stop_the_rest(runtime: &Runtime) -> anyhow::Result<()> {
+    for run in runtime.runs() {
+        let Some(run) = runtime.find(&run).await? else { continue };
+        if matches!(run.state(), State::Running | State::Cancelling) {
+            run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program ended"));
+            // If the journal cannot record the end, the next program does.
+            drop(run.settled().await);
+        }
+    }
+    Ok(())
 }

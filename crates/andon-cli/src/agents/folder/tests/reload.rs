@@ -53,7 +53,7 @@ async fn after_a_broken_edit_the_last_good_version_is_still_served() {
     let report = world.look().await;
     let [refused] = &report.refused[..] else { panic!("{report:?}") };
     assert_eq!(refused.meanwhile, Meanwhile::Earlier);
-    assert!(refused.why.starts_with("shop/root_agent.yaml:4:1: there is no key"), "{refused:?}");
+    assert!(refused.why.starts_with("shop/root_agent.yaml:4:1: unknown key"), "{refused:?}");
     assert!(report.lines()[0].ends_with("until this is fixed, the earlier version is served"), "{:?}", report.lines());
     assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(good), .. }) if good == "Good."));
     assert_eq!(world.look().await, Report::default(), "it is reported once");

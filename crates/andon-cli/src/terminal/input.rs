@@ -18,8 +18,9 @@ use rustyline::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::show::out::is_terminal;
-use crate::show::write;
+use super::modes::{remember, take_end};
+use crate::print::out::is_terminal;
+use crate::print::write;
 
 /// The prompt before the line that a person types.
 pub(crate) const PROMPT: &str = "> ";
@@ -58,7 +59,7 @@ impl Input {
     /// Starts the thread, which reads on demand.
     pub(crate) fn open() -> anyhow::Result<Self> {
         let is_terminal = stdin().is_terminal() && is_terminal();
-        crate::terminal::remember();
+        remember();
         let (asks, asked) = channel();
         let (tell, typed) = unbounded_channel();
         let read = move || read(is_terminal, &asked, &tell);
@@ -99,7 +100,7 @@ impl Input {
     ///
     /// Cancel safe.
     pub(crate) async fn left(&self) {
-        while self.is_reading || !self.is_terminal || !crate::terminal::take_end() {
+        while self.is_reading || !self.is_terminal || !take_end() {
             tokio::time::sleep(LOOK).await;
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use andon_tools::mcp::McpServer;
 
-use super::fields::{FieldError, Fields, Keys, Located};
-use super::yaml::{Key, Node, cut};
+use crate::yaml::fields::{FieldError, Fields, Keys, Located};
+use crate::yaml::{Key, Node, cut};
 
 /// The longest time that a file may give a server to be ready.
 const LONGEST: Duration = Duration::from_secs(120);

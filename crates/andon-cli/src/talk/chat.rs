@@ -6,22 +6,21 @@ use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Outcome, Recovered};
 use tokio::time::timeout;
 
+use super::conversation::Conversation;
+use super::run_once::LAST_WORD;
+use super::start::{Start, TalkRequest, start};
 use crate::Exit;
-use crate::agent::PRACTICE;
 use crate::args::ChatArgs;
 use crate::client::Target;
-use crate::conversation::Conversation;
-use crate::db::quoted;
 use crate::follow::{Approver, LeftRunning, Subject, follow};
-use crate::input::{Input, PROMPT, TerminalInput};
-use crate::interrupt::{Interrupt, Interrupts, SignalGuard};
+use crate::names::PRACTICE;
+use crate::paste::quoted;
+use crate::print::{Style, plain, plain_line};
 use crate::records;
-use crate::run_once::LAST_WORD;
-use crate::show::{
-    Screen, Streams, Style, flowing, history, own_flowing, plain, plain_line, recap, receipt, recovered, with_command,
-};
-use crate::start::{Start, TalkRequest, start};
+use crate::show::{Screen, Streams, flowing, history, own_flowing, recap, receipt, recovered, with_command};
 use crate::terminal::Hushed;
+use crate::terminal::input::{Input, PROMPT, TerminalInput};
+use crate::terminal::interrupt::{Interrupt, Interrupts, SignalGuard};
 
 /// The words that the practice model understands.
 const PRACTICE_HELP: &str = "\

@@ -1,6 +1,6 @@
 //! What a look at the folder of agents has changed, in words.
 
-use crate::show::plain;
+use crate::print::plain;
 
 /// What a look at the folder of agents has changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -8,6 +8,8 @@
 //! 1. Reading a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
 //! 2. No error repeats a value of the file, which may be a secret. Keys are named.
 
+pub(crate) mod fields;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -290,7 +292,7 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
         let at = self.reading.enter(text.len())?;
         if self.earlier.iter().any(|(key, _)| key.text == text) {
-            return self.reading.refuse(format!("the key `{}` is there twice: leave one out", cut(text)));
+            return self.reading.refuse(format!("duplicate key `{}`: remove one", cut(text)));
         }
         Ok(Key { at, text: text.to_owned() })
     }
@@ -336,5 +338,4 @@ pub(crate) fn cut(name: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "yaml_tests.rs"]
 mod tests;

@@ -30,7 +30,7 @@ pub(crate) fn aside(text: &str) {
 }
 
 /// Writes a piece of an answer to standard output. A program that reads it gets it unchanged, without escape sequences.
-pub(super) fn write_answer(text: &str) -> io::Result<()> {
+pub(crate) fn write_answer(text: &str) -> io::Result<()> {
     match is_terminal() {
         true => write(text),
         false => write_now(&mut anstream::AutoStream::never(io::stdout()), text),
@@ -130,7 +130,7 @@ mod tests {
         look_into(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut writers);
         writers.sort();
         // The other file only asks for the terminal's size.
-        assert_eq!(writers, ["show/out.rs", "terminal.rs"], "write through show::out");
+        assert_eq!(writers, ["print/out.rs", "print/width.rs"], "write through print::out");
     }
 
     fn look_into(folder: &Path, writers: &mut Vec<String>) {

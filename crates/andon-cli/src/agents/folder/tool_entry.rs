@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::fields::{FieldError, Fields, Keys, Located, nearest};
 use super::mcp::{self, McpArgs};
-use super::yaml::{Node, NodeIndex, Value, cut};
+use crate::yaml::fields::{FieldError, Fields, Keys, Located, nearest};
+use crate::yaml::{Node, NodeIndex, Value, cut};
 
 /// One entry of `tools`.
 #[derive(Debug, PartialEq)]

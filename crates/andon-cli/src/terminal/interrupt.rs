@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Exit;
 use crate::how::How;
-use crate::show::out::write_last;
+use crate::print::out::write_last;
 
 /// How long to wait for the terminal to accept the last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);

@@ -9,12 +9,10 @@ use andon_tools::mcp::{McpServer, McpTool};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 use anyhow::{Context, bail};
 
+use super::practice_tools;
 use crate::args::{BuiltIn, Options};
-use crate::show::{Style, plain};
-use crate::tools;
-
-/// The agent's name, which is the app of its sessions, and its default model. A session may continue with another model.
-pub(crate) const PRACTICE: &str = "practice";
+use crate::names::PRACTICE;
+use crate::print::{Style, aside, plain};
 
 /// Builds the agent.
 pub(crate) async fn build_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
@@ -50,10 +48,10 @@ fn practise(agent: AgentBuilder, options: &Options) -> AgentBuilder {
     agent
         .model(model.seed(seed))
         .instructions(instructions)
-        .tool(tools::slow_count())
-        .tool(tools::dice(seed))
-        .tool(tools::clock())
-        .tool(tools::write_note())
+        .tool(practice_tools::slow_count())
+        .tool(practice_tools::dice(seed))
+        .tool(practice_tools::clock())
+        .tool(practice_tools::write_note())
 }
 
 fn with_model(agent: AgentBuilder, options: &Options) -> anyhow::Result<AgentBuilder> {
@@ -78,7 +76,7 @@ async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
     for (tool, why) in toolset.unusable() {
         let line = plain(&format!("the tool `{tool}` of the MCP server `{}` is left out: {why}", toolset.server()));
         let stop = Style::STOP;
-        crate::show::aside(&format!("{stop}warning:{stop:#} {line}\n"));
+        aside(&format!("{stop}warning:{stop:#} {line}\n"));
     }
     Ok(toolset.tools())
 }

@@ -8,12 +8,12 @@ use andon_practice::Practice;
 use andon_runtime::{Agent, BoxFuture, Invocation, Model, Returned, Runtime, Tool, ToolSpec, Undo, Work};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 
-use super::fields::{FieldError, Located};
 use super::file::{AgentFile, placeholder};
 use super::mcp::McpArgs;
 use super::tool_entry::{ToolEntry, ToolKind};
-use super::yaml::{NodeIndex, cut};
-use crate::agent::PRACTICE;
+use crate::names::PRACTICE;
+use crate::yaml::fields::{FieldError, Located};
+use crate::yaml::{NodeIndex, cut};
 
 /// An agent, and what its operator should know.
 pub(super) struct Built {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// The terminal's modes when the program started; `None` if standard input is not a terminal.
 static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
@@ -61,15 +61,4 @@ pub(crate) fn take_end() -> bool {
     let is_end = matches!(poll(&mut keys, Some(&now)), Ok(1)) && matches!(ioctl_fionread(&input), Ok(0));
     // Zero bytes are ready, so this does not block.
     is_end && matches!(rustix::io::read(&input, &mut [0; 1]), Ok(0))
-}
-
-/// How many columns standard output has; `None` if it is not a terminal.
-pub(crate) fn columns() -> Option<usize> {
-    let size = tcgetwinsize(std::io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
-}
-
-/// How many columns text may use: the last one is left free, because a space there would start the next line.
-pub(crate) fn text_columns() -> Option<usize> {
-    columns().map(|columns| columns.saturating_sub(1))
 }

@@ -8,55 +8,55 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::yaml::{Key, Node, NodeIndex, Value, cut};
+use super::{Key, Node, NodeIndex, Value, cut};
 
 /// What is wrong with a file, where, and what to change.
 #[derive(Debug, PartialEq)]
-pub(super) struct FieldError {
-    pub(super) at: NodeIndex,
-    pub(super) why: String,
+pub(crate) struct FieldError {
+    pub(crate) at: NodeIndex,
+    pub(crate) why: String,
     /// Whether it may go away without a change to the file, such as a server that is not up yet.
-    pub(super) may_pass: bool,
+    pub(crate) may_pass: bool,
 }
 
 impl FieldError {
-    pub(super) fn new(at: NodeIndex, why: impl Into<String>) -> Self {
+    pub(crate) fn new(at: NodeIndex, why: impl Into<String>) -> Self {
         Self { at, why: why.into(), may_pass: false }
     }
 
-    pub(super) fn passing(at: NodeIndex, why: impl Into<String>) -> Self {
+    pub(crate) fn passing(at: NodeIndex, why: impl Into<String>) -> Self {
         Self { may_pass: true, ..Self::new(at, why) }
     }
 }
 
 /// A value and its place in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Located<T> {
-    pub(super) at: NodeIndex,
-    pub(super) value: T,
+pub(crate) struct Located<T> {
+    pub(crate) at: NodeIndex,
+    pub(crate) value: T,
 }
 
 /// A key of ADK's that is not supported yet, and what to do instead.
-pub(super) type NotYet = (&'static str, &'static str);
+pub(crate) type NotYet = (&'static str, &'static str);
 
 /// The keys that a mapping may have.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// The supported ones.
-    pub(super) known: &'static [&'static str],
+    pub(crate) known: &'static [&'static str],
     /// Those that are refused with advice.
-    pub(super) not_yet: &'static [NotYet],
+    pub(crate) not_yet: &'static [NotYet],
 }
 
 /// The entries of a mapping.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'n> {
-    pub(super) at: NodeIndex,
+pub(crate) struct Fields<'n> {
+    pub(crate) at: NodeIndex,
     entries: &'n [(Key, Node)],
 }
 
 impl<'n> Fields<'n> {
     /// The entries of a mapping that has only these keys. `what` names the mapping in a sentence.
-    pub(super) fn of(node: &'n Node, what: &str, keys: &Keys) -> Result<Self, FieldError> {
+    pub(crate) fn of(node: &'n Node, what: &str, keys: &Keys) -> Result<Self, FieldError> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Null => &[],
@@ -76,16 +76,16 @@ impl<'n> Fields<'n> {
     }
 
     /// The value of a key, if it is present and not null.
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
         let entry = self.entries.iter().find(|(other, _)| other.text == key);
         entry.map(|(_, value)| value).filter(|value| value.value != Value::Null)
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<Located<&'n str>>, FieldError> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<Located<&'n str>>, FieldError> {
         self.get(key).map(|node| text(node, &format!("`{key}`"))).transpose()
     }
 
-    pub(super) fn is_true(&self, key: &str) -> Result<bool, FieldError> {
+    pub(crate) fn is_true(&self, key: &str) -> Result<bool, FieldError> {
         match self.get(key) {
             None => Ok(false),
             Some(Node { value: Value::Bool(value), .. }) => Ok(*value),
@@ -93,12 +93,12 @@ impl<'n> Fields<'n> {
         }
     }
 
-    pub(super) fn path(&self, key: &str) -> Result<Option<Located<PathBuf>>, FieldError> {
+    pub(crate) fn path(&self, key: &str) -> Result<Option<Located<PathBuf>>, FieldError> {
         Ok(self.text(key)?.map(|path| Located { at: path.at, value: path.value.into() }))
     }
 
     /// A positive whole number.
-    pub(super) fn count(&self, key: &str) -> Result<Option<u64>, FieldError> {
+    pub(crate) fn count(&self, key: &str) -> Result<Option<u64>, FieldError> {
         match self.get(key) {
             None => Ok(None),
             Some(Node { value: Value::Whole(count @ 1..), .. }) => Ok(Some(*count)),
@@ -107,7 +107,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A time with its unit, such as `30s`; not zero.
-    pub(super) fn time(&self, key: &str) -> Result<Option<Duration>, FieldError> {
+    pub(crate) fn time(&self, key: &str) -> Result<Option<Duration>, FieldError> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let bad =
             || FieldError::new(node.at, format!("`{key}` must be a time of more than zero, such as 30s, 2m or 500ms"));
@@ -117,7 +117,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A time as ADK writes it: a number of seconds.
-    pub(super) fn seconds(&self, key: &str, most: Duration) -> Result<Option<Duration>, FieldError> {
+    pub(crate) fn seconds(&self, key: &str, most: Duration) -> Result<Option<Duration>, FieldError> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let seconds = match &node.value {
             Value::Whole(seconds) => Duration::from_secs(*seconds),
@@ -132,7 +132,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A list of texts; empty if the key is missing.
-    pub(super) fn texts(&self, key: &str) -> Result<Vec<&'n str>, FieldError> {
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<&'n str>, FieldError> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
         let items = list(node, &format!("`{key}`"))?;
         let what = format!("each entry of `{key}`");
@@ -140,7 +140,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Names and texts, such as variables with their values; empty if the key is missing.
-    pub(super) fn pairs(&self, key: &str) -> Result<Vec<(&'n Key, Located<&'n str>)>, FieldError> {
+    pub(crate) fn pairs(&self, key: &str) -> Result<Vec<(&'n Key, Located<&'n str>)>, FieldError> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
         let Value::Map(entries) = &node.value else {
             return Err(FieldError::new(node.at, format!("`{key}` must have names and values, such as `NAME: value`")));
@@ -154,7 +154,7 @@ impl<'n> Fields<'n> {
 }
 
 /// The items of a list.
-pub(super) fn list<'n>(node: &'n Node, what: &str) -> Result<&'n [Node], FieldError> {
+pub(crate) fn list<'n>(node: &'n Node, what: &str) -> Result<&'n [Node], FieldError> {
     match &node.value {
         Value::List(items) => Ok(items),
         _ => Err(FieldError::new(node.at, format!("{what} must be a list: begin each entry with `- `"))),
@@ -180,14 +180,14 @@ fn refusal(key: &str, what: &str, keys: &Keys) -> String {
     let known = keys.known.join(", ");
     match nearest(key, keys.known) {
         Some(meant) => {
-            format!("there is no key `{}` in {what}: did you mean `{meant}`? The keys are {known}", cut(key))
+            format!("unknown key `{}` in {what}: did you mean `{meant}`? The valid keys are {known}", cut(key))
         }
-        None => format!("there is no key `{}` in {what}: leave it out; the keys are {known}", cut(key)),
+        None => format!("unknown key `{}` in {what}: remove it; the valid keys are {known}", cut(key)),
     }
 }
 
 /// The most similar name, if one is similar enough.
-pub(super) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     // A very long name is similar to nothing, and would take long to compare.
     if name.len() > 64 {
         return None;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::super::tool_entry::ToolKind;
-use super::super::yaml::{bad_node, parse};
 use super::*;
+use crate::yaml::{bad_node, parse};
 
 const HEAD: &str = "name: shop\nmodel: practice\ninstruction: Sell things.\n";
 
@@ -113,16 +113,16 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     assert_eq!(line, 5);
     assert_eq!(
         why,
-        "there is no key `instructions` in an agent: did you mean `instruction`? The keys are name, model, instruction, \
+        "unknown key `instructions` in an agent: did you mean `instruction`? The valid keys are name, model, instruction, \
          description, tools, limits, agent_class"
     );
     assert_refused(
         &format!("{HEAD}colour: red\n"),
         4,
-        "there is no key `colour` in an agent: leave it out; the keys are name",
+        "unknown key `colour` in an agent: remove it; the valid keys are name",
     );
     assert_refused(&format!("{HEAD}limits: {{turn: 1}}\n"), 4, "did you mean `turns`?");
-    assert_refused(&format!("{HEAD}\"a\\nb\": 1\n"), 4, "there is no key `a\\nb` in an agent");
+    assert_refused(&format!("{HEAD}\"a\\nb\": 1\n"), 4, "unknown key `a\\nb` in an agent");
     assert_refused(&format!("{HEAD}{}: 1\n", "é".repeat(500)), 4, &format!("`{}…`", "é".repeat(60)));
 }
 
@@ -139,7 +139,7 @@ fn a_tool_that_is_not_there_is_refused_at_its_own_line() {
     assert_refused(&with("google_search"), 6, "the tool `google_search` is not supported yet");
     assert_refused(&with("my_library.tools.roll"), 6, "Andon does not run Python tools");
     assert_refused(&with("read_file"), 6, "`read_file` needs a folder");
-    assert_refused(&with("http_get\n  args: {folder: x}"), 7, "there is no key `folder` in the `args` of http_get");
+    assert_refused(&with("http_get\n  args: {folder: x}"), 7, "unknown key `folder` in the `args` of http_get");
     assert_refused(&with("shell\n  args: {require_confirmation: true}"), 7, "write `needs_approval: true`");
 }
 

@@ -3,7 +3,7 @@
 use anstream::adapter::strip_str;
 
 /// Where the cursor is, and where a line ends.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     width: Option<usize>,
     column: usize,
     /// Whether the last character was part of a word.
@@ -12,33 +12,33 @@ pub(super) struct Flow {
 
 impl Flow {
     /// A flow that wraps lines at `width`, or not at all.
-    pub(super) fn new(width: Option<usize>) -> Self {
+    pub(crate) fn new(width: Option<usize>) -> Self {
         Self { width, column: 0, in_word: false }
     }
 
     /// Changes the width.
-    pub(super) fn set_width(&mut self, width: Option<usize>) {
+    pub(crate) fn set_width(&mut self, width: Option<usize>) {
         self.width = width;
     }
 
     /// Whether the cursor is at the beginning of a line.
-    pub(super) fn at_start(&self) -> bool {
+    pub(crate) fn at_start(&self) -> bool {
         self.column == 0
     }
 
     /// Whether the text fits on the current line after a space.
-    pub(super) fn has_room_for(&self, text: &str) -> bool {
+    pub(crate) fn has_room_for(&self, text: &str) -> bool {
         self.width.is_none_or(|width| self.column + 1 + seen(text) <= width)
     }
 
     /// Notes that the line was ended elsewhere.
-    pub(super) fn line_ended(&mut self) {
+    pub(crate) fn line_ended(&mut self) {
         self.column = 0;
         self.in_word = false;
     }
 
     /// The text with a line break before each word that does not fit. A word that is still incomplete is shown as it comes.
-    pub(super) fn broken(&mut self, text: &str) -> String {
+    pub(crate) fn broken(&mut self, text: &str) -> String {
         let Some(width) = self.width else {
             let behind = text.rsplit_once('\n').map_or(text, |(_, behind)| behind);
             let goes_on = if text.contains('\n') { 0 } else { self.column };
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn styles_take_no_room() {
-        let bold = crate::show::Style::BOLD;
+        let bold = crate::print::Style::BOLD;
         let text = format!("{bold}The line{bold:#} stops {bold}here{bold:#}");
         assert_eq!(Flow::new(Some(14)).broken(&text), format!("{bold}The line{bold:#} stops\n{bold}here{bold:#}"));
     }

@@ -2,16 +2,16 @@
 //! dead program left open.
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, SessionKey, State};
+use andon_runtime::{Recovered, RunId, Runtime, SessionFilter, SessionKey};
 use anyhow::{Context, bail};
 
-use crate::agent::{PRACTICE, build_agent};
+use super::conversation::{Conversation, RemoteSession, RunOptions};
+use crate::agents::build_agent;
 use crate::args::{Options, ServedArgs, SessionName, TalkArgs, TargetArgs};
 use crate::client::{Client, Target};
-use crate::conversation::{Conversation, RemoteSession, RunOptions};
 use crate::db::{Db, OpenFor};
-use crate::names;
-use crate::show::plain;
+use crate::names::{self, PRACTICE};
+use crate::print::plain;
 
 /// Everything that is ready before the first prompt.
 pub(crate) struct Start {
@@ -162,18 +162,4 @@ async fn new_name(runtime: &Runtime) -> anyhow::Result<String> {
             return Ok(name);
         }
     }
-}
-
-/// Stops the runs in other sessions: a run that was queued when its program died continues in this one. Waiting runs are left
-/// for the next program.
-pub(crate) async fn stop_the_rest(runtime: &Runtime) -> anyhow::Result<()> {
-    for run in runtime.runs() {
-        let Some(run) = runtime.find(&run).await? else { continue };
-        if matches!(run.state(), State::Running | State::Cancelling) {
-            run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program ended"));
-            // If the journal cannot record the end, the next program does.
-            drop(run.settled().await);
-        }
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use andon_runtime::SessionId;
 
 use super::FILE;
-use super::yaml::MAX_BYTES;
+use crate::yaml::MAX_BYTES;
 
 /// What was found.
 #[derive(Debug, Default)]

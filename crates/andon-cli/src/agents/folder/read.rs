@@ -3,11 +3,12 @@
 use andon_runtime::Runtime;
 use tokio::sync::Semaphore;
 
+use super::FILE;
 use super::build::{AppFolder, Built, build};
-use super::fields::FieldError;
 use super::file::AgentFile;
 use super::scan::Content;
-use super::{FILE, yaml};
+use crate::yaml;
+use crate::yaml::fields::FieldError;
 
 /// Why a file is refused, with file and line.
 pub(super) struct FileError {

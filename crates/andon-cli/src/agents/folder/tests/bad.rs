@@ -7,9 +7,9 @@ async fn a_bad_file_affects_only_its_own_app() {
     let mut world = World::new();
     world.write_agent("good", practice(""));
     let cases: [(&str, &[u8], &str); 12] = [
-        ("bomb", b"a: &a [x, x]\nb: &b [*a, *a]\nc: *b\n", ":1:1: there is no key `a` in an agent"),
+        ("bomb", b"a: &a [x, x]\nb: &b [*a, *a]\nc: *b\n", ":1:1: unknown key `a` in an agent"),
         ("empty", b"", ":1:1: the file is empty"),
-        ("large", &[b'#'; yaml::MAX_BYTES + 1], ": the file is larger than 1 MiB"),
+        ("large", &[b'#'; crate::yaml::MAX_BYTES + 1], ": the file is larger than 1 MiB"),
         ("latin", b"name: latin\ndescription: caf\xe9\n", ":2: this is not UTF-8"),
         ("list", b"- name: list\n", ":1:1: the file must have keys"),
         ("model", b"name: m\nmodel: antropic/claude\ninstruction: x\n", ":2:8: there is no provider \"antropic\""),
@@ -21,7 +21,7 @@ async fn a_bad_file_affects_only_its_own_app() {
             b"name: t\nmodel: practice\ninstruction: x\ntools:\n- name: hammer\n",
             ":5:9: there is no tool `hammer`",
         ),
-        ("twice", b"name: t\nname: t\n", ":2:1: the key `name` is there twice"),
+        ("twice", b"name: t\nname: t\n", ":2:1: duplicate key `name`"),
         ("types", b"name: t\nmodel: [practice]\n", ":2:8: `model` must be text"),
     ];
     for (app, text, _) in cases {
