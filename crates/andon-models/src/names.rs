@@ -2,12 +2,8 @@
 //!
 //! The columns follow the providers' documentation. Where a provider says nothing, the worse is assumed.
 
-use std::sync::Arc;
-
-use andon_runtime::Model;
-
 use crate::cut::{Count, CutPolicy, Drain};
-use crate::provider::{Builder, Dialect, SetupError};
+use crate::dialect::Dialect;
 
 /// How a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,38 +272,6 @@ pub fn known() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|facts| facts.name)
 }
 
-/// A model by its name, such as `anthropic/claude-sonnet-5`, with its key and address from the environment.
-pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
-    #[cfg(feature = "bedrock")]
-    if let Some(model) = bedrock(name) {
-        return Ok(Arc::new(crate::bedrock::Bedrock::new(model, crate::settings::Settings::default())));
-    }
-    Ok(Arc::new(builder(name)?.build()?))
-}
-
-/// The Bedrock model that a name means, if it means one.
-#[cfg(feature = "bedrock")]
-fn bedrock(name: &str) -> Option<&str> {
-    let (provider, model) = name.split_once('/')?;
-    (provider.eq_ignore_ascii_case("bedrock") && !model.is_empty()).then_some(model)
-}
-
-/// A builder for a model by its name. Not for Bedrock, which is set up in another way.
-pub fn builder(name: &str) -> Result<Builder, SetupError> {
-    let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
-    let is_meant = |facts: &&&Facts| {
-        facts.name.eq_ignore_ascii_case(provider)
-            || facts.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(provider))
-    };
-    if let Some(facts) = ALL.iter().find(is_meant) {
-        return Ok(Builder::new(facts, model));
-    }
-    if provider.eq_ignore_ascii_case("bedrock") {
-        return Err(SetupError::NotBuilt { provider: "bedrock", feature: "bedrock" });
-    }
-    Err(SetupError::UnknownProvider { name: provider.to_owned() })
-}
-
 /// The provider whose name is nearest to a mistyped one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
@@ -333,7 +297,3 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row.last().copied().unwrap_or(0)
 }
-
-#[cfg(test)]
-#[path = "names/tests.rs"]
-mod tests;

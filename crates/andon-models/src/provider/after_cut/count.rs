@@ -7,23 +7,14 @@ use andon_runtime::{Figure, Learned, Provenance, Request, Usage, Used};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::Inner;
+use crate::cut::Count;
+use crate::dialect::join;
 use crate::http::ask::ask;
-use crate::provider::{Inner, join};
 use crate::render;
 
 /// How long it may take.
 pub(super) const WITHIN: Duration = Duration::from_secs(20);
-
-/// Whose endpoint counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
-    /// `POST /responses/input_tokens`, for Chat Completions, too: it counts what the model will receive.
-    OpenAi,
-    /// `POST /v1/messages/count_tokens`.
-    Anthropic,
-    /// `POST …:countTokens`.
-    Gemini,
-}
 
 /// Counts a request that was sent. The endpoint does not say how much of it came from a cache, so that stays unknown. If the
 /// answer had not begun, the provider may never have started: then the cost is anything from nothing to this count.
