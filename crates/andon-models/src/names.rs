@@ -275,25 +275,6 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 /// The provider whose name is nearest to a mistyped one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let far = |other: &&str| distance(&name, other);
-    known().min_by_key(far).filter(|other| distance(&name, other) <= other.len().min(name.len()) / 2)
-}
-
-/// The edit distance between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (above, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let here = (diagonal + usize::from(x != y)).min(left + 1).min(*above + 1);
-            diagonal = *above;
-            *above = here;
-            left = here;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
+    let far = |other: &&str| strsim::levenshtein(&name, other);
+    known().min_by_key(far).filter(|other| strsim::levenshtein(&name, other) <= other.len().min(name.len()) / 2)
 }
