@@ -42,7 +42,7 @@ impl Default for Drain {
 
 /// Whose endpoint counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum CountEndpoint {
     /// `POST /responses/input_tokens`, for Chat Completions, too: it counts what the model will receive.
     OpenAi,
     /// `POST /v1/messages/count_tokens`.

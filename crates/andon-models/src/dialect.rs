@@ -68,7 +68,7 @@ impl Dialect {
     }
 
     /// An address as users write it, completed with what they leave out.
-    pub(crate) fn spelt_out(self, address: &str) -> String {
+    pub(crate) fn completed(self, address: &str) -> String {
         match self {
             // OLLAMA_HOST is also what its server listens on: a bare port, no scheme, any address.
             Self::Ollama => {

@@ -2,7 +2,7 @@
 //!
 //! The columns follow the providers' documentation. Where a provider says nothing, the worse is assumed.
 
-use crate::cut::{Count, CutPolicy, Drain};
+use crate::cut::{CountEndpoint, CutPolicy, Drain};
 use crate::dialect::Dialect;
 
 /// How a key is sent.
@@ -56,7 +56,7 @@ pub(crate) struct Facts {
     pub(crate) usage: UsageAsked,
     pub(crate) closing: Closing,
     /// The endpoint that counts what was sent, if there is one.
-    pub(crate) count: Option<Count>,
+    pub(crate) count: Option<CountEndpoint>,
     /// Whether an answer can be looked up.
     pub(crate) look_up: bool,
 }
@@ -100,7 +100,7 @@ const OPENAI_DEFAULTS: Facts = Facts {
     key_variables: &["OPENAI_API_KEY"],
     needs_key: true,
     closing: Closing::StopsTheBill,
-    count: Some(Count::OpenAi),
+    count: Some(CountEndpoint::OpenAi),
     ..CHAT
 };
 
@@ -122,7 +122,7 @@ pub(crate) static ANTHROPIC: Facts = Facts {
     auth: Auth::Header("x-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::StopsTheBill,
-    count: Some(Count::Anthropic),
+    count: Some(CountEndpoint::Anthropic),
     ..CHAT
 };
 
@@ -137,7 +137,7 @@ pub(crate) static GEMINI: Facts = Facts {
     auth: Auth::Header("x-goog-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::Unknown,
-    count: Some(Count::Gemini),
+    count: Some(CountEndpoint::Gemini),
     ..CHAT
 };
 

@@ -34,18 +34,18 @@ impl Sending {
 
 impl Answered {
     /// The answer's bytes.
-    pub(crate) fn body(self) -> Body {
-        Body { bytes: Box::pin(self.response.bytes_stream()), _open: self.open }
+    pub(crate) fn body(self) -> AnswerBody {
+        AnswerBody { bytes: Box::pin(self.response.bytes_stream()), _open: self.open }
     }
 }
 
 /// The bytes of an answer as they arrive.
-pub(crate) struct Body {
+pub(crate) struct AnswerBody {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     _open: OpenAnswer,
 }
 
-impl Body {
+impl AnswerBody {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
         self.bytes.as_mut().poll_next(cx)
     }

@@ -1,7 +1,7 @@
 //! How long an answer may be.
 //!
-//! What counts is what it says. On the wire every few letters come in a frame of their own, often wrapped in a hundred times as
-//! many bytes of names and figures.
+//! Two limits, because on the wire a few letters arrive per frame, often wrapped in a hundred times as many bytes of names and
+//! figures: one for the content, and a larger one for all that arrives.
 
 use andon_runtime::{ModelError, Piece};
 

@@ -16,7 +16,7 @@ use crate::cut::drain::Drained;
 use crate::decode::event::is_whole;
 use crate::decode::{Decode, Frame};
 use crate::http::failure::{self, FailedWhile};
-use crate::http::send::{Answered, Body};
+use crate::http::send::{AnswerBody, Answered};
 use crate::http::size::Size;
 use crate::http::{Framing, Sending, Target, status};
 use crate::lines::Lines;
@@ -55,9 +55,9 @@ pub(super) enum Phase {
     Ready(Box<Sending>),
     Asking(BoxFuture<reqwest::Result<Answered>>),
     Refused(BoxFuture<ModelError>),
-    Reading(Body),
+    Reading(AnswerBody),
     /// The answer is whole; what is left is the end of its body.
-    Ending(Body, Pin<Box<Sleep>>),
+    Ending(AnswerBody, Pin<Box<Sleep>>),
     Over,
 }
 
