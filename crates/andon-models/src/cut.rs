@@ -1,4 +1,4 @@
-//! What is done about a call that was cut: close it and count, close it and look it up, or read the rest and show it to nobody.
+//! What may be done about a call that was cut: close it and count, close it and look it up, or read the rest and show it to nobody.
 //!
 //! # Invariants
 //!
@@ -6,21 +6,9 @@
 //! 2. One future owns everything that is open: dropping it closes all of it.
 //! 3. What it learns is better than what is known, or is unknown: a failure to learn gives no figure.
 
-mod background;
-mod count;
 pub(crate) mod drain;
-mod look_up;
 
-pub(crate) use count::Count;
-
-use std::sync::Arc;
 use std::time::Duration;
-
-use andon_core::usage::Figure;
-use andon_runtime::{Afterwards, Answer, Pending, Request};
-
-use crate::http::answer::HttpAnswer;
-use crate::provider::Inner;
 
 /// What is done about a call that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,51 +40,13 @@ impl Default for Drain {
     }
 }
 
-/// What is needed to follow up a cut call.
-#[derive(Clone)]
-pub(crate) struct AfterCut {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) request: Arc<Request>,
-}
-
-impl AfterCut {
-    /// What can be learned about an answer that is cut now. The connection is closed before this returns, unless the answer is
-    /// drained.
-    pub(crate) fn of(self, answer: Box<HttpAnswer>) -> Option<Afterwards> {
-        match self.inner.cut {
-            // A request that may not have left must not be sent after the pull.
-            CutPolicy::Drain(_) if !answer.is_reading() => self.closed(*answer),
-            CutPolicy::Drain(caps) => match drain::begin(answer, caps) {
-                Ok(draining) => Some(draining),
-                Err(answer) => self.closed(*answer),
-            },
-            CutPolicy::Cut | CutPolicy::CutAndLookUp => self.closed(*answer),
-        }
-    }
-
-    fn closed(self, answer: HttpAnswer) -> Option<Afterwards> {
-        let id = answer.id().map(str::to_owned);
-        let (usage, is_reading) = (answer.usage_so_far(), answer.is_reading());
-        drop(answer);
-        if self.inner.is_background()
-            && let Some(id) = id
-        {
-            let work = background::stop(self.inner, id);
-            return Some(Afterwards { what: Pending::LookingUp, within: background::WITHIN, work: Box::pin(work) });
-        }
-        if self.inner.cut == CutPolicy::CutAndLookUp
-            && self.inner.facts.look_up
-            && self.inner.may_ask
-            && let Some(id) = id
-        {
-            let work = look_up::look_up(self.inner, id);
-            return Some(Afterwards { what: Pending::LookingUp, within: look_up::WITHIN, work: Box::pin(work) });
-        }
-        if usage.input != Figure::UNKNOWN || !self.inner.may_ask {
-            return None;
-        }
-        let count = self.inner.facts.count?;
-        let work = count::count(self.inner, self.request, count, is_reading);
-        Some(Afterwards { what: Pending::Counting, within: count::WITHIN, work: Box::pin(work) })
-    }
+/// Whose endpoint counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CountEndpoint {
+    /// `POST /responses/input_tokens`, for Chat Completions, too: it counts what the model will receive.
+    OpenAi,
+    /// `POST /v1/messages/count_tokens`.
+    Anthropic,
+    /// `POST …:countTokens`.
+    Gemini,
 }

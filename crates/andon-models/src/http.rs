@@ -8,16 +8,15 @@
 //! 2. Nothing that comes from outside is stored without a limit.
 //! 3. Every error goes through the target's scrubber: no secret leaves.
 
-pub(crate) mod answer;
 pub(crate) mod ask;
 mod client;
 mod dates;
-mod failure;
+pub(crate) mod failure;
 mod page;
 mod proxy;
-mod send;
+pub(crate) mod send;
 pub(crate) mod size;
-mod status;
+pub(crate) mod status;
 mod wait;
 
 use std::fmt;

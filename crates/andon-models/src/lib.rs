@@ -3,8 +3,10 @@
 
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
+pub mod by_name;
 pub mod cut;
 pub mod decode;
+mod dialect;
 mod gauge;
 mod http;
 pub mod lines;
@@ -17,9 +19,9 @@ pub mod secret;
 pub mod settings;
 pub mod sse;
 
+pub use by_name::by_name;
 pub use cut::{CutPolicy, Drain};
 pub use gauge::book;
-pub use names::by_name;
 pub use provider::{Anthropic, Builder, Compatible, Gemini, HttpModel, Ollama, OpenAi, OpenAiResponses, SetupError};
 pub use secret::Secret;
 pub use settings::{Settings, Thinking};

@@ -2,12 +2,8 @@
 //!
 //! The columns follow the providers' documentation. Where a provider says nothing, the worse is assumed.
 
-use std::sync::Arc;
-
-use andon_runtime::Model;
-
-use crate::cut::{Count, CutPolicy, Drain};
-use crate::provider::{Builder, Dialect, SetupError};
+use crate::cut::{CountEndpoint, CutPolicy, Drain};
+use crate::dialect::Dialect;
 
 /// How a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +56,7 @@ pub(crate) struct Facts {
     pub(crate) usage: UsageAsked,
     pub(crate) closing: Closing,
     /// The endpoint that counts what was sent, if there is one.
-    pub(crate) count: Option<Count>,
+    pub(crate) count: Option<CountEndpoint>,
     /// Whether an answer can be looked up.
     pub(crate) look_up: bool,
 }
@@ -104,7 +100,7 @@ const OPENAI_DEFAULTS: Facts = Facts {
     key_variables: &["OPENAI_API_KEY"],
     needs_key: true,
     closing: Closing::StopsTheBill,
-    count: Some(Count::OpenAi),
+    count: Some(CountEndpoint::OpenAi),
     ..CHAT
 };
 
@@ -126,7 +122,7 @@ pub(crate) static ANTHROPIC: Facts = Facts {
     auth: Auth::Header("x-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::StopsTheBill,
-    count: Some(Count::Anthropic),
+    count: Some(CountEndpoint::Anthropic),
     ..CHAT
 };
 
@@ -141,7 +137,7 @@ pub(crate) static GEMINI: Facts = Facts {
     auth: Auth::Header("x-goog-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::Unknown,
-    count: Some(Count::Gemini),
+    count: Some(CountEndpoint::Gemini),
     ..CHAT
 };
 
@@ -276,64 +272,9 @@ pub fn known() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|facts| facts.name)
 }
 
-/// A model by its name, such as `anthropic/claude-sonnet-5`, with its key and address from the environment.
-pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
-    #[cfg(feature = "bedrock")]
-    if let Some(model) = bedrock(name) {
-        return Ok(Arc::new(crate::bedrock::Bedrock::new(model, crate::settings::Settings::default())));
-    }
-    Ok(Arc::new(builder(name)?.build()?))
-}
-
-/// The Bedrock model that a name means, if it means one.
-#[cfg(feature = "bedrock")]
-fn bedrock(name: &str) -> Option<&str> {
-    let (provider, model) = name.split_once('/')?;
-    (provider.eq_ignore_ascii_case("bedrock") && !model.is_empty()).then_some(model)
-}
-
-/// A builder for a model by its name. Not for Bedrock, which is set up in another way.
-pub fn builder(name: &str) -> Result<Builder, SetupError> {
-    let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
-    let is_meant = |facts: &&&Facts| {
-        facts.name.eq_ignore_ascii_case(provider)
-            || facts.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(provider))
-    };
-    if let Some(facts) = ALL.iter().find(is_meant) {
-        return Ok(Builder::new(facts, model));
-    }
-    if provider.eq_ignore_ascii_case("bedrock") {
-        return Err(SetupError::NotBuilt { provider: "bedrock", feature: "bedrock" });
-    }
-    Err(SetupError::UnknownProvider { name: provider.to_owned() })
-}
-
 /// The provider whose name is nearest to a mistyped one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let far = |other: &&str| distance(&name, other);
-    known().min_by_key(far).filter(|other| distance(&name, other) <= other.len().min(name.len()) / 2)
+    let far = |other: &&str| strsim::levenshtein(&name, other);
+    known().min_by_key(far).filter(|other| strsim::levenshtein(&name, other) <= other.len().min(name.len()) / 2)
 }
-
-/// The edit distance between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (above, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let here = (diagonal + usize::from(x != y)).min(left + 1).min(*above + 1);
-            diagonal = *above;
-            *above = here;
-            left = here;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-#[path = "names/tests.rs"]
-mod tests;

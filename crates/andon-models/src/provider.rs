@@ -6,8 +6,9 @@
 //! 2. A key is sent in a header, never in an address, and only to the address that was set up.
 
 mod address;
+mod after_cut;
+mod answer;
 mod build;
-mod dialect;
 mod login;
 mod setup;
 
@@ -23,11 +24,12 @@ use tokio::task::spawn_blocking;
 use url::Url;
 
 pub use build::Builder;
-pub(crate) use dialect::Dialect;
 pub use setup::SetupError;
 
-use crate::cut::{AfterCut, CutPolicy};
-use crate::http::answer::{HttpAnswer, Phase};
+use self::after_cut::AfterCut;
+use self::answer::{HttpAnswer, Phase};
+use crate::cut::CutPolicy;
+use crate::dialect::Dialect;
 use crate::http::{Protocol, Sending, Target};
 use crate::names::{self, Facts};
 use crate::render::Ask;
@@ -191,16 +193,6 @@ impl fmt::Debug for Inner {
             .field("cut", &self.cut)
             .finish_non_exhaustive()
     }
-}
-
-/// An address below another one. Its query stays.
-pub(crate) fn join<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Url {
-    let mut url = base.clone();
-    // A base that cannot have a path was refused when the model was built.
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty().extend(path);
-    }
-    url
 }
 
 macro_rules! provider {

@@ -98,12 +98,6 @@ impl ProviderError {
     }
 }
 
-/// The error in a message of a stream; `None` if it has none.
-pub fn stream_error(message: &Value) -> Option<ModelError> {
-    message.get("error").filter(|error| !error.is_null())?;
-    ProviderError::read(message).map(|said| said.in_stream())
-}
-
 /// Whether a failure with this status may pass.
 pub(crate) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
@@ -264,14 +258,13 @@ mod tests {
 
     #[test]
     fn an_error_in_mid_stream_is_retried_unless_it_cannot_help() {
-        let kind = |error: Value| stream_error(&json!({"error": error})).unwrap().kind;
+        let kind = |error: Value| ProviderError::read(&json!({"error": error})).unwrap().in_stream().kind;
         let retryable = ModelErrorKind::Retryable { after: None };
         assert_eq!(kind(json!({"type": "overloaded_error", "message": "Overloaded"})), retryable);
         assert_eq!(kind(json!({"code": 502, "message": "Upstream went away"})), retryable);
         assert_eq!(kind(json!({"message": "something"})), retryable);
         assert_eq!(kind(json!({"type": "invalid_request_error", "message": "no"})), ModelErrorKind::Fatal);
         assert_eq!(kind(json!({"code": 401, "message": "no"})), ModelErrorKind::Fatal);
-        assert_eq!(stream_error(&json!({"error": null, "choices": []})), None);
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
         [] if is_long => story::tell(chance),
         [] if wants_two => words::without_tools(&prompt, chance),
         [] => words::answer(&prompt, chance),
-        calls => words::announce(calls, chance),
+        calls => {
+            let tools: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+            words::announce(&tools, chance)
+        }
     });
     let thinks = says(&["think", "thinking", "thought", "ponder"]);
     Plan {

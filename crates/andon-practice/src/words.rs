@@ -1,8 +1,6 @@
 //! Words: counting them, streaming them, and the sentences that answers are made of.
 
 use andon_core::message::{Content, Part};
-
-use super::plan::Call;
 use andon_runtime::Request;
 
 /// A text's words in lower case, without punctuation. A `_` is part of a word.
@@ -75,11 +73,11 @@ pub(super) fn without_tools(prompt: &str, chance: &mut fastrand::Rng) -> String 
     format!("You asked for tools, but I have none.\n\n{}", answer(prompt, chance))
 }
 
-/// The words before tool calls.
-pub(super) fn announce(calls: &[Call], chance: &mut fastrand::Rng) -> String {
-    let names: Vec<String> = calls.iter().map(|call| format!("`{}`", call.name)).collect();
+/// The words before calls of these tools.
+pub(super) fn announce(tools: &[&str], chance: &mut fastrand::Rng) -> String {
+    let names: Vec<String> = tools.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(" and ");
-    let together = if calls.len() > 1 { " at the same time" } else { "" };
+    let together = if tools.len() > 1 { " at the same time" } else { "" };
     let opening =
         pick(&["I am a practice model, but the tools are real.", "Even a practice model can call tools."], chance);
     format!("{opening} I am calling {names}{together}.")

@@ -31,7 +31,6 @@ compile_error!("Andon needs Unix to stop whole process trees: on Windows, use WS
 mod linux;
 mod protocol;
 mod refusal;
-mod wire;
 
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};

@@ -12,11 +12,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
-use crate::wire;
 
 /// What the shim should start, and how.
+///
+/// Arguments and variables need not be UTF-8, as JSON must be: serde writes an [`OsString`] as a list of its bytes.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "wire::Config", into = "wire::Config")]
 pub struct Config {
     /// The program, looked up in the tool's `PATH` if it has no slash.
     pub program: OsString,
@@ -120,5 +120,30 @@ pub struct Survivor {
 impl fmt::Display for Survivor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} ({})", self.pid, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn every_argument_arrives_as_it_was_sent() {
+        let words = [&b""[..], b"plain", "\u{fc}ber \\ \"".as_bytes(), b"\xff", b"a\xfe\n\x01"];
+        let words: Vec<OsString> = words.into_iter().map(|bytes| OsString::from_vec(bytes.to_vec())).collect();
+        for word in &words {
+            let config = Config {
+                program: word.clone(),
+                args: words.clone(),
+                env: vec![(word.clone(), word.clone())],
+                cwd: Some(word.clone()),
+                ..Config::default()
+            };
+            let line = serde_json::to_vec(&config).unwrap();
+            assert!(!line.contains(&b'\n'), "one message must be one line");
+            assert_eq!(serde_json::from_slice::<Config>(&line).unwrap(), config);
+        }
     }
 }

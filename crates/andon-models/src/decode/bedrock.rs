@@ -140,7 +140,11 @@ impl Bedrock {
         let stop = match self.stop.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Amazon Bedrock")),
             Some(Stop::Malformed(reason)) => {
-                return Err(ModelError::retryable(told("Amazon Bedrock", &reason, "the model gave up the answer")));
+                return Err(ModelError::retryable(told(
+                    "Amazon Bedrock",
+                    &reason,
+                    "the model stopped before its answer was complete",
+                )));
             }
             Some(Stop::Model(stop)) => stop,
         };

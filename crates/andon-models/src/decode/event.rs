@@ -90,7 +90,7 @@ fn unread(error: &serde_json::Error) -> ModelError {
     if said.starts_with(TOO_MANY) {
         let most = said.split(" at ").next().unwrap_or_default();
         return ModelError::fatal(format!(
-            "one message of the stream has a list (of choices, parts or calls) with {most}, the maximum"
+            "one message of the stream has a list (of choices, parts or calls) with {most} entries, which is the limit"
         ));
     }
     // The data itself is not repeated: it may be anything.

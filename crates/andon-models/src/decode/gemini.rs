@@ -43,7 +43,7 @@ enum Finish {
     Stopped,
     Limit,
     Refused,
-    /// It gave up the answer, for this reason.
+    /// It stopped before the answer was complete, for this reason.
     Failed(String),
 }
 
@@ -92,12 +92,12 @@ struct Part<'a> {
     text: Text<'a>,
     thought: Option<bool>,
     thought_signature: Text<'a>,
-    function_call: Option<Call<'a>>,
+    function_call: Option<FunctionCall<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Call<'a> {
+struct FunctionCall<'a> {
     id: Text<'a>,
     name: Text<'a>,
     args: Option<&'a RawValue>,
@@ -126,7 +126,11 @@ impl Decode for Gemini {
         let stop = match self.finish.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Gemini")),
             Some(Finish::Failed(reason)) => {
-                return Err(ModelError::retryable(told("Gemini", &reason, "the model gave up the answer")));
+                return Err(ModelError::retryable(told(
+                    "Gemini",
+                    &reason,
+                    "the model stopped before its answer was complete",
+                )));
             }
             Some(Finish::Stopped) if self.calls > 0 => ModelStop::ToolUse,
             Some(Finish::Stopped) => ModelStop::EndTurn,
@@ -217,7 +221,7 @@ impl Gemini {
         self.is_thinking = false;
     }
 
-    fn call(&mut self, call: Call<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+    fn call(&mut self, call: FunctionCall<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let index = one_more(&mut self.calls)?;
         pieces.push_back(Piece::Call { id: call.id.or_empty(), name: call.name.or_empty() });
         let json = arguments(call.args);

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use memchr::{memchr, memmem};
 
-/// Marks what is lost: a code point that no text has. The one after it says what was lost.
+/// Marks lost data: a code point that no text uses. The code point after it says what was lost.
 const LOST: char = '\u{10fffe}';
 
 /// What follows the mark: for bytes that are not UTF-8, and for the first of the 2,048 halves of a character.
@@ -78,13 +78,13 @@ pub(super) fn as_arguments<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
         let _ = match half {
             // Writing into a text does not fail.
             Some(half) => write!(out, "\\u{half:04x}"),
-            // Bytes that are not UTF-8 were not half a character. A first half before them completes one of these, not both.
+            // Two second halves: a first half before them can complete only one, so the arguments stay invalid JSON.
             None => write!(out, "\\udfff\\udfff"),
         };
     })
 }
 
-/// The text with each mark replaced. `put` is told which half of a character was there, if it was one.
+/// The text with each mark replaced. `put` receives the half of a character that was there, if it was one.
 fn rewritten(text: Cow<'_, str>, put: impl Fn(&mut String, Option<u32>)) -> Cow<'_, str> {
     // Hardly any text has a character of the last plane.
     if memchr(0xf4, text.as_bytes()).is_none() || !text.contains(LOST) {

@@ -44,12 +44,12 @@ struct Line<'a> {
 struct Words<'a> {
     content: Text<'a>,
     thinking: Text<'a>,
-    tool_calls: Few<Call<'a>, MAX_CALLS>,
+    tool_calls: Few<ToolCall<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-struct Call<'a> {
+struct ToolCall<'a> {
     id: Text<'a>,
     function: Option<Function<'a>>,
 }
@@ -98,7 +98,7 @@ impl Ollama {
             self.end_thought(pieces);
             pieces.push_back(Piece::Text(text));
         }
-        for Call { id, function } in words.tool_calls.0 {
+        for ToolCall { id, function } in words.tool_calls.0 {
             self.end_thought(pieces);
             let (index, function) = (one_more(&mut self.calls)?, function.unwrap_or_default());
             let mut json = arguments(function.arguments);

@@ -10,7 +10,7 @@ use super::proxy;
 
 /// When it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FailedWhile {
+pub(crate) enum FailedWhile {
     /// Before the answer began.
     Asking,
     /// In the middle of the answer.
@@ -18,12 +18,12 @@ pub(super) enum FailedWhile {
 }
 
 /// Whether the provider was certainly never reached.
-pub(super) fn never_reached(error: &reqwest::Error) -> bool {
+pub(crate) fn never_reached(error: &reqwest::Error) -> bool {
     error.is_connect() || error.is_builder()
 }
 
 /// The error in words. All of these errors may pass.
-pub(super) fn in_words(error: &reqwest::Error, when: FailedWhile) -> ModelError {
+pub(crate) fn in_words(error: &reqwest::Error, when: FailedWhile) -> ModelError {
     let chain = chain(error);
     let has =
         |words: &[&str]| chain.iter().any(|line| words.iter().any(|word| line.to_ascii_lowercase().contains(word)));

@@ -20,13 +20,13 @@ pub(crate) struct Sending {
 
 /// The beginning of an answer, counted as open at its client.
 pub(crate) struct Answered {
-    pub(super) response: Response,
+    pub(crate) response: Response,
     pub(super) open: OpenAnswer,
 }
 
 impl Sending {
     /// Sends it when it is polled, which must happen on the runtime that called this.
-    pub(super) fn send(self) -> Result<BoxFuture<reqwest::Result<Answered>>, ModelError> {
+    pub(crate) fn send(self) -> Result<BoxFuture<reqwest::Result<Answered>>, ModelError> {
         let (client, open) = client::take(self.protocol, proxy::is_here(self.request.url()))?;
         Ok(Box::pin(async move { Ok(Answered { response: client.execute(self.request).await?, open }) }))
     }
@@ -34,19 +34,19 @@ impl Sending {
 
 impl Answered {
     /// The answer's bytes.
-    pub(super) fn body(self) -> Body {
-        Body { bytes: Box::pin(self.response.bytes_stream()), _open: self.open }
+    pub(crate) fn body(self) -> AnswerBody {
+        AnswerBody { bytes: Box::pin(self.response.bytes_stream()), _open: self.open }
     }
 }
 
 /// The bytes of an answer as they arrive.
-pub(crate) struct Body {
+pub(crate) struct AnswerBody {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     _open: OpenAnswer,
 }
 
-impl Body {
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
+impl AnswerBody {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
         self.bytes.as_mut().poll_next(cx)
     }
 }

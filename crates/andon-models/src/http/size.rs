@@ -1,7 +1,7 @@
 //! How long an answer may be.
 //!
-//! What counts is what it says. On the wire every few letters come in a frame of their own, often wrapped in a hundred times as
-//! many bytes of names and figures.
+//! Two limits, because on the wire a few letters arrive per frame, often wrapped in a hundred times as many bytes of names and
+//! figures: one for the content, and a larger one for all that arrives.
 
 use andon_runtime::{ModelError, Piece};
 
@@ -15,26 +15,26 @@ const MAX_WIRE: usize = 512 * MIB;
 
 /// How long an answer is so far.
 #[derive(Debug, Default)]
-pub(super) struct Size {
+pub(crate) struct Size {
     wire: usize,
     said: usize,
 }
 
 impl Size {
     /// Counts bytes that arrived.
-    pub(super) fn arrived(&mut self, bytes: usize) -> Result<(), ModelError> {
+    pub(crate) fn arrived(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.wire = self.wire.saturating_add(bytes);
         within(self.wire, MAX_WIRE, "what was sent for the answer")
     }
 
     /// Counts pieces that were read from them.
-    pub(super) fn read<'a>(&mut self, pieces: impl Iterator<Item = &'a Piece>) -> Result<(), ModelError> {
+    pub(crate) fn read<'a>(&mut self, pieces: impl Iterator<Item = &'a Piece>) -> Result<(), ModelError> {
         self.said = pieces.map(of).fold(self.said, usize::saturating_add);
         within(self.said, MAX_SAID, "the answer")
     }
 
     /// How many bytes have arrived.
-    pub(super) fn wire(&self) -> usize {
+    pub(crate) fn wire(&self) -> usize {
         self.wire
     }
 }

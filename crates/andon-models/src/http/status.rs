@@ -27,7 +27,7 @@ pub(crate) enum Framing {
 }
 
 /// Whether this is the beginning of an answer. Anything else is a page whose text explains the failure.
-pub(super) fn is_answer(response: &Response, framing: Framing) -> bool {
+pub(crate) fn is_answer(response: &Response, framing: Framing) -> bool {
     let kind = content_type(response.headers());
     let is_plain = header(response.headers(), CONTENT_ENCODING.as_str()).is_none_or(|coding| coding == "identity");
     let is_page = match framing {
@@ -38,12 +38,12 @@ pub(super) fn is_answer(response: &Response, framing: Framing) -> bool {
 }
 
 /// The provider's id for an answer, if a header has it.
-pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn generation(headers: &HeaderMap) -> Option<String> {
     header(headers, "x-generation-id").map(str::to_owned)
 }
 
 /// The error that a page which is not an answer amounts to.
-pub(super) async fn refusal(mut answered: Answered, target: &Target) -> ModelError {
+pub(crate) async fn refusal(mut answered: Answered, target: &Target) -> ModelError {
     let response = &mut answered.response;
     let mut body = Vec::new();
     let read = async {

@@ -15,7 +15,7 @@ pub(super) fn base(facts: &Facts, set: Option<String>) -> Result<Url, SetupError
             return Err(SetupError::MissingAddress { provider: facts.name, variable });
         }
     };
-    let text = facts.dialect.spelt_out(text.trim());
+    let text = facts.dialect.completed(text.trim());
     parse(&text).map(|url| facts.dialect.base(url)).map_err(|wrong| SetupError::BadAddress {
         provider: facts.name,
         // The part before an @ may be a password, and the part after a ? a key.

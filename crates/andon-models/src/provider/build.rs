@@ -8,10 +8,10 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::dialect::Dialect;
 use super::setup::SetupError;
 use super::{HttpModel, Inner, login};
 use crate::cut::CutPolicy;
+use crate::dialect::Dialect;
 use crate::gauge::Gauge;
 use crate::http::{Protocol, Target};
 use crate::names::{Auth, Facts, UsageAsked};

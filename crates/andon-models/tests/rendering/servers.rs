@@ -30,7 +30,7 @@ fn stopped_after_a_result() -> Vec<Arc<Message>> {
 async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl Fn(Builder) -> Builder) -> Value {
     let provider = BadProvider::start(Protocol::Http1).await;
     provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
-    let builder = andon_models::names::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
+    let builder = andon_models::by_name::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
     let model = set(builder).build().unwrap();
     let tools = tools.iter().map(|name| Arc::new(ToolSpec::new(*name, "Does it.", json!({"type": "object"}))));
     let request = Request {

@@ -94,7 +94,7 @@ async fn nothing_is_counted_at_an_address_that_is_not_the_providers_own() {
 async fn a_router_is_asked_what_it_charges() {
     let dialect = Dialect::OpenAiChat;
     let world = World::with(dialect, Protocol::Http1, |_| {
-        andon_models::names::builder("openrouter/maker/model").unwrap().ask_anywhere()
+        andon_models::by_name::builder("openrouter/maker/model").unwrap().ask_anywhere()
     })
     .await;
     let tokens = Tokens::new(44, 19);

@@ -108,7 +108,7 @@ async fn a_count_that_is_refused_leaves_everything_unknown() {
 }
 
 fn openrouter() -> Builder {
-    andon_models::names::builder("openrouter/some/model").unwrap().ask_anywhere()
+    andon_models::by_name::builder("openrouter/some/model").unwrap().ask_anywhere()
 }
 
 #[tokio::test]

@@ -47,11 +47,6 @@ impl Cgroup {
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
-    /// Whether a process is in it.
-    pub fn is_populated(&self) -> bool {
-        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("populated 1"))
-    }
-
     /// The processes in it.
     pub fn pids(&self) -> Vec<i32> {
         let procs = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();

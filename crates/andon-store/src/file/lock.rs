@@ -195,7 +195,7 @@ impl Drop for Lock {
 }
 
 /// Takes the lock. A process that only checks whether it is held has it for an instant, so this tries for a little while.
-#[expect(clippy::disallowed_methods, reason = "a lock of the system has no waker, and this is no async code")]
+#[expect(clippy::disallowed_methods, reason = "a lock of the system has no waker, and this is not async code")]
 fn wait_for_lock(file: &File) -> Result<(), LockError> {
     for _ in 0..20 {
         match file.try_lock() {

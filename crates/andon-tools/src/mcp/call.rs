@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use super::connection::Connection;
 use super::content;
 use super::http;
-use super::in_progress::Seat;
+use super::in_progress::CallSlot;
 use super::session::{Session, lost_words};
 use super::stop::stop_words;
 use super::task;
@@ -82,7 +82,7 @@ pub(super) enum Stage {
 /// What was requested, and on which connection. The call counts as in progress there as long as this lives.
 #[derive(Clone)]
 pub(super) struct PendingRequest {
-    pub(super) seat: Arc<Seat>,
+    pub(super) slot: Arc<CallSlot>,
     pub(super) kind: RequestKind,
 }
 
@@ -94,7 +94,7 @@ pub(super) enum RequestKind {
 
 impl PendingRequest {
     pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.seat.connection
+        &self.slot.connection
     }
 }
 
@@ -128,8 +128,8 @@ impl McpCall {
             () = self.cord.pulled() => return Err(ToolError::new("stopped before the server was asked")),
             asked = self.ask(input, &steps) => asked,
         };
-        let (seat, handle) = asked?;
-        let asked = PendingRequest { seat: Arc::new(seat), kind: RequestKind::Request(handle.id.clone()) };
+        let (slot, handle) = asked?;
+        let asked = PendingRequest { slot: Arc::new(slot), kind: RequestKind::Request(handle.id.clone()) };
         self.open.requested(asked.clone());
         let mut answer = handle.rx;
         let waited = tokio::select! {
@@ -158,7 +158,7 @@ impl McpCall {
         &self,
         input: Value,
         steps: &Arc<ProgressSink>,
-    ) -> Result<(Seat, RequestHandle<RoleClient>), ToolError> {
+    ) -> Result<(CallSlot, RequestHandle<RoleClient>), ToolError> {
         let arguments = match input {
             Value::Object(arguments) => Some(arguments),
             _ => None,
@@ -166,17 +166,17 @@ impl McpCall {
         let mut params = CallToolRequestParams::new(self.tool.clone());
         params.arguments = arguments;
         for last in [false, true] {
-            let seat = self.take_seat().await?;
+            let slot = self.take_slot().await?;
             let mut request = CallToolRequest::new(params.clone());
             request.extensions.insert(ProgressSinkRef(Arc::downgrade(steps)));
             let request = ClientRequest::CallToolRequest(request);
-            let peer = &seat.connection.peer;
+            let peer = &slot.connection.peer;
             match peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await {
-                Ok(handle) => return Ok((seat, handle)),
+                Ok(handle) => return Ok((slot, handle)),
                 Err(error) => {
-                    self.session.lose(&seat.connection);
+                    self.session.lose(&slot.connection);
                     if last {
-                        return Err(self.lost(&seat.connection, &error).await);
+                        return Err(self.lost(&slot.connection, &error).await);
                     }
                 }
             }
@@ -184,12 +184,12 @@ impl McpCall {
         Err(ToolError::new("the server could not be asked"))
     }
 
-    /// A seat on a connection. One that is about to end takes no more calls, and the next one is used.
-    async fn take_seat(&self) -> Result<Seat, ToolError> {
+    /// A slot on a connection. One that is about to end takes no more calls, and the next one is used.
+    async fn take_slot(&self) -> Result<CallSlot, ToolError> {
         loop {
             let connection = self.session.connection().await?;
-            if let Some(seat) = Seat::take(&connection, &self.cord) {
-                return Ok(seat);
+            if let Some(slot) = CallSlot::take(&connection, &self.cord) {
+                return Ok(slot);
             }
         }
     }

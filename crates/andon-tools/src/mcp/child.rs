@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::{self, Running, StartError, Stdin, Tree, in_words};
 
-use super::server::Command;
+use super::server::ServerProgram;
 use super::wire::Wire;
 
 /// How much of a program's standard error is kept.
@@ -31,7 +31,7 @@ impl Program {
     /// If it is dropped, the program may have been started: [`end`](Self::end) ends it.
     pub(super) async fn start(
         &mut self,
-        command: &Command,
+        command: &ServerProgram,
         wire: &Arc<Wire>,
     ) -> Result<(Receiver, Sender), StartError> {
         let mut program = process::Command::new(&command.program).args(&command.args).stdin(Stdin::Open);

@@ -93,7 +93,6 @@ impl SseRetryPolicy for FewTimes {
 pub(super) fn config(url: &str) -> StreamableHttpClientTransportConfig {
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .control_request_timeout(CONTROL_TIMEOUT)
-        .max_sse_event_size(MAX_MESSAGE)
         .max_concurrent_requests(64);
     config.retry_config = Arc::new(FewTimes);
     config

@@ -108,12 +108,12 @@ impl Unproven {
 }
 
 /// One call on a connection, from before its request until its end, when this is dropped.
-pub(super) struct Seat {
+pub(super) struct CallSlot {
     pub(super) connection: Arc<Connection>,
     key: u64,
 }
 
-impl Seat {
+impl CallSlot {
     /// `None` if the connection is about to end: the caller uses the next one.
     pub(super) fn take(connection: &Arc<Connection>, cord: &Cord) -> Option<Self> {
         let mut state = connection.wire.in_progress.state.lock();
@@ -158,7 +158,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for CallSlot {
     fn drop(&mut self) {
         let in_progress = &self.connection.wire.in_progress;
         if in_progress.leave(self.key) {

@@ -48,14 +48,14 @@ pub struct McpServer {
 /// The way to a server.
 #[derive(Clone)]
 pub(super) enum ServerKind {
-    Stdio(Command),
+    Stdio(ServerProgram),
     Http { url: String, headers: HeaderMap, wrong_header: Option<String> },
     Stream(Arc<dyn Fn() -> Box<dyn Duplex> + Send + Sync>),
 }
 
 /// A program, its arguments and its environment.
 #[derive(Clone)]
-pub(super) struct Command {
+pub(super) struct ServerProgram {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) folder: Option<PathBuf>,
@@ -123,7 +123,7 @@ impl McpServer {
     pub fn stdio<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Self {
         let program = program.into();
         let name = std::path::Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
-        let command = Command {
+        let command = ServerProgram {
             program,
             args: args.into_iter().map(Into::into).collect(),
             folder: None,

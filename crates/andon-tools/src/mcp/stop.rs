@@ -92,7 +92,7 @@ impl McpCall {
     pub(super) async fn let_program_end(&self, asked: &PendingRequest) {
         let connection = asked.connection();
         if connection.dialect.over == TransportKind::Program
-            && matches!(asked.seat.may_end_program().await, MayEnd::Yes)
+            && matches!(asked.slot.may_end_program().await, MayEnd::Yes)
         {
             self.session.lose(connection);
             connection.end();
@@ -164,7 +164,7 @@ impl McpCall {
         }
         // A program that has closed its end of the connection is ended in any case.
         if !connection.wire.closed.is_cancelled() {
-            match timeout(DECIDING, asked.seat.may_end_program()).await {
+            match timeout(DECIDING, asked.slot.may_end_program()).await {
                 Ok(MayEnd::Yes) => {}
                 Ok(MayEnd::InUse) | Err(_) => return None,
             }
@@ -210,18 +210,18 @@ impl McpCall {
                 RequestKind::Request(id) => Some(id),
                 RequestKind::Task(_) => None,
             };
-            asked.seat.is_unproven(request);
+            asked.slot.is_unproven(request);
         }
         if self.cord.is_pulled() {
-            let words = format!("{}; not seen to end", self.told_words(asked, told));
+            let words = format!("{}; it may still be running", self.told_words(asked, told));
             return Remains { unended: Some(words), ..Remains::NONE };
         }
         // The call failed by itself, and leaves this behind.
         let words = match &asked.kind {
             RequestKind::Request(_) => {
-                format!("the MCP server `{}` was lost; not seen to end", self.session.server.name)
+                format!("the MCP server `{}` was lost; it may still be running", self.session.server.name)
             }
-            RequestKind::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
+            RequestKind::Task(_) => format!("{}; it may still be running", self.told_words(asked, told)),
         };
         Remains { leaked: vec![words], ..Remains::NONE }
     }

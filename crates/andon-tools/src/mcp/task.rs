@@ -25,7 +25,7 @@ const POLL_STOPPING: Duration = Duration::from_millis(50);
 /// Follows a task to its end, or to the pull.
 pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -> Returned {
     let id = task.task_id;
-    let asked = PendingRequest { seat: Arc::clone(&asked.seat), kind: RequestKind::Task(id.clone()) };
+    let asked = PendingRequest { slot: Arc::clone(&asked.slot), kind: RequestKind::Task(id.clone()) };
     let connection = Arc::clone(asked.connection());
     call.open.requested(asked.clone());
     let mut poll = interval(task.poll_interval_ms);

@@ -80,7 +80,8 @@ async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_oth
             run.cancel(cancel);
             let (outcome, cut) = result(&agent, &run).await;
             assert!(pulled.elapsed() < millis(10_000), "{:?}: the grace was spent", pulled.elapsed());
-            let leaked = "effects (c): the MCP server `test` was told to stop it (requested: enough); not seen to end";
+            let leaked =
+                "effects (c): the MCP server `test` was told to stop it (requested: enough); it may still be running";
             assert_eq!(outcome.receipt.leaked, [leaked]);
             assert_eq!((outcome.receipt.calls[0].verdict, cut.status), (Verdict::Leaked, ResultStatus::Unknown));
             std::fs::write(python.path(), "").unwrap();
@@ -176,14 +177,14 @@ async fn a_call_that_is_lost_with_its_remote_connection_is_named_although_nobody
     http.child.kill().await.unwrap();
     let (outcome, lost) = result(&agent, &run).await;
     assert_eq!((lost.status, outcome.receipt.calls[0].verdict), (ResultStatus::Error, Verdict::Finished));
-    assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; not seen to end"]);
+    assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; it may still be running"]);
 }
 
 /// Checks P7: a server may be working on a request that was sent and not answered, but not on one that reached nobody or was
 /// refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not() {
-    const LOST: &[&str] = &["slow (c): the MCP server `test` was lost; not seen to end"];
+    const LOST: &[&str] = &["slow (c): the MCP server `test` was lost; it may still be running"];
     let cases: [(&str, &[&str]); 6] = [
         ("", LOST),
         ("HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 4\r\nconnection: close\r\n\r\nlate", LOST),

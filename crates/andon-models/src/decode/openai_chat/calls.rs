@@ -11,7 +11,7 @@ use crate::decode::loose::arguments;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    calls: Vec<Call>,
+    calls: Vec<BegunCall>,
     /// The latest call with each of the server's indexes, and with each id.
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
@@ -21,7 +21,7 @@ pub(super) struct Calls {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct BegunCall {
     id: String,
     /// What came before it was announced.
     early: String,
@@ -89,7 +89,7 @@ impl Calls {
         for call in self.calls.iter_mut().filter(|call| !call.ended && call.whole.is_whole()) {
             call.end(pieces);
         }
-        self.calls.push(Call::default());
+        self.calls.push(BegunCall::default());
         Ok(place)
     }
 
@@ -101,7 +101,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl BegunCall {
     /// Takes more of its arguments. After its end they are ignored.
     fn fill(&mut self, json: String, pieces: &mut VecDeque<Piece>) {
         if self.ended {

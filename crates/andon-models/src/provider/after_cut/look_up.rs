@@ -7,8 +7,9 @@ use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::Inner;
+use crate::dialect::join;
 use crate::http::ask::ask;
-use crate::provider::{Inner, join};
 
 /// The record comes some seconds after the cut: these are the pauses before each try.
 const PAUSES: [Duration; 7] = [

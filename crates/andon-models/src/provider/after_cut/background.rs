@@ -8,8 +8,9 @@ use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::Inner;
+use crate::dialect::join;
 use crate::http::ask::ask;
-use crate::provider::{Inner, join};
 
 /// The pauses before each look at an answer that was told to stop.
 const PAUSES: [Duration; 5] = [

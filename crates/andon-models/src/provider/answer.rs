@@ -11,15 +11,14 @@ use andon_runtime::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
-use super::Target;
-use super::failure::{self, FailedWhile};
-use super::send::{Answered, Body, Sending};
-use super::size::Size;
-use super::status::{self, Framing};
-use crate::cut::AfterCut;
+use super::after_cut::AfterCut;
 use crate::cut::drain::Drained;
 use crate::decode::event::is_whole;
 use crate::decode::{Decode, Frame};
+use crate::http::failure::{self, FailedWhile};
+use crate::http::send::{AnswerBody, Answered};
+use crate::http::size::Size;
+use crate::http::{Framing, Sending, Target, status};
 use crate::lines::Lines;
 use crate::sse::{FrameTooLong, Sse};
 
@@ -30,7 +29,7 @@ const FRAMES_A_POLL: usize = 256;
 const ENDS_WITHIN: Duration = Duration::from_millis(20);
 
 /// An answer as it arrives over HTTP. Nothing is sent before it is polled.
-pub(crate) struct HttpAnswer {
+pub(super) struct HttpAnswer {
     phase: Phase,
     frames: Frames,
     framing: Framing,
@@ -50,15 +49,15 @@ pub(crate) struct HttpAnswer {
 }
 
 /// How far the call has come.
-pub(crate) enum Phase {
+pub(super) enum Phase {
     /// The request is being written.
     Writing(BoxFuture<Result<Sending, ModelError>>),
     Ready(Box<Sending>),
     Asking(BoxFuture<reqwest::Result<Answered>>),
     Refused(BoxFuture<ModelError>),
-    Reading(Body),
+    Reading(AnswerBody),
     /// The answer is whole; what is left is the end of its body.
-    Ending(Body, Pin<Box<Sleep>>),
+    Ending(AnswerBody, Pin<Box<Sleep>>),
     Over,
 }
 
@@ -101,7 +100,7 @@ impl Frames {
 
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
-    pub(crate) fn new(
+    pub(super) fn new(
         phase: Phase,
         framing: Framing,
         decoder: Box<dyn Decode>,
@@ -130,12 +129,12 @@ impl HttpAnswer {
     }
 
     /// The provider's id for the answer.
-    pub(crate) fn id(&self) -> Option<&str> {
+    pub(super) fn id(&self) -> Option<&str> {
         self.decoder.id().or(self.id.as_deref())
     }
 
     /// Whether the answer has begun to arrive.
-    pub(crate) fn is_reading(&self) -> bool {
+    pub(super) fn is_reading(&self) -> bool {
         matches!(self.phase, Phase::Reading(_))
     }
 

@@ -7,27 +7,18 @@ use andon_runtime::{Figure, Learned, Provenance, Request, Usage, Used};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::Inner;
+use crate::cut::CountEndpoint;
+use crate::dialect::join;
 use crate::http::ask::ask;
-use crate::provider::{Inner, join};
 use crate::render;
 
 /// How long it may take.
 pub(super) const WITHIN: Duration = Duration::from_secs(20);
 
-/// Whose endpoint counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
-    /// `POST /responses/input_tokens`, for Chat Completions, too: it counts what the model will receive.
-    OpenAi,
-    /// `POST /v1/messages/count_tokens`.
-    Anthropic,
-    /// `POST …:countTokens`.
-    Gemini,
-}
-
 /// Counts a request that was sent. The endpoint does not say how much of it came from a cache, so that stays unknown. If the
 /// answer had not begun, the provider may never have started: then the cost is anything from nothing to this count.
-pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count, has_begun: bool) -> Learned {
+pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: CountEndpoint, has_begun: bool) -> Learned {
     let (url, body) = count.request(&inner, &request);
     let Some(tokens) = ask(inner.post(url, &body)).await.ok().and_then(|answer| count.tokens(&answer)) else {
         return Learned::default();
@@ -39,7 +30,7 @@ pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count
     Learned { used: Used { delivered: usage(counted), billed: usage(billed) }, undelivered: Vec::new() }
 }
 
-impl Count {
+impl CountEndpoint {
     fn request(self, inner: &Inner, request: &Request) -> (Url, Value) {
         let prompt = request.prompt();
         let ask = inner.ask(request, &prompt);

@@ -3,14 +3,13 @@
 use serde_json::Value;
 use url::Url;
 
-use super::join;
 use crate::decode::Decode;
 use crate::decode::anthropic::Anthropic;
 use crate::decode::gemini::Gemini;
 use crate::decode::ollama::Ollama;
 use crate::decode::openai_chat::OpenAiChat;
 use crate::decode::openai_responses::OpenAiResponses;
-pub(crate) use crate::http::Framing;
+use crate::http::Framing;
 use crate::render::{self, Ask};
 
 /// An API.
@@ -69,7 +68,7 @@ impl Dialect {
     }
 
     /// An address as users write it, completed with what they leave out.
-    pub(crate) fn spelt_out(self, address: &str) -> String {
+    pub(crate) fn completed(self, address: &str) -> String {
         match self {
             // OLLAMA_HOST is also what its server listens on: a bare port, no scheme, any address.
             Self::Ollama => {
@@ -145,4 +144,14 @@ impl Dialect {
             Framing::Lines => "application/x-ndjson",
         }
     }
+}
+
+/// An address below another one. Its query stays.
+pub(crate) fn join<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Url {
+    let mut url = base.clone();
+    // A base that cannot have a path was refused when the model was built.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
 }

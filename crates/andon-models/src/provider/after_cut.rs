@@ -1,0 +1,63 @@
+//! What is learned about a call after it was cut: its connection is closed and it is counted or looked up, or it is drained.
+
+mod background;
+mod count;
+mod look_up;
+
+use std::sync::Arc;
+
+use andon_core::usage::Figure;
+use andon_runtime::{Afterwards, Answer, Pending, Request};
+
+use super::Inner;
+use super::answer::HttpAnswer;
+use crate::cut::{CutPolicy, drain};
+
+/// What is needed to follow up a cut call.
+#[derive(Clone)]
+pub(crate) struct AfterCut {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) request: Arc<Request>,
+}
+
+impl AfterCut {
+    /// What can be learned about an answer that is cut now. The connection is closed before this returns, unless the answer is
+    /// drained.
+    pub(crate) fn of(self, answer: Box<HttpAnswer>) -> Option<Afterwards> {
+        match self.inner.cut {
+            // A request that may not have left must not be sent after the pull.
+            CutPolicy::Drain(_) if !answer.is_reading() => self.closed(*answer),
+            CutPolicy::Drain(caps) => match drain::begin(answer, caps) {
+                Ok(draining) => Some(draining),
+                Err(answer) => self.closed(*answer),
+            },
+            CutPolicy::Cut | CutPolicy::CutAndLookUp => self.closed(*answer),
+        }
+    }
+
+    fn closed(self, answer: HttpAnswer) -> Option<Afterwards> {
+        let id = answer.id().map(str::to_owned);
+        let (usage, is_reading) = (answer.usage_so_far(), answer.is_reading());
+        drop(answer);
+        if self.inner.is_background()
+            && let Some(id) = id
+        {
+            let work = background::stop(self.inner, id);
+            return Some(Afterwards { what: Pending::LookingUp, within: background::WITHIN, work: Box::pin(work) });
+        }
+        if self.inner.cut == CutPolicy::CutAndLookUp
+            && self.inner.facts.look_up
+            && self.inner.may_ask
+            && let Some(id) = id
+        {
+            let work = look_up::look_up(self.inner, id);
+            return Some(Afterwards { what: Pending::LookingUp, within: look_up::WITHIN, work: Box::pin(work) });
+        }
+        if usage.input != Figure::UNKNOWN || !self.inner.may_ask {
+            return None;
+        }
+        let count = self.inner.facts.count?;
+        let work = count::count(self.inner, self.request, count, is_reading);
+        Some(Afterwards { what: Pending::Counting, within: count::WITHIN, work: Box::pin(work) })
+    }
+}
