@@ -162,7 +162,7 @@ function line(/** @type {List} */ list, /** @type {Api.Run} */ run) {
   const row = h("tr", { "data-run": run.run_id, "data-state": state },
     h("td", null, h("span", how, doing(run))),
     h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(no prompt)")),
-    others("agent", run.app), others("user", run.user, userWord(run.user)), others("session", run.session),
+    others("agent", run.app), others("user", run.user, userWord(run.user, run.tenant)), others("session", run.session),
     h("td", { class: "number", title: run.accepted_at, "data-column": "accepted" }, dayAndTime(run.accepted_at)),
     h("td", { class: "number", "data-column": "duration" }, ended), cells.tokens, cells.cost,
     h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt for ${run.title}` }, "Receipt")));

@@ -38,7 +38,7 @@ export function runHead(run, { now, signal }) {
       h("div", { class: "acts" }, state, stop.element, receipt)),
     stop.said, stalled, outcome,
     h("dl", { class: "facts" },
-      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", { title: run.user }, h("bdi", null, userWord(run.user)))),
+      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", { title: run.user }, h("bdi", null, userWord(run.user, run.tenant)))),
       fact("Session", h("dd", null, h("a", { href: chat }, h("bdi", null, run.session)))),
       fact("When", times), fact("Duration", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
   const show = () => {

@@ -106,8 +106,8 @@ declare namespace Api {
   /* Runs. */
 
   type Run = {
-    run_id: string; app: string; user: string; session: string; state: State; phase?: Phase; outcome?: Outcome; accepted_at: Wall;
-    ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
+    run_id: string; app: string; user: string; session: string; tenant?: string; state: State; phase?: Phase; outcome?: Outcome;
+    accepted_at: Wall; ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
     approvals?: { call: string; tool: string; arguments: string; digest: string }[];
   };
   type RunPage = { runs: Run[]; next?: string };
