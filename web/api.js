@@ -22,7 +22,7 @@ const WAITING = 45_000;
 export class Problem extends Error {
   /**
    * @param {number} status
-   * @param {any} [body] as the server sent it
+   * @param {Api.Problem | null} [body] as the server sent it
    */
   constructor(status, body) {
     super(sentence(readably(body?.detail ?? body?.title ?? `The server responded with status ${status}.`)));
@@ -30,10 +30,17 @@ export class Problem extends Error {
     this.status = status;
     /** The last part of its type, such as `no-such-run`. */
     this.kind = String(body?.type ?? "").split(/[/:]/).pop();
+    /** @type {Api.Problem} */
     this.body = body ?? {};
   }
   get isGone() { return this.status === 0; }
 }
+
+/**
+ * What was thrown. Only a `Problem` has more than words.
+ * @type {(thrown: unknown) => {message: string} & Partial<Problem>}
+ */
+export const troubleOf = (thrown) => (thrown instanceof Error ? thrown : { message: "Something went wrong." });
 
 /** Details from the server start in lower case, so that they can follow other words. */
 const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -93,10 +100,12 @@ export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0)
 
 /**
  * Makes a call and returns the response.
- * @param {string} method
- * @param {string} path such as "/v1/runs"
+ * @template {string} Method
+ * @template {string} Path
+ * @param {Method} method
+ * @param {Path} path such as "/v1/runs"
  * @param {More} [more]
- * @returns {Promise<any>}
+ * @returns {Promise<Api.Answer<`${Method} ${Path}`>>}
  *   `unread` is for a response that never ends: all that matters is whether the call is refused.
  */
 export async function call(method, path, { query, body, signal, unread } = {}) {
@@ -111,7 +120,7 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   compareClocks(answer.headers.get("date"));
   if (unread && answer.ok) {
     await answer.body?.cancel();
-    return null;
+    return /** @type {any} */ (null);
   }
   const said = await answer.text();
   const json = readable(said);
@@ -155,9 +164,9 @@ function readable(/** @type {string} */ text) {
   }
 }
 
-/** @type {(path: string, more?: More) => Promise<any>} */
+/** @type {<Path extends string>(path: Path, more?: More) => Promise<Api.Answer<`GET ${Path}`>>} */
 export const get = (path, more) => call("GET", path, more);
-/** @type {(path: string, body?: More["body"], more?: More) => Promise<any>} */
+/** @type {<Path extends string>(path: Path, body?: More["body"], more?: More) => Promise<Api.Answer<`POST ${Path}`>>} */
 export const post = (path, body, more) => call("POST", path, { ...more, body });
 
 /**
@@ -176,7 +185,7 @@ export async function socketAddress(path, query, signal) {
 /**
  * Stops a run: gracefully, or `now`.
  * @param {string} run
- * @param {{force?: string, note?: string}} [how]
+ * @param {{force?: Api.Force, note?: string}} [how]
  */
 export const stopRun = (run, { force = "graceful", note } = {}) =>
   post(`/v1/runs/${part(run)}/cancel`, { force, note: note ?? "the page's Stop button" });
@@ -185,7 +194,7 @@ export const stopRun = (run, { force = "graceful", note } = {}) =>
  * Stops one call of a run.
  * @param {string} run
  * @param {string} tool the id of the call
- * @param {{force?: string}} [how]
+ * @param {{force?: Api.Force}} [how]
  */
 export const stopCall = (run, tool, { force = "graceful" } = {}) =>
   post(`/v1/runs/${part(run)}/calls/${part(tool)}/cancel`, { force, note: "the page's Stop button" });
@@ -194,21 +203,16 @@ export const stopCall = (run, tool, { force = "graceful" } = {}) =>
  * Approves or denies a waiting call, with exactly the arguments that were shown.
  * @param {string} run
  * @param {string} tool the id of the call
- * @param {string} decision "approve" or "deny"
+ * @param {"approve" | "deny"} decision
  * @param {string} [digest] of the arguments
  * @param {string} [why]
  */
 export const decide = (run, tool, decision, digest, why) =>
   post(`/v1/runs/${part(run)}/approvals/${part(tool)}`, { decision, digest: decision === "approve" ? digest : undefined, why });
 
-/** @typedef {{name: string, tenant: string, user: string, scopes: string[]}} Me */
-
-/** @type {Me | null} */
+/** @type {Api.Me | null} */
 let known = null;
-/**
- * Who we are to the server.
- * @returns {Promise<Me>}
- */
+/** Who we are to the server. */
 export async function me() {
   return (known ??= await get("/v1/me"));
 }

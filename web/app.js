@@ -4,19 +4,23 @@
 // 2. The page never looks alive when it is not: it says when the server is gone, and when it is back.
 // 3. If a key is needed, there is only the sign-in dialog: nothing else is shown or requested until there is a valid key.
 
-import { call, forgetMe, get, heard, key, link, me, serverIsGone } from "./api.js";
+import { call, forgetMe, get, heard, key, link, me, serverIsGone, troubleOf } from "./api.js";
 import { announce, byId, fill, h, styled, write } from "./dom.js";
 import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
-/** The views by the first part of the route. Each is loaded, with its style sheet, when it is first shown. */
+/**
+ * The views by the first part of the route. Each is loaded, with its style sheet, when it is first shown.
+ * @type {Record<string, () => Promise<ViewModule>>}
+ */
 const VIEWS = {
   "": () => import("./board/board.js"),
   chat: () => dressed("chat/chat.js", "chat/chat.css", () => import("./chat/chat.js")),
   runs: () => dressed("board/runs.js", "board/runs.css", () => import("./board/runs.js")),
   run: () => dressed("run/run.js", "run/run.css", () => import("./run/run.js")),
 };
+/** @type {Record<string, string>} */
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
-/** What each view is called in the window's title and by screen readers. A view may set a better title. */
+/** @type {Record<string, string>} what each view is called in the window's title and by screen readers; a view may set a better title */
 const TITLES = { "": "Board", chat: "Chat", runs: "History", run: "Run" };
 /** How often we check whether the server is back, in milliseconds. */
 const LOOK = 1500;
@@ -37,7 +41,7 @@ function route() {
 }
 
 /** A view, once its style is loaded: nothing is shown half styled. */
-async function dressed(module, style, load) {
+async function dressed(/** @type {string} */ module, /** @type {string} */ style, /** @type {() => Promise<ViewModule>} */ load) {
   preload(module);
   const [view] = await Promise.all([load(), styled(style)]);
   return view;
@@ -47,14 +51,14 @@ async function dressed(module, style, load) {
  * Asks for all modules of a view at once: over a slow link every module that is found only in another costs a round trip. The
  * server lists them in the page's head. A page that is served from a folder has no such list, and loads without it.
  */
-function preload(module) {
+function preload(/** @type {string} */ module) {
   /** @type {HTMLMetaElement | null} */
   const list = document.querySelector(`meta[name="modules"][data-of="${module}"]`);
   list?.remove();
   for (const href of list?.content.split(" ") ?? []) document.head.append(h("link", { rel: "modulepreload", href }));
 }
 
-function decoded(text) {
+function decoded(/** @type {string} */ text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -96,7 +100,8 @@ async function show() {
 /** A browser remembers that a module failed to load and does not try again, so the page has to be reloaded. */
 let isBroken = false;
 
-function notLoaded(error) {
+/** @returns {never} */
+function notLoaded(/** @type {unknown} */ error) {
   // If a reload did not help, another one will not.
   if (!(error instanceof TypeError) || Date.now() - Number(sessionStorage.getItem(RELOADED)) < OFTEN) throw error;
   isBroken = true;
@@ -105,10 +110,11 @@ function notLoaded(error) {
 }
 
 /** What went wrong, and a way to retry. */
-function trouble(error) {
-  if (error?.status === 401) return "";
+function trouble(/** @type {unknown} */ error) {
+  const { status, message } = troubleOf(error);
+  if (status === 401) return "";
   const again = h("button", { type: "button", onclick: begin }, "Retry");
-  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "Something went wrong."), again);
+  return h("div", { class: "empty", role: "alert" }, h("p", null, message), again);
 }
 
 /** Moves the focus to the new view, so that a screen reader starts there. */
@@ -181,7 +187,7 @@ async function begin() {
   } catch (error) {
     if (isSignedOut) return;
     fill(place, trouble(error));
-    if (error.isGone) link.addEventListener("back", begin, { once: true });
+    if (troubleOf(error).isGone) link.addEventListener("back", begin, { once: true });
     return;
   }
   showWho();

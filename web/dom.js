@@ -8,16 +8,17 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * Makes an element. Functions (`onclick`) become listeners; everything else (`class`, `data-*`, `aria-*`, `role`) becomes an
  * attribute. `null`, `undefined` and `false` are left out; `true` is an empty attribute.
- * @param {string} tag such as "button", or "svg:rect" for an SVG element
+ * @template {string} Tag
+ * @param {Tag} tag such as "button", or "svg:rect" for an SVG element
  * @param {Record<string, unknown> | null} [properties]
  * @param {...(Node | string | number | null | undefined | false | Array<unknown>)} children
- * @returns {any}
+ * @returns {Made<Tag>}
  */
 export function h(tag, properties, ...children) {
   const element = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
   for (const [name, value] of Object.entries(properties ?? {})) set(element, name, value);
   element.append(...nodes(children));
-  return element;
+  return /** @type {Made<Tag>} */ (/** @type {unknown} */ (element));
 }
 
 /**

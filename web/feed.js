@@ -5,23 +5,27 @@
 // 3. A refused feed says why, and is not retried forever.
 // 4. Browsers limit ordinary connections per server, but not WebSockets: with many tabs open a Stop still gets through.
 
-import { call, heard, link, PATIENCE, Problem, socketAddress } from "./api.js";
+import { call, heard, link, PATIENCE, Problem, socketAddress, troubleOf } from "./api.js";
 import { everyFrame } from "./dom.js";
 
 const FIRST_WAIT = 300;
 const LONGEST_WAIT = 5000;
 
 /**
- * @typedef {{query?: object, after?: string | number, onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void,
- *   onEnd?: (problem?: Problem) => void, isLast?: (item: any) => boolean, signal: AbortSignal}} How
- * @typedef {{path: string, how: How, last: string | number | undefined, wait: number, socket: WebSocket | null, items: any[],
+ * @template Item
+ * @typedef {{query?: object, after?: string | number, onItems: (items: Item[]) => void, onBegin?: () => void, onBreak?: () => void,
+ *   onEnd?: (problem?: {message: string, status?: number}) => void, isLast?: (item: Item) => boolean, signal: AbortSignal}} How
+ */
+/**
+ * @typedef {{path: string, how: How<any>, last: string | number | undefined, wait: number, socket: WebSocket | null, items: any[],
  *   isOver: boolean}} Feed
  */
 
 /**
  * Follows a feed until it ends or `signal` is aborted.
- * @param {string} path such as "/v1/board"
- * @param {How} how `onBegin` is called before the first item of each connection, `onBreak` when a connection is lost; `isLast`
+ * @template {string} Path
+ * @param {Path} path such as "/v1/board"
+ * @param {How<Api.Item<Path>>} how `onBegin` is called before the first item of each connection, `onBreak` when a connection is lost; `isLast`
  *   recognises the last item; `onEnd` is called at the end, with the problem if that is the cause.
  * @returns {{send: (message: object) => boolean}} `send` returns false if there is no connection right now
  */
@@ -150,13 +154,13 @@ function closed(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @t
   again(feed, hand);
 }
 
-function refused(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {any} */ error) {
+function refused(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @type {unknown} */ error) {
   if (feed.isOver) return;
   if (error instanceof Problem && error.status === 401) waitForKey(feed, hand);
   else if (error instanceof Problem && (error.isGone || error.status === 429 || error.status >= 500)) again(feed, hand);
   else {
     feed.isOver = true;
-    feed.how.onEnd?.(error);
+    feed.how.onEnd?.(troubleOf(error));
   }
 }
 

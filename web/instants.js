@@ -10,10 +10,9 @@ export function wallUs(/** @type {string} */ wall) {
   return Math.floor(Date.parse(wall) / 1000) * 1e6 + Number(fraction.padEnd(6, "0").slice(0, 6));
 }
 
-/** @typedef {{wall: string, mono_us: number}} Stamp */
-
 /** The clock of one run. */
 export class Instants {
+  /** @type {Map<number, {mono: number, ms: number}>} */
   #owners = new Map();
   /** @type {number | null} */
   #beginUs = null;
@@ -21,19 +20,19 @@ export class Instants {
   latest = 0;
 
   /** When a record was written. */
-  of(/** @type {{epoch: number, at: Stamp}} */ record) {
+  of(/** @type {{epoch: number, at: Api.Stamp}} */ record) {
     return this.at(record.epoch, record.at);
   }
 
   /** When this owner made a stamp. It is before the start of the run only if a clock is wrong. */
-  at(/** @type {number} */ epoch, /** @type {Stamp} */ stamp) {
+  at(/** @type {number} */ epoch, /** @type {Api.Stamp} */ stamp) {
     const owner = this.#owners.get(epoch) ?? this.#meet(epoch, stamp);
     const ms = owner.ms + (stamp.mono_us - owner.mono) / 1000;
     if (ms > this.latest) this.latest = ms;
     return ms;
   }
 
-  #meet(/** @type {number} */ epoch, /** @type {Stamp} */ stamp) {
+  #meet(/** @type {number} */ epoch, /** @type {Api.Stamp} */ stamp) {
     const us = wallUs(stamp.wall);
     const begin = (this.#beginUs ??= us);
     const owner = { mono: stamp.mono_us, ms: Math.max((us - begin) / 1000, this.latest) };

@@ -44,12 +44,14 @@ export const HOW = {
 };
 
 /** How a run ended, to go at the end of a sentence. */
-export function ending(/** @type {any} */ outcome) {
+export function ending(/** @type {Api.Outcome | null | undefined} */ outcome) {
   if (!outcome) return "not settled yet";
   if (outcome.kind === "cancelled") return `stopped: ${REASON[outcome.reason] ?? outcome.reason}`;
   if (outcome.kind === "completed") return STOP[outcome.stop] ?? "completed";
   if (outcome.kind === "failed") return `failed: ${outcome.message}`;
-  return outcome.kind === "lost" ? "lost: the process that ran it died" : outcome.kind;
+  // A newer server may know other outcomes.
+  const { kind } = /** @type {{kind: string}} */ (outcome);
+  return kind === "lost" ? "lost: the process that ran it died" : kind;
 }
 /** @type {Record<string, string>} */
 const STOP = {
@@ -77,29 +79,29 @@ export function size(/** @type {number} */ length) {
 
 /**
  * An addendum in words.
- * @param {any} it
+ * @param {Api.Addendum} it
  * @param {(call: string) => string} toolOf
  * @returns {[string, string]} a sentence, and a text below it
  */
 export function addendum(it, toolOf) {
-  const { type } = it;
-  const text = (/** @type {any} */ result) => result.content.map((/** @type {any} */ part) => part.text ?? part.reference ?? "").join("\n");
-  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
-  if (type === "compensation_started") return [`Undo of ${toolOf(it.call)} requested${it.by ? ` by ${it.by}` : ""}.`, ""];
-  if (type === "compensation_finished") {
+  const text = (/** @type {Api.Result} */ { content }) => content.map((part) => (part.type === "text" ? part.text : part.reference)).join("\n");
+  if (it.type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
+  if (it.type === "compensation_started") return [`Undo of ${toolOf(it.call)} requested${it.by ? ` by ${it.by}` : ""}.`, ""];
+  if (it.type === "compensation_finished") {
     const how = it.end === "unknown" ? "timed out" : it.result.status === "ok" ? "done" : "failed";
     return [`Undo of ${toolOf(it.call)}: ${how}.`, text(it.result)];
   }
-  if (type === "undelivered") {
-    const words = it.parts.map((/** @type {any} */ part) => part.text ?? part.arguments ?? "").join("\n");
+  if (it.type === "undelivered") {
+    const words = it.parts.map((part) => ("text" in part ? part.text : "arguments" in part ? part.arguments : "")).join("\n");
     return [`Model call ${it.call} continued after the cut. This was never shown:`, words];
   }
-  if (type === "usage_corrected") return [`Corrected usage of model call ${it.call}.`, ""];
-  return [type, JSON.stringify(it)];
+  if (it.type === "usage_corrected") return [`Corrected usage of model call ${it.call}.`, ""];
+  // From a newer server.
+  return [/** @type {Api.Addendum} */ (it).type, JSON.stringify(it)];
 }
 
 /** A cost, and how certain it is, for a tooltip. */
-export const moneyInFull = (/** @type {import("./words.js").Cost | null | undefined} */ cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
+export const moneyInFull = (/** @type {Api.Cost | null | undefined} */ cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
 
 /**
  * A time since the run started, to the millisecond unless the run takes hours: "840 µs", "12.4 ms", "18.074 s", "2:05.120".

@@ -6,19 +6,23 @@
 // 3. A press shows at once, before the server has responded. If it does not reach the server, it is sent again when the server is
 //    back. A press that is refused has no effect.
 
+import { troubleOf } from "./api.js";
 import { isBack } from "./back.js";
 
+/** @type {Api.Force[]} */
 const ORDER = ["after_turn", "graceful", "now"];
 
+/** @typedef {Api.Force | null | undefined} MaybeForce */
+
 /** The hardest of these forces. Each may be missing. */
-export const hardest = (/** @type {(string | null | undefined)[]} */ ...forces) => ORDER[Math.max(-1, ...forces.map((force) => ORDER.indexOf(force ?? "")))] ?? null;
+export const hardest = (/** @type {MaybeForce[]} */ ...forces) => ORDER[Math.max(-1, ...forces.map((force) => (force ? ORDER.indexOf(force) : -1)))] ?? null;
 
 /** Whether a force cuts the work in progress, and not only what would come next. */
-export const cuts = (/** @type {string | null | undefined} */ force) => force === "graceful" || force === "now";
+export const cuts = (/** @type {MaybeForce} */ force) => force === "graceful" || force === "now";
 
 /**
  * What the next press does: "graceful", "now", or "none" if nothing is harder.
- * @param {{state?: string, force?: string | null, pressed?: string | null}} of its state, the force of the stop in progress, and the force of the last press here
+ * @param {{state?: Api.State, force?: MaybeForce, pressed?: MaybeForce}} of its state, the force of the stop in progress, and the force of the last press here
  */
 export function nextForce({ state, force, pressed }) {
   // If a run is stopping and the force is not known, assume graceful.
@@ -40,7 +44,7 @@ export const WORDS = {
     graceful: ["Stop", "Escape"], now: ["Stopping…", "press again to stop now"], none: ["Stopping now…", ""],
     unsent: ["Stop not sent", "server not responding"],
   },
-  /** In a row of the board. */
+  /** @type {Record<NextForce | "unsent", {label: string, name: string, pressed?: string, title?: string}>} in a row of the board */
   row: {
     graceful: { label: "Stop", name: "Stop" },
     now: { label: "Stopping…", name: "Stop now", pressed: "once", title: "Press again to stop it now" },
@@ -51,8 +55,9 @@ export const WORDS = {
 
 /**
  * Sends a stop until the server has accepted or refused it (invariant 3).
- * @param {() => Promise<any>} send
- * @param {{isOver: (error: any) => boolean, onHeard: (answer: any) => void,
+ * @template Answer
+ * @param {() => Promise<Answer>} send
+ * @param {{isOver: (error: ReturnType<typeof troubleOf>) => boolean, onHeard: (answer: Answer) => void,
  *   onProblem: (words: string, how: {isGone: boolean, isRefused: boolean}) => void}} how `isOver`: there is nothing left to
  *   do, because it has ended or a harder press has replaced this one
  */
@@ -61,7 +66,8 @@ export async function sendStop(send, { isOver, onHeard, onProblem }) {
     let answer;
     try {
       answer = await send();
-    } catch (error) {
+    } catch (thrown) {
+      const error = troubleOf(thrown);
       if (isOver(error)) return;
       const isGone = error.isGone === true;
       // The stop has taken effect even if it is not on disk yet.

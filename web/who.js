@@ -3,7 +3,7 @@
 // 1. An invalid key is not kept. Signing out removes everything that the key gave access to.
 // 2. While a key is needed, the dialog cannot be closed.
 
-import { forgetMe, key, link, me } from "./api.js";
+import { forgetMe, key, link, me, troubleOf } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 
 /** @type {HTMLDialogElement | null} */
@@ -23,7 +23,6 @@ export function askForKey() {
     h("label", { for: "key" }, "Key"), input, said,
     h("button", { class: "strong" }, "Sign in"));
   // Browsers close a dialog on the second Escape, even if the event is cancelled (invariant 2).
-  /** @type {HTMLDialogElement} */
   const dialog = h("dialog", {
     class: "ask", oncancel: (/** @type {Event} */ event) => event.preventDefault(), onclose: () => asking?.showModal(),
   }, form);
@@ -48,7 +47,8 @@ async function tryKey(/** @type {HTMLInputElement} */ input, /** @type {HTMLElem
     await me();
   } catch (error) {
     key.forget();
-    fill(said, error.status === 401 ? "This key is not valid. It may be mistyped, expired or revoked." : error.message);
+    const { status, message } = troubleOf(error);
+    fill(said, status === 401 ? "This key is not valid. It may be mistyped, expired or revoked." : message);
     input.select();
     return;
   }

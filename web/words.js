@@ -42,13 +42,8 @@ export const PROVENANCE = {
   unknown: "unknown",
 };
 
-/**
- * @typedef {{value: number | null, provenance: string, low: number | null, high: number | null}} Figure
- * @typedef {{value: number | null, low: number | null, high: number | null, currency: string}} Cost
- */
-
 /** A figure in a few characters: "1,234", "≈ 1,200", "≥ 40", "40–900", "unknown". Unknown is never 0. */
-export function figure(/** @type {Figure | null | undefined} */ it) {
+export function figure(/** @type {Api.Figure | null | undefined} */ it) {
   if (!it) return "unknown";
   const { value, provenance, low, high } = it;
   if (value !== null && value !== undefined) {
@@ -64,7 +59,7 @@ export function figure(/** @type {Figure | null | undefined} */ it) {
 const known = (value) => value !== null && value !== undefined;
 
 /** A figure in full, for a tooltip: where it comes from, and its bounds. */
-export function figureInFull(/** @type {Figure | null | undefined} */ it) {
+export function figureInFull(/** @type {Api.Figure | null | undefined} */ it) {
   if (!it) return PROVENANCE.unknown;
   const { value, provenance, low, high } = it;
   const bounds = known(low) && known(high) && low !== high ? `, between ${number(low)} and ${number(high)}` : "";
@@ -73,7 +68,7 @@ export function figureInFull(/** @type {Figure | null | undefined} */ it) {
 }
 
 /** An amount of money, as far as it is known. */
-export function money(/** @type {Cost | null | undefined} */ cost) {
+export function money(/** @type {Api.Cost | null | undefined} */ cost) {
   if (!cost) return "";
   const amount = (/** @type {number} */ value) => new Intl.NumberFormat("en", {
     style: "currency", currency: cost.currency, minimumFractionDigits: 2, maximumFractionDigits: value < 1 ? 5 : 2,
@@ -84,15 +79,18 @@ export function money(/** @type {Cost | null | undefined} */ cost) {
 }
 
 /** The state of a run for display: if the journal does not accept its end it is stalled, whatever it was doing. */
-export const shownState = (/** @type {{state: string, stalled?: string | null}} */ { state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
+export const shownState = (/** @type {{state: ShownState, stalled?: string | null}} */ { state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
 
 /** What a run is doing, in words. */
-export function doing(/** @type {any} */ run) {
+export function doing(/** @type {{state: ShownState, stalled?: string, phase?: Api.Phase | null, outcome?: Api.Outcome}} */ run) {
   const state = shownState(run);
-  if (state === "settled") return OUTCOME[run.outcome?.kind] ?? "settled";
-  if (state === "running") return PHASE[run.phase] ?? "running";
+  if (state === "settled") return OUTCOME[run.outcome?.kind ?? ""] ?? "settled";
+  if (state === "running") return PHASE[run.phase ?? ""] ?? "running";
   return STATE[state] ?? state;
 }
+
+/** What went wrong, if a run failed. */
+export const failure = (/** @type {Api.Outcome | undefined} */ outcome) => (outcome?.kind === "failed" ? outcome.message : undefined);
 
 /** @type {Record<string, string>} */
 export const STATE = {
@@ -101,7 +99,7 @@ export const STATE = {
 
 /**
  * Explains that a run has stalled.
- * @param {string} why the server's reason
+ * @param {string | null | undefined} why the server's reason
  * @param {boolean} isStopping whether a stop was requested: then it settles as stopped
  */
 export function stalledWords(why, isStopping) {

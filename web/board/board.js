@@ -20,6 +20,7 @@ import { number } from "../words.js";
 /** The least time between two sorts, in milliseconds. */
 const ORDER = 250;
 
+/** @type {ViewModule["default"]} */
 export default function view(place, { query }, signal) {
   const roster = new Roster();
   const look = new Look(query);
@@ -27,26 +28,29 @@ export default function view(place, { query }, signal) {
   const empty = h("div", { class: "empty" });
   const fresh = h("button", { type: "button", class: "fresh", hidden: true, "data-fresh": true });
   const these = h("button", { type: "button", class: "stop these", hidden: true, "data-these": true });
-  const board = { place, roster, look, chart, empty, fresh, these, signal, needsOrder: true, ordered: 0, waits: 0 };
-  board.draw = everyFrame(() => drawAll(board), signal);
-  board.rows = new Rows(look, roster, {
-    mayStop: may("run:cancel"), mayAnswer: may("run:create"), fresh, signal, redraw: board.draw,
-    onSort: () => changed(board), free: () => { board.needsOrder = true; board.draw(); },
+  const draw = everyFrame(() => drawAll(board), signal);
+  const rows = new Rows(look, roster, {
+    mayStop: may("run:cancel"), mayAnswer: may("run:create"), fresh, signal, redraw: draw,
+    onSort: () => changed(board), free: () => { board.needsOrder = true; draw(); },
   });
-  board.controls = controls(look, roster, () => changed(board));
-  fresh.addEventListener("click", () => { board.rows.toTop(); reorder(board); board.draw(); });
+  const filter = controls(look, roster, () => changed(board));
+  fresh.addEventListener("click", () => { rows.toTop(); reorder(board); draw(); });
   these.addEventListener("click", async () => {
     const { stopThese } = await import("./these.js");
-    if (!signal.aborted) stopThese(look, roster, signal, board.draw);
+    if (!signal.aborted) stopThese(look, roster, signal, draw);
   });
-  board.rows.element.hidden = true;
+  rows.element.hidden = true;
   const line = lineBar(roster, signal);
-  board.bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
-  board.controls.element.append(these);
-  const folds = h("div", { class: "folds" }, board.controls.fold, chart.fold);
-  board.upper = h("div", { class: "upper" }, journalBar(roster, signal), line.holds, chart.element, folds, board.controls.element);
+  const bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
+  filter.element.append(these);
+  const folds = h("div", { class: "folds" }, filter.fold, chart.fold);
+  const upper = h("div", { class: "upper" }, journalBar(roster, signal), line.holds, chart.element, folds, filter.element);
   const name = h("h1", { class: "unseen" }, "Board");
-  fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
+  fill(place, h("div", { class: "board" }, name, bar, upper, empty, rows.element));
+  /** @type {Board} */
+  const board = {
+    place, roster, look, chart, empty, fresh, these, signal, draw, rows, controls: filter, bar, upper, needsOrder: true, ordered: 0, waits: 0,
+  };
   measured(board);
   roster.watch((changes) => heard(board, changes), signal);
   follow("/v1/board", {
@@ -56,13 +60,13 @@ export default function view(place, { query }, signal) {
 }
 
 /** Measures again whenever what is above the rows changes its height. */
-function measured(board) {
+function measured(/** @type {Board} */ board) {
   const [top, banner] = [byId("top"), byId("banner")];
   const sizes = new ResizeObserver(() => {
-    const style = board.rows.element.parentElement.style;
+    const style = board.rows.element.parentElement?.style;
     const above = top.offsetHeight + banner.offsetHeight;
-    style.setProperty("--top", `${above}px`);
-    style.setProperty("--under", `${above + board.bar.offsetHeight}px`);
+    style?.setProperty("--top", `${above}px`);
+    style?.setProperty("--under", `${above + board.bar.offsetHeight}px`);
     board.rows.measure();
   });
   for (const element of [top, banner, board.bar, board.upper, board.empty]) sizes.observe(element);
@@ -70,7 +74,7 @@ function measured(board) {
 }
 
 /** Takes changes from the feed. */
-function heard(board, changes) {
+function heard(/** @type {Board} */ board, /** @type {Changes} */ changes) {
   const { roster, chart } = board;
   if (changes.has("rows") || changes.has("ready") || changes.has("second")) board.needsOrder = true;
   if (changes.has("second") || changes.has("ready")) {
@@ -80,15 +84,15 @@ function heard(board, changes) {
   // Loaded in advance, because the server may be slow when it is needed.
   if (changes.has("ready")) import("./these.js").catch(() => {});
   if (changes.has("second") || changes.has("ready") || changes.has("old")) say(board);
-  if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
+  if (changes.has("old")) board.place.firstElementChild?.classList.toggle("old", roster.isOld);
   if (changes.has("rows")) board.rows.showColumns(columnsOf(roster));
   board.draw();
 }
 
-const say = ({ chart, roster }) => chart.say(roster.past, roster.now(), roster.live().length, roster.isOld);
+const say = (/** @type {Board} */ { chart, roster }) => chart.say(roster.past, roster.now(), roster.live().length, roster.isOld);
 
 /** There are columns for prices and tenants only if the server sends them. */
-function columnsOf(roster) {
+function columnsOf(/** @type {Roster} */ roster) {
   let [hasCost, hasTenants] = [false, false];
   for (const { row } of roster.entries.values()) {
     hasCost ||= row.cost !== undefined;
@@ -98,14 +102,14 @@ function columnsOf(roster) {
 }
 
 /** The filter or the order has changed. */
-function changed(board) {
+function changed(/** @type {Board} */ board) {
   history.replaceState(null, "", board.look.address());
   board.rows.sorted();
   reorder(board);
   board.draw();
 }
 
-function reorder(board) {
+function reorder(/** @type {Board} */ board) {
   const { look, roster, controls } = board;
   look.update(roster, false);
   // The counts change together with the rows.
@@ -115,7 +119,7 @@ function reorder(board) {
   board.needsOrder = false;
 }
 
-function drawAll(board) {
+function drawAll(/** @type {Board} */ board) {
   const { rows, look, roster, fresh, these } = board;
   if (board.needsOrder) putInOrder(board);
   rows.draw();
@@ -132,7 +136,7 @@ function drawAll(board) {
 }
 
 /** Sorts the rows, unless that was just done or someone is aiming at one (invariant 1). */
-function putInOrder(board) {
+function putInOrder(/** @type {Board} */ board) {
   const { rows, look, roster } = board;
   if (rows.isKept()) {
     look.update(roster, true);
@@ -146,7 +150,7 @@ function putInOrder(board) {
 }
 
 /** Says what to do if there is nothing to show. */
-function showEmpty(board) {
+function showEmpty(/** @type {Board} */ board) {
   const { empty, look, roster, rows } = board;
   const isEmpty = look.shown.length === 0;
   if (rows.element.hidden !== isEmpty) {
@@ -166,13 +170,13 @@ function nothingRuns() {
   const url = address("/v1/runs");
   const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
   const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
-  const to = (href, text) => h("a", { href }, text);
+  const to = (/** @type {string} */ href, /** @type {string} */ text) => h("a", { href }, text);
   const ways = [to("#/chat", "Chat with an agent"), ", see the ", to("#/runs", "history"), ", or start a run from a terminal:"];
   return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
 }
 
 /** The feed was refused permanently. */
-function refused(board, problem) {
+function refused(/** @type {Board} */ board, /** @type {{message: string, status?: number}} */ problem) {
   const isBlind = problem.status === 403;
   const listed = ["Past runs are in the ", h("a", { href: "#/runs" }, "history"), "."];
   const way = isBlind ? "Use a key with the scope run:read." : listed;

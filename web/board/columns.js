@@ -6,24 +6,25 @@
 import { part, userWord } from "../api.js";
 import { h } from "../dom.js";
 import { press } from "./presses.js";
-import { dayAndTime, doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
+import { dayAndTime, doing, failure, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
 
+/** @type {Record<string, number>} */
 const RANKS = { stalled: 0, waiting: 1, cancelling: 2, running: 3, queued: 4, settled: 5 };
 
-/**
- * A column. Cells that change often write to a text node, so that only the changed text is redrawn.
- * @typedef {{key: string, name: string, isNumber?: boolean, isDown?: boolean, make: (cell: HTMLElement) => object,
- *   draw: (parts: any, entry: import("./roster.js").Entry, roster: import("./roster.js").Roster) => void,
- *   rank: (entry: any, roster: any) => number | string}} Column
- */
+/** @typedef {{cell: HTMLElement, text: Text}} Plain */
 
+/** @type {(cell: HTMLElement) => Plain} */
 const plain = (cell) => ({ cell, text: cell.appendChild(document.createTextNode("")) });
+/** @type {(cell: HTMLElement) => Plain} */
 const others = (cell) => {
   const text = document.createTextNode("");
   cell.append(h("bdi", { dir: "auto" }, text));
   return { cell, text };
 };
-/** A text from users, by its name in the row. */
+/**
+ * A text from users, by its name in the row.
+ * @type {(key: "app" | "user" | "session" | "model" | "tenant", name: string, shown?: (row: Row) => string) => Column<Plain>}
+ */
 const named = (key, name, shown = (row) => row[key] ?? "") => ({
   key, name, make: others,
   draw: ({ cell, text }, { row }) => {
@@ -32,7 +33,7 @@ const named = (key, name, shown = (row) => row[key] ?? "") => ({
   },
   rank: ({ row }) => row[key] ?? "",
 });
-/** A count of tokens. */
+/** @type {(key: string, name: string, of: "input" | "output") => Column<Plain>} a count of tokens */
 const tokens = (key, name, of) => ({
   key, name, isNumber: true, isDown: true, make: plain,
   draw: ({ cell, text }, { row }) => {
@@ -47,7 +48,7 @@ const tokens = (key, name, of) => ({
 
 const NOT_YET = "not known yet: the model call is in progress";
 
-/** @type {Column[]} */
+/** @type {Column<any>[]} each with parts of its own */
 export const COLUMNS = [
   {
     key: "state", name: "State", make: stateParts, draw: drawState,
@@ -84,39 +85,39 @@ export const COLUMNS = [
   named("tenant", "Tenant"),
 ];
 
-function pace(rate) {
+function pace(/** @type {number} */ rate) {
   if (rate >= 10) return number(Math.round(rate));
   return rate > 0 ? rate.toFixed(1) : "–";
 }
 
 /** Sets the text of a node if it has changed. */
-export function put(node, text) {
+export function put(/** @type {Text} */ node, /** @type {string} */ text) {
   if (node.data !== text) node.data = text;
 }
 
-function title(element, text) {
+function title(/** @type {HTMLElement} */ element, /** @type {string} */ text) {
   if (element.title !== text) element.title = text;
 }
 
-export function mark(element, name, value) {
+export function mark(/** @type {HTMLElement} */ element, /** @type {string} */ name, /** @type {string | null | undefined} */ value) {
   if (value === undefined || value === null) {
     if (name in element.dataset) delete element.dataset[name];
   } else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
 /** The state of a run in its row: a press on Stop shows before the server has responded, but not if it was not sent. */
-export function stateOf({ row, id }) {
+export function stateOf(/** @type {Entry} */ { row, id }) {
   const state = shownState(row);
   return isPressed(id) && state !== "settled" && state !== "stalled" ? "cancelling" : state;
 }
 
 /** Whether Stop was pressed here and, as far as is known, took effect. */
-function isPressed(id) {
+function isPressed(/** @type {string} */ id) {
   const pressed = press(id);
   return pressed !== undefined && !pressed.problem && !pressed.isUnheard;
 }
 
-function stateParts(cell) {
+function stateParts(/** @type {HTMLElement} */ cell) {
   const text = document.createTextNode("");
   const lamp = h("span", { class: "state" }, text);
   const more = document.createTextNode("");
@@ -125,12 +126,12 @@ function stateParts(cell) {
   return { cell, lamp, text, more, besides };
 }
 
-function drawState({ cell, lamp, text, more, besides }, entry) {
+function drawState(/** @type {ReturnType<typeof stateParts>} */ { cell, lamp, text, more, besides }, /** @type {Entry} */ entry) {
   const { row, id } = entry;
   const state = stateOf(entry);
   mark(lamp, "state", press(id)?.isUnheard && state !== "settled" ? "unsent" : state);
   mark(lamp, "outcome", row.outcome?.kind);
-  const { problem, said, isUnheard } = (state !== "settled" && press(id)) || {};
+  const { problem = undefined, said = undefined, isUnheard = undefined } = (state !== "settled" && press(id)) || {};
   lamp.classList.toggle("sure", isUnheard === true);
   put(text, isUnheard ? "stop not sent" : doing({ ...row, state }));
   put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
@@ -141,41 +142,41 @@ function drawState({ cell, lamp, text, more, besides }, entry) {
 }
 
 /** How long a stop took, and what it leaked. */
-function further(row) {
+function further(/** @type {Row} */ row) {
   if (row.leaked) return ` ${number(row.leaked)} leaked`;
   if (row.outcome?.kind === "cancelled" && row.took_us !== undefined) return ` in ${spanUs(row.took_us)}`;
   return "";
 }
 
-function inFull({ row, id }, state) {
+function inFull(/** @type {Entry} */ { row, id }, /** @type {ShownState} */ state) {
   if (state === "stalled") return stalledWords(row.stalled, row.state === "cancelling" || isPressed(id));
-  if (state === "settled") return [OUTCOME[row.outcome?.kind] ?? "settled", row.outcome?.message].filter(Boolean).join(": ");
+  if (state === "settled") return [OUTCOME[row.outcome?.kind ?? ""] ?? "settled", failure(row.outcome)].filter(Boolean).join(": ");
   const tools = row.tools?.length ? `: ${row.tools.join(", ")}` : "";
   const waits = row.waiting?.length ? `: ${row.waiting.map(({ tool }) => tool).join(", ")}` : "";
   return `${doing({ ...row, state })}${tools}${waits}`;
 }
 
-function titleParts(cell) {
+function titleParts(/** @type {HTMLElement} */ cell) {
   const text = document.createTextNode("");
   const to = h("a", { dir: "auto", class: "to", tabindex: "-1" }, text);
   cell.append(to);
   return { to, text };
 }
 
-function drawTitle({ to, text }, { row, id }) {
+function drawTitle(/** @type {ReturnType<typeof titleParts>} */ { to, text }, /** @type {Entry} */ { row, id }) {
   const href = `#/run/${part(id)}`;
   if (to.getAttribute("href") !== href) to.setAttribute("href", href);
   put(text, row.title || "(no prompt)");
   title(to, row.title);
 }
 
-function drawTime({ cell, text }, { row, began, ended }, roster) {
+function drawTime(/** @type {Plain} */ { cell, text }, /** @type {Entry} */ { row, began, ended }, /** @type {Roster} */ roster) {
   put(text, ended === null ? ticking(roster.now() - began) : span(ended - began));
   title(cell, `accepted ${dayAndTime(row.accepted_at)}${row.settled_at ? `, settled ${dayAndTime(row.settled_at)}` : ""}`);
 }
 
 /** A running time, in whole seconds so that it does not flicker. */
-function ticking(ms) {
+function ticking(/** @type {number} */ ms) {
   const whole = Math.max(0, Math.floor(ms / 1000));
   return whole < 60 ? `${whole} s` : span(whole * 1000);
 }

@@ -4,7 +4,7 @@ import { link, may, serverIsGone } from "../api.js";
 import { h } from "../dom.js";
 
 /**
- * @param {import("./roster.js").Roster} roster
+ * @param {Roster} roster
  * @param {AbortSignal} signal
  * @returns {HTMLElement | null} null if the key may not stop anything
  */

@@ -21,7 +21,7 @@ export function dialog(name, signal) {
     box.remove();
     if (!document.querySelector("dialog.question[open]")) delete root.dataset.dimmed;
   };
-  const held = (event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
+  const held = (/** @type {KeyboardEvent} */ event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
   const box = h("dialog", { class: "question", "aria-label": name, onclose: closed, onkeydown: held });
   const close = () => box.close();
   byId("view").append(box);
@@ -32,17 +32,20 @@ export function dialog(name, signal) {
 }
 
 /** Replaces the content of a dialog (invariant 2). */
-export function turn(box, name, ...rest) {
+export function turn(/** @type {HTMLElement} */ box, /** @type {HTMLElement} */ name, /** @type {unknown[]} */ ...rest) {
   name.tabIndex = -1;
   fill(box, name, ...rest);
   name.focus();
 }
 
+/** @type {(text: string, onclick: () => void, more?: Record<string, unknown>) => HTMLButtonElement} */
 export const button = (text, onclick, more) => h("button", { type: "button", onclick, ...more }, text);
 
 /** The checkbox for stopping without grace. */
-export function nowChoice(id) {
+export function nowChoice(/** @type {string} */ id) {
   const input = h("input", { type: "checkbox", id });
   const element = h("label", { class: "check" }, input, " Stop now, without waiting for tools to finish");
-  return { element, force: () => (input.checked ? "now" : "graceful") };
+  /** @type {() => "now" | "graceful"} */
+  const force = () => (input.checked ? "now" : "graceful");
+  return { element, force };
 }

@@ -20,12 +20,12 @@ const RARE = "stalled";
 const MOST = 300;
 
 /**
- * @param {import("./look.js").Look} look
- * @param {import("./roster.js").Roster} roster
+ * @param {Look} look
+ * @param {Roster} roster
  * @param {() => void} changed called when the filter or the order has changed
  */
 export function controls(look, roster, changed) {
-  const choose = (name, value) => {
+  const choose = (/** @type {string} */ name, /** @type {string} */ value) => {
     look.filter[name] = value;
     update();
     changed();
@@ -73,11 +73,14 @@ export function controls(look, roster, changed) {
 }
 
 /** How many rows there are for each state, and which agents and users have runs. */
-function counted(roster, look) {
+function counted(/** @type {Roster} */ roster, /** @type {Look} */ look) {
+  /** @type {Record<string, number>} */
   const states = {};
   const now = roster.now();
-  const count = (entry, state) => { if (look.isShown(entry, now, state)) states[state] = (states[state] ?? 0) + 1; };
+  const count = (/** @type {Entry} */ entry, /** @type {string} */ state) => { if (look.isShown(entry, now, state)) states[state] = (states[state] ?? 0) + 1; };
+  /** @type {Set<string>} */
   const apps = new Set();
+  /** @type {Set<string>} */
   const users = new Set();
   for (const entry of roster.entries.values()) {
     const { app, user } = entry.row;
@@ -90,20 +93,25 @@ function counted(roster, look) {
 }
 
 /** A user in the list: "you" with the name beside it, because the name is what is filtered by. */
-const ownToo = (user) => (userWord(user) === user ? user : `${userWord(user)} (${user})`);
+const ownToo = (/** @type {string} */ user) => (userWord(user) === user ? user : `${userWord(user)} (${user})`);
 
-/** A list of names to choose from. */
-function list(name, field, choose, words = (value) => value) {
+/**
+ * A list of names to choose from.
+ * @param {string} name
+ * @param {string} field
+ * @param {(field: string, value: string) => void} choose
+ */
+function list(name, field, choose, words = (/** @type {string} */ value) => value) {
   const select = h("select", { "aria-label": name, "data-filter": field });
   select.addEventListener("change", () => choose(field, select.value));
-  let shown = null;
-  const update = (names, chosen) => {
+  let shown = "";
+  const update = (/** @type {Set<string>} */ names, /** @type {string} */ chosen) => {
     const all = [...new Set([...names].sort().slice(0, MOST).concat(chosen || []))];
     const wanted = JSON.stringify(all);
     // Invariant 2.
     if (wanted !== shown && document.activeElement !== select) {
       shown = wanted;
-      const option = (value, text) => h("option", { value }, text);
+      const option = (/** @type {string} */ value, /** @type {string} */ text) => h("option", { value }, text);
       select.replaceChildren(option("", `All ${name.toLowerCase()}s`), ...all.map((value) => option(value, words(value))));
     }
     if (select.value !== chosen) select.value = chosen;
@@ -112,7 +120,7 @@ function list(name, field, choose, words = (value) => value) {
 }
 
 /** The order, on screens too narrow for the column headers. */
-function order(look, changed) {
+function order(/** @type {Look} */ look, /** @type {() => void} */ changed) {
   const select = h("select", { "aria-label": "Sort", class: "order" },
     COLUMNS.map(({ key, name }) => h("option", { value: key }, key === "began" ? "Newest first" : `By ${name.toLowerCase()}`)));
   select.addEventListener("change", () => {

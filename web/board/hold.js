@@ -1,6 +1,6 @@
 // Holds the line without stopping anything: for everything, an agent or a user.
 
-import { call, link } from "../api.js";
+import { call, link, troubleOf } from "../api.js";
 import { button, dialog } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 
@@ -8,7 +8,7 @@ import { fill, h, write } from "../dom.js";
 const MOST = 300;
 
 /**
- * @param {import("./roster.js").Roster} roster
+ * @param {Roster} roster
  * @param {AbortSignal} signal
  */
 export function askToHold(roster, signal) {
@@ -25,7 +25,8 @@ export function askToHold(roster, signal) {
       close();
     } catch (error) {
       // The hold may have taken effect even if it is not on disk.
-      write(said, `${error.body?.held ? "The line is held. " : ""}${error.message}`);
+      const { body: problem, message } = troubleOf(error);
+      write(said, `${problem?.held ? "The line is held. " : ""}${message}`);
     }
     link.dispatchEvent(new Event("line"));
   };
@@ -36,7 +37,7 @@ export function askToHold(roster, signal) {
       button("Hold the line", go, { class: "strong", "data-hold-confirm": true }), button("Cancel", close)));
 }
 
-function group(label, field, roster) {
+function group(/** @type {string} */ label, /** @type {"app" | "user"} */ field, /** @type {Roster} */ roster) {
   const names = [...new Set([...roster.entries.values()].map(({ row }) => row[field]))].sort().slice(0, MOST);
   return h("optgroup", { label }, names.map((name) => h("option", { value: JSON.stringify({ [field]: name }) }, name)));
 }

@@ -4,7 +4,7 @@ import { h, write } from "../dom.js";
 import { several, shownState } from "../words.js";
 
 /**
- * @param {import("./roster.js").Roster} roster
+ * @param {Roster} roster
  * @param {AbortSignal} signal
  * @returns {HTMLElement}
  */
@@ -19,7 +19,7 @@ export function journalBar(roster, signal) {
   return element;
 }
 
-function inWords(stalled) {
+function inWords(/** @type {Entry[]} */ stalled) {
   const [{ row }] = stalled;
   const [have, they] = stalled.length === 1 ? ["has", "It will settle by itself"] : ["have", "They will settle by themselves"];
   return `The journal does not accept writes: ${several(stalled.length, "run")} ${have} stalled. ${they} once it accepts writes again. ` +

@@ -4,13 +4,15 @@
 // 2. Every hold is shown, with a button to open it for those who may.
 // 3. When it is redrawn, it keeps the focus.
 
-import { call, link, may, me, nameWord, serverIsGone } from "../api.js";
+import { call, link, may, me, nameWord, serverIsGone, troubleOf } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { dayAndTime, timeOfDay } from "../words.js";
 
+/** @typedef {Api.Hold & {other?: string}} Hold `other` is its tenant if that is not ours */
+
 /**
  * The line's state, and its holds on agents and users.
- * @param {import("./roster.js").Roster} roster
+ * @param {Roster} roster
  * @param {AbortSignal} signal
  * @returns {{state: HTMLElement, holds: HTMLElement}}
  */
@@ -18,6 +20,7 @@ export function lineBar(roster, signal) {
   const state = h("div", { class: "line-state", "data-line-state": "unknown", tabindex: "-1" });
   const holds = h("ul", { class: "holds", "aria-label": "Held agents and users" });
   const isMine = may("admin");
+  /** @type {string | null} */
   let own = null;
   const isHere = () => state.contains(document.activeElement) || holds.contains(document.activeElement);
   const askToHold = async () => {
@@ -39,7 +42,7 @@ export function lineBar(roster, signal) {
     const isHeld = line.state === "held";
     // Our own tenant is not mentioned.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
-    const isOnAll = ({ app, user, other }) => !app && !user && !other;
+    const isOnAll = (/** @type {Hold} */ { app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
     const onAll = said.filter(isOnAll).map((one) => held(roster, one, isMine));
     fill(state, lamp, isHeld && h("span", { class: "small" }, "No new runs start."), onAll, isMine && !isHeld && hold);
@@ -52,7 +55,12 @@ export function lineBar(roster, signal) {
   return { state, holds };
 }
 
-/** One hold in words: "agent travel: held by ada since 12:00: reason". */
+/**
+ * One hold in words: "agent travel: held by ada since 12:00: reason".
+ * @param {Roster} roster
+ * @param {Hold} hold
+ * @param {boolean} isMine
+ */
 function held(roster, hold, isMine) {
   const said = h("span", { role: "status" });
   const isOnAll = !hold.app && !hold.user && !hold.other;
@@ -64,7 +72,7 @@ function held(roster, hold, isMine) {
     hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
 }
 
-function whom({ app, user, other }) {
+function whom(/** @type {Hold} */ { app, user, other }) {
   const of = other ? [" of ", h("bdi", null, other)] : null;
   if (app) return ["Agent ", h("bdi", null, app), of, " is held"];
   if (user) return ["User ", h("bdi", null, user), of, " is held"];
@@ -73,7 +81,7 @@ function whom({ app, user, other }) {
 
 /**
  * Opens the line, or removes one hold on it, and shows the result.
- * @param {import("./roster.js").Roster} roster
+ * @param {Roster} roster
  * @param {{tenant?: string, app?: string, user?: string}} hold
  * @param {HTMLElement} said
  * @param {HTMLButtonElement} button
@@ -90,7 +98,7 @@ export async function openLine(roster, { tenant, app, user }, said, button) {
   } catch (error) {
     button.ariaBusy = "false";
     said.className = "problem";
-    write(said, error.message);
+    write(said, troubleOf(error).message);
   }
   link.dispatchEvent(new Event("line"));
 }

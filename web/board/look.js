@@ -18,7 +18,7 @@ export class Look {
   filter = {};
   column = "began";
   isDown = true;
-  /** @type {import("./roster.js").Entry[]} */
+  /** @type {Entry[]} */
   shown = [];
   /** How many more would be shown if the order were not kept. */
   fresh = 0;
@@ -48,14 +48,14 @@ export class Look {
   }
 
   /** Sorts by a column; a second time reverses the order. */
-  sortBy(key) {
+  sortBy(/** @type {string} */ key) {
     const column = COLUMNS.find((one) => one.key === key);
     this.isDown = key === this.column ? !this.isDown : column?.isDown === true;
     this.column = key;
   }
 
   /** Whether a run matches the filter, whatever its state. */
-  isMeant({ row }) {
+  isMeant(/** @type {Entry} */ { row }) {
     const { app, user, text } = this.filter;
     if (app && row.app !== app) return false;
     if (user && row.user !== user) return false;
@@ -65,20 +65,20 @@ export class Look {
   }
 
   /** Whether a run has a row now, or would have one if the filter had this state. */
-  isShown(entry, now, state = this.filter.state) {
+  isShown(/** @type {Entry} */ entry, /** @type {number} */ now, state = this.filter.state) {
     if (state && shownState(entry.row) !== state) return false;
-    if (!state && !isLive(entry) && now - entry.ended > LINGER) return false;
+    if (!state && !isLive(entry) && now - (entry.ended ?? 0) > LINGER) return false;
     return this.isMeant(entry);
   }
 
   /** The live runs that match the filter: what "Stop these" stops. */
-  meant(roster) {
+  meant(/** @type {Roster} */ roster) {
     const { state } = this.filter;
     return roster.live().filter((entry) => (!state || shownState(entry.row) === state) && this.isMeant(entry));
   }
 
   /** Filters and sorts again. With `isKept` the order stays (invariant 2). */
-  update(roster, isKept) {
+  update(/** @type {Roster} */ roster, /** @type {boolean} */ isKept) {
     const now = roster.now();
     if (isKept) {
       this.fresh = 0;
@@ -87,7 +87,8 @@ export class Look {
       }
       return;
     }
-    const column = COLUMNS.find(({ key }) => key === this.column);
+    const column = COLUMNS.find(({ key }) => key === this.column) ?? COLUMNS[0];
+    /** @type {Entry[]} */
     const found = [];
     for (const entry of roster.entries.values()) if (this.isShown(entry, now)) found.push(entry);
     this.shown = sorted(found, column, this.isDown, roster);
@@ -97,12 +98,18 @@ export class Look {
   }
 }
 
-/** Sorts by rank, and newest first within a rank. */
+/**
+ * Sorts by rank, and newest first within a rank.
+ * @param {Entry[]} entries
+ * @param {Column<any>} column
+ * @param {boolean} isDown
+ * @param {Roster} roster
+ */
 function sorted(entries, column, isDown, roster) {
   const ranks = new Map(entries.map((entry) => [entry, column.rank(entry, roster)]));
   const sign = isDown ? -1 : 1;
   return entries.sort((a, b) => {
-    const [one, other] = [ranks.get(a), ranks.get(b)];
+    const [one, other] = [ranks.get(a) ?? "", ranks.get(b) ?? ""];
     if (one !== other) return one < other ? -sign : sign;
     return b.began - a.began || b.row.n - a.row.n;
   });

@@ -14,10 +14,10 @@ const pressed = new Map();
 const MOST = 10_000;
 
 /** The last press on a run's Stop button; undefined if there was none. */
-export const press = (run) => pressed.get(run);
+export const press = (/** @type {string} */ run) => pressed.get(run);
 
 /** Records that a run is being stopped, by whatever means. */
-export function note(run, force) {
+export function note(/** @type {string} */ run, /** @type {"graceful" | "now"} */ force) {
   // The oldest runs have ended long ago.
   const [oldest] = pressed.keys();
   if (oldest !== undefined && pressed.size >= MOST) pressed.delete(oldest);
@@ -25,14 +25,14 @@ export function note(run, force) {
 }
 
 /** A stop of this run was refused. */
-export function refused(run, problem) {
+export function refused(/** @type {string} */ run, /** @type {string} */ problem) {
   pressed.set(run, { force: "graceful", problem });
 }
 
 /**
  * What the next press on a run's Stop does.
  * @param {string} run
- * @param {any} row the run's row on the board
+ * @param {Api.Row} row the run's row on the board
  * @returns {"graceful" | "now" | "none"}
  */
 export function nextForce(run, { state, cancel }) {

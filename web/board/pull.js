@@ -6,7 +6,7 @@
 // 4. "Stop the rest now" stops runs one by one, so that runs that have started since are not affected.
 // 5. Those who may not hold the line can stop their own runs, and are told that this is all it does.
 
-import { call, link, post, serverIsGone } from "../api.js";
+import { call, link, post, serverIsGone, troubleOf } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { stopEach } from "./each.js";
 import { fill, h, write } from "../dom.js";
@@ -20,7 +20,17 @@ const GONE = "The server is not responding, so these numbers may be out of date.
 const ALL = "No new runs start until someone opens the line. Everything said and done so far is kept, and each run gets a receipt.";
 const OWN = "The line stays open, and runs that start later are not affected. Everything said and done so far is kept.";
 
-/** Asks for confirmation (invariant 1), then pulls the cord. */
+/**
+ * @typedef {{box: HTMLDialogElement, close: () => void, until: AbortSignal, isAll: boolean, force: "graceful" | "now", why: string}} How
+ *   `isAll`: it holds the line and stops all runs, and not only one's own
+ */
+
+/**
+ * Asks for confirmation (invariant 1), then pulls the cord.
+ * @param {Roster} roster
+ * @param {AbortSignal} signal
+ * @param {boolean} isAll
+ */
 export function askToPull(roster, signal, isAll) {
   const { box, close, signal: until } = dialog(isAll ? "Pull the cord" : "Stop all my runs", signal);
   const what = h("p", { class: "what", "data-cord-count": true });
@@ -49,19 +59,20 @@ export function askToPull(roster, signal, isAll) {
 }
 
 /** How many runs it stops, and whose. */
-function inWords(live, isAll) {
+function inWords(/** @type {Entry[]} */ live, /** @type {boolean} */ isAll) {
   if (!live.length) return isAll ? "There are no live runs to stop." : "You have no live runs.";
-  const count = (field) => new Set(live.map(({ row }) => row[field])).size;
+  const count = (/** @type {"app" | "user"} */ field) => new Set(live.map(({ row }) => row[field])).size;
+  /** @type {Record<string, number>} */
   const states = {};
   for (const { row } of live) states[shownState(row)] = (states[shownState(row)] ?? 0) + 1;
-  const are = (state, many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
+  const are = (/** @type {string} */ state, /** @type {number} */ many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
   const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
   const whose = `${several(live.length, "run")} (${several(count("user"), "user")}, ${several(count("app"), "agent")})`;
   return `This stops ${isAll ? whose : `your ${several(live.length, "run")}`}: ${parts.join(", ")}.`;
 }
 
 /** Pulls the cord, and shows the runs settle. */
-async function pull(roster, how) {
+async function pull(/** @type {Roster} */ roster, /** @type {How} */ how) {
   const { box, close, until, isAll, force } = how;
   const ids = roster.live().map(({ id }) => id);
   for (const id of ids) note(id, force);
@@ -75,7 +86,9 @@ async function pull(roster, how) {
     isAll: () => isAnswered, signal: until, onEnd: () => hide(rest, name),
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
   });
+  /** @type {HTMLButtonElement} */
   const rest = button("Stop the rest now", () => harden({ view, said, rest, name }), { class: "stop", hidden: force === "now" });
+  /** @type {HTMLButtonElement} */
   const open = button("Open the line", () => openLine(roster, {}, said, open), { "data-line-open": true, hidden: !isAll });
   const buttons = h("div", { class: "buttons" }, rest, open, button("Close", close));
   turn(box, name, view.element, said, buttons);
@@ -94,43 +107,46 @@ async function pull(roster, how) {
   turn(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
 }
 
-const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
+const lineNow = (/** @type {Roster} */ { line }) => (line?.state === "held" ? " The line is held." : "");
 
 /**
  * Sends the request. Returns whether anything is known to have been done, and what became of each run if that is known
  * (invariant 3).
+ * @param {Roster} roster
+ * @param {How & {said: HTMLElement, ids: string[]}} how
  */
 async function sent(roster, { isAll, force, why, said, ids }) {
   try {
     return { runs: isAll ? await holdAndStop(roster, force, why) : await stopOwn(force), isDone: true };
   } catch (error) {
-    const { held, cancelled } = error.body;
+    const { body = {}, message } = troubleOf(error);
     said.className = "problem";
-    write(said, `${done(error.body)} ${error.message}`);
-    const isDone = Boolean(held || cancelled);
-    if (!isDone) for (const id of ids) refused(id, error.message);
+    write(said, `${done(body)} ${message}`);
+    const isDone = Boolean(body.held || body.cancelled);
+    if (!isDone) for (const id of ids) refused(id, message);
     return { runs: null, isDone };
   } finally {
     if (isAll) link.dispatchEvent(new Event("line"));
   }
 }
 
-async function holdAndStop(roster, force, why) {
+async function holdAndStop(/** @type {Roster} */ roster, /** @type {Api.Force} */ force, /** @type {string} */ why) {
   // The response comes when all of them have settled, so it is proof that they have.
   const body = { state: "held", cancel: true, wait: true, force, ...(why && { reason: why }) };
   const line = await call("PUT", "/v1/line", { body });
   roster.setLine(line);
-  return line.stopped.runs;
+  return line.stopped?.runs ?? null;
 }
 
-const stopOwn = async (force) => (await post("/v1/cancel", { all: true, force, wait: true, note: "the page's Stop all" })).runs;
+const stopOwn = async (/** @type {Api.Force} */ force) => (await post("/v1/cancel", { all: true, force, wait: true, note: "the page's Stop all" })).runs;
 
 /** What was done in spite of an error (invariant 3). */
-function done({ held, cancelled }) {
+function done(/** @type {Api.Problem} */ { held, cancelled = 0 }) {
   if (!held && !cancelled) return "It is unknown whether anything was stopped.";
   return [held && "The line is held.", cancelled > 0 && `${several(cancelled, "run")} told to stop.`].filter(Boolean).join(" ");
 }
 
+/** @param {{view: ReturnType<typeof settling>, said: HTMLElement, rest: HTMLButtonElement, name: HTMLElement}} all */
 async function harden({ view, said, rest, name }) {
   const open = view.open();
   for (const id of open) note(id, "now");
@@ -143,7 +159,7 @@ async function harden({ view, said, rest, name }) {
 }
 
 /** Hides a button without losing the focus. */
-function hide(button, name) {
+function hide(/** @type {HTMLButtonElement} */ button, /** @type {HTMLElement} */ name) {
   if (button === document.activeElement) name.focus();
   button.hidden = true;
 }

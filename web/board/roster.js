@@ -14,12 +14,6 @@ const PAST = 300;
 const WINDOW = 5000;
 const SAMPLES = 7;
 
-/**
- * A run: `row` is what the server last sent; `began` and `ended` are times in milliseconds.
- * @typedef {{row: any, id: string, began: number, ended: number | null, samples: number[], round: number,
- *   isOver: boolean}} Entry
- */
-
 export class Roster {
   /** @type {Map<number, Entry>} by row number, which is specific to a connection */
   #byNumber = new Map();
@@ -29,11 +23,13 @@ export class Roster {
   #coming = null;
   /** The server's clock minus ours. */
   #ahead = 0;
+  /** @type {Set<(changes: Changes) => void>} */
   #watchers = new Set();
+  /** @type {Entry[]} */
   #settled = [];
-  /** @type {{state: string, holds: any[]} | null} the state of the line, if known */
+  /** @type {Api.Line | null} the state of the line, if known */
   line = null;
-  /** The last seconds, oldest first. */
+  /** @type {Api.Second[]} the last seconds, oldest first */
   past = [];
   /** Whether the list of runs is complete. */
   isReady = false;
@@ -47,8 +43,8 @@ export class Roster {
   now() { return this.#goneAt ?? Date.now() + this.#ahead; }
 
   /**
-   * Calls `watcher` after each change with what has changed: "rows", "second", "line", "ready", "old", "press".
-   * @param {(changes: Set<string>) => void} watcher
+   * Calls `watcher` after each change with what has changed.
+   * @param {(changes: Changes) => void} watcher
    * @param {AbortSignal} signal
    */
   watch(watcher, signal) {
@@ -68,7 +64,8 @@ export class Roster {
   }
 
   /** Applies items of the feed. */
-  apply(items) {
+  apply(/** @type {Api.BoardItem[]} */ items) {
+    /** @type {Changes} */
     const changes = new Set();
     for (const item of items) this.#take(item, changes);
     this.#tell(changes);
@@ -78,16 +75,16 @@ export class Roster {
   drawAgain() { this.#tell(new Set(["press"])); }
 
   /** Takes the state of the line from a response. */
-  setLine(line) {
+  setLine(/** @type {Api.Line} */ line) {
     this.line = { state: line.state, holds: line.holds };
     this.#tell(new Set(["line"]));
   }
 
-  #tell(changes) {
+  #tell(/** @type {Changes} */ changes) {
     if (changes.size) for (const watcher of [...this.#watchers]) watcher(changes);
   }
 
-  #take(item, changes) {
+  #take(/** @type {Api.BoardItem} */ item, /** @type {Changes} */ changes) {
     switch (item.type) {
       case "board": return this.#begin(item, changes);
       case "runs":
@@ -108,7 +105,7 @@ export class Roster {
     }
   }
 
-  #begin(board, changes) {
+  #begin(/** @type {Api.BoardItemOf<"board">} */ board, /** @type {Changes} */ changes) {
     this.#goneAt = null;
     this.#ahead = Date.parse(board.now) - Date.now();
     this.#byNumber = new Map();
@@ -121,7 +118,7 @@ export class Roster {
     changes.add("line").add("second");
   }
 
-  #whole(changes) {
+  #whole(/** @type {Changes} */ changes) {
     if (this.#coming) this.entries = this.#coming;
     this.#coming = null;
     this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0));
@@ -131,7 +128,7 @@ export class Roster {
     changes.add("rows").add("ready").add("old");
   }
 
-  #put(row) {
+  #put(/** @type {Row} */ row) {
     const known = this.#coming ?? this.entries;
     // A run keeps its entry across a break.
     const entry = known.get(row.run_id) ?? this.entries.get(row.run_id) ?? made(row);
@@ -144,19 +141,18 @@ export class Roster {
   }
 
   /** Records that a run has settled, and drops the oldest settled runs (invariant 4). */
-  #settle(entry) {
+  #settle(/** @type {Entry} */ entry) {
     if (entry.isOver) return;
     entry.isOver = true;
     this.#settled.push(entry);
-    while (this.#settled.length > SETTLED) {
-      const old = this.#settled.shift();
+    for (const old of this.#settled.splice(0, this.#settled.length - SETTLED)) {
       this.entries.delete(old.id);
       this.#byNumber.delete(old.row.n);
     }
   }
 
   /** The server dropped a row. It only drops settled runs, so a run that looks alive has settled unseen. */
-  #leave(n) {
+  #leave(/** @type {number} */ n) {
     const entry = this.#byNumber.get(n);
     if (!entry) return;
     if (isLive(entry)) {
@@ -167,7 +163,7 @@ export class Roster {
     (this.#coming ?? this.entries).delete(entry.id);
   }
 
-  #second(second, changes) {
+  #second(/** @type {Api.BoardItemOf<"second">} */ second, /** @type {Changes} */ changes) {
     const { type, pieces, ...rest } = second;
     this.past.push(rest);
     if (this.past.length > PAST) this.past.shift();
@@ -181,7 +177,7 @@ export class Roster {
   }
 
   /** Adds a sample of the number of pieces: pairs of a time and a count, oldest first. */
-  #count(entry, count) {
+  #count(/** @type {Entry} */ entry, /** @type {number | undefined} */ count) {
     const { samples } = entry;
     if (count === undefined || samples.at(-1) === count) return;
     samples.push(this.now(), count);
@@ -189,7 +185,7 @@ export class Roster {
   }
 
   /** Pieces per second over the last seconds. */
-  rate({ samples, row }) {
+  rate(/** @type {Entry} */ { samples, row }) {
     if (samples.length < 4 || row.state === "settled") return 0;
     const now = this.now();
     const from = now - WINDOW;
@@ -204,8 +200,9 @@ export class Roster {
 }
 
 /** Whether a run has not settled. */
-export const isLive = (entry) => entry.row.state !== "settled";
+export const isLive = (/** @type {Entry} */ entry) => entry.row.state !== "settled";
 
-function made(row) {
+/** @returns {Entry} */
+function made(/** @type {Row} */ row) {
   return { row, id: row.run_id, began: Date.parse(row.accepted_at), ended: null, samples: [], round: 0, isOver: false };
 }

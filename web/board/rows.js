@@ -18,7 +18,7 @@ const SPARE = 6;
 const AFTER_TOUCH = 2500;
 
 export class Rows {
-  /** @type {any[]} the row elements; row i uses the one at i modulo their number */
+  /** @type {RowParts[]} the row elements; row i uses the one at i modulo their number */
   #pool = [];
   #height = 40;
   #top = 0;
@@ -30,8 +30,8 @@ export class Rows {
   #columns;
 
   /**
-   * @param {import("./look.js").Look} look
-   * @param {import("./roster.js").Roster} roster
+   * @param {Look} look
+   * @param {Roster} roster
    * @param {{mayStop: boolean, mayAnswer: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
    *   free: () => void, signal: AbortSignal}} how `fresh` is the button that counts new rows, `free` is called when the order is free again
    */
@@ -42,14 +42,15 @@ export class Rows {
     this.#columns = COLUMNS;
     this.head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "body", role: "rowgroup" });
+    this.headgroup = h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh);
     this.element = h("div", { class: "grid", role: "grid", "aria-label": "Runs", tabindex: "-1", "data-board": true },
-      h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh), this.body);
+      this.headgroup, this.body);
     this.#drawHead();
     this.#listen();
   }
 
   /** Which columns there are depends on what the server sends. */
-  showColumns({ hasCost, hasTenants }) {
+  showColumns(/** @type {{hasCost: boolean, hasTenants: boolean}} */ { hasCost, hasTenants }) {
     mark(this.element, "cost", hasCost ? "yes" : undefined);
     mark(this.element, "tenants", hasTenants ? "yes" : undefined);
   }
@@ -69,19 +70,18 @@ export class Rows {
   }
 
   #listen() {
-    const { signal } = this.how;
-    const on = (target, type, work, more) => target.addEventListener(type, work, { signal, ...more });
-    on(this.body, "pointerenter", ({ pointerType }) => { if (pointerType === "mouse") this.#isPointed = true; });
-    on(this.body, "pointerleave", () => this.#left());
-    on(this.body, "pointerdown", ({ pointerType }) => {
+    const { body, how: { signal } } = this;
+    body.addEventListener("pointerenter", ({ pointerType }) => { if (pointerType === "mouse") this.#isPointed = true; }, { signal });
+    body.addEventListener("pointerleave", () => this.#left(), { signal });
+    body.addEventListener("pointerdown", ({ pointerType }) => {
       if (pointerType !== "mouse") this.#touchedUntil = performance.now() + AFTER_TOUCH;
-    });
-    on(this.body, "focusin", ({ target }) => this.#entered(target));
-    on(this.body, "focusout", () => setTimeout(() => this.how.redraw()));
-    on(this.body, "click", (event) => this.#clicked(event));
-    on(this.element, "keydown", (event) => this.#key(event));
-    on(window, "scroll", () => { this.#scrolled = scrollY; this.how.redraw(); }, { passive: true });
-    on(window, "resize", () => this.measure());
+    }, { signal });
+    body.addEventListener("focusin", ({ target }) => this.#entered(target), { signal });
+    body.addEventListener("focusout", () => setTimeout(() => this.how.redraw()), { signal });
+    body.addEventListener("click", (event) => this.#clicked(event), { signal });
+    this.element.addEventListener("keydown", (event) => this.#key(event), { signal });
+    addEventListener("scroll", () => { this.#scrolled = scrollY; this.how.redraw(); }, { signal, passive: true });
+    addEventListener("resize", () => this.measure(), { signal });
   }
 
   #left() {
@@ -95,7 +95,7 @@ export class Rows {
     this.#scrolled = scrollY;
     const under = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--under")) || 0;
     // How far the page can be scrolled before the first row slides under the sticky header.
-    this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.body.previousElementSibling.offsetHeight;
+    this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.headgroup.offsetHeight;
     const height = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
     if (height) this.#height = height;
     const wanted = Math.ceil(innerHeight / this.#height) + 2 * SPARE;
@@ -106,6 +106,7 @@ export class Rows {
   }
 
   #make() {
+    /** @type {RowElement} */
     const element = h("div", { class: "row", role: "row", tabindex: "-1", hidden: true });
     const parts = this.#columns.map((column) => {
       const cell = h("div", { role: "gridcell", class: `cell ${column.isNumber ? "number" : ""}`, "data-column": column.key });
@@ -117,6 +118,7 @@ export class Rows {
     const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Review");
     element.append(h("div", { role: "gridcell", class: "cell act" }, yes, stop));
     this.body.append(element);
+    /** @type {RowParts} */
     const one = { element, parts, stop, label, yes, entry: null, at: -1 };
     element.one = one;
     return one;
@@ -128,7 +130,7 @@ export class Rows {
     const height = `${shown.length * this.#height}px`;
     if (this.body.style.height !== height) {
       this.body.style.height = height;
-      this.element.setAttribute("aria-rowcount", shown.length + 1);
+      this.element.setAttribute("aria-rowcount", `${shown.length + 1}`);
     }
     const count = this.#pool.length;
     if (!count) return;
@@ -136,7 +138,7 @@ export class Rows {
     for (let at = first; at < first + count; at += 1) this.#place(this.#pool[at % count], at, shown[at]);
   }
 
-  #place(one, at, entry) {
+  #place(/** @type {RowParts} */ one, /** @type {number} */ at, /** @type {Entry | undefined} */ entry) {
     if (!entry) {
       if (!one.element.hidden) this.#give(one, null);
       one.element.hidden = true;
@@ -147,14 +149,14 @@ export class Rows {
     if (one.at !== at) {
       one.at = at;
       one.element.style.transform = `translateY(${at * this.#height}px)`;
-      one.element.setAttribute("aria-rowindex", at + 2);
+      one.element.setAttribute("aria-rowindex", `${at + 2}`);
     }
     if (one.element.hidden) one.element.hidden = false;
-    this.#write(one);
+    this.#write(one, entry);
   }
 
   /** Gives an element to another run. If it has the focus, the grid takes it: a key must not hit the other run. */
-  #give(one, entry) {
+  #give(/** @type {RowParts} */ one, /** @type {Entry | null} */ entry) {
     if (one.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
     one.entry = entry;
     if (!entry) return;
@@ -164,14 +166,14 @@ export class Rows {
     this.#setActive(one);
   }
 
-  #setActive(one) {
+  #setActive(/** @type {RowParts} */ one) {
     const index = one.entry && one.entry.id === this.#active ? "0" : "-1";
     if (one.element.getAttribute("tabindex") === index) return;
     for (const item of [one.element, one.stop, ...one.element.querySelectorAll("a")]) item.setAttribute("tabindex", index);
   }
 
-  #write(one) {
-    const { entry, parts } = one;
+  #write(/** @type {RowParts} */ one, /** @type {Entry} */ entry) {
+    const { parts } = one;
     for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
     const state = stateOf(entry);
     mark(one.element, "state", state);
@@ -199,52 +201,60 @@ export class Rows {
 
   /* What people do. */
 
-  #one(target) { return target.closest?.(".row")?.one; }
+  #one(/** @type {EventTarget | null} */ target) {
+    if (!(target instanceof Element)) return undefined;
+    /** @type {RowElement | null} */
+    const element = target.closest(".row");
+    return element?.one;
+  }
 
-  #clicked(event) {
-    const one = this.#one(event.target);
-    if (!one?.entry) return;
-    if (event.target.closest(".stop")) {
+  #clicked(/** @type {MouseEvent} */ { target }) {
+    const one = this.#one(target);
+    if (!one?.entry || !(target instanceof Element)) return;
+    if (target.closest(".stop")) {
       this.#stop(one);
-    } else if (!event.target.closest("a, button") && !String(getSelection())) {
+    } else if (!target.closest("a, button") && !String(getSelection())) {
       this.#open(one.entry);
     }
   }
 
-  #stop(one) {
+  #stop(/** @type {RowParts} */ one) {
     const { entry, next } = one;
-    if (!next || next === "none") return;
+    if (!entry || !next || next === "none") return;
     // Only this row, so that the press shows in the next frame.
-    const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
+    const changed = () => (one.entry === entry ? this.#write(one, entry) : this.how.redraw());
     pressStop(entry.id, next, entry.row.title || "the run", changed);
   }
 
-  #open(entry) { location.hash = `#/run/${part(entry.id)}`; }
+  #open(/** @type {Entry} */ entry) { location.hash = `#/run/${part(entry.id)}`; }
 
-  #entered(target) {
+  #entered(/** @type {EventTarget | null} */ target) {
     const one = this.#one(target);
     if (!one?.entry || one.entry.id === this.#active) return;
     this.#active = one.entry.id;
     for (const each of this.#pool) this.#setActive(each);
   }
 
-  #key(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest(".head")) return;
+  #key(/** @type {KeyboardEvent} */ event) {
+    const { target } = event;
+    if (event.ctrlKey || event.altKey || event.metaKey || !(target instanceof Element) || target.closest(".head")) return;
     const { shown } = this.look;
     const page = Math.max(1, Math.floor(innerHeight / this.#height) - 4);
+    /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -shown.length, End: shown.length };
     if (event.key in steps) {
       event.preventDefault();
       const at = shown.findIndex(({ id }) => id === this.#active);
       this.focus(Math.max(0, Math.min(shown.length - 1, at + steps[event.key])));
-    } else if (event.key === "Enter" && event.target.matches(".row")) {
+    } else if (event.key === "Enter" && target.matches(".row")) {
       event.preventDefault();
-      this.#open(event.target.one.entry);
+      const entry = this.#one(target)?.entry;
+      if (entry) this.#open(entry);
     }
   }
 
   /** Moves the focus to the row at an index, and scrolls it into view. */
-  focus(at) {
+  focus(/** @type {number} */ at) {
     const entry = this.look.shown[at];
     if (!entry) return;
     this.#active = entry.id;
@@ -286,7 +296,9 @@ export class Rows {
 
   /** Shows the sort order in the header. */
   sorted() {
-    for (const cell of this.head.querySelectorAll("[data-column]")) {
+    /** @type {NodeListOf<HTMLElement>} */
+    const cells = this.head.querySelectorAll("[data-column]");
+    for (const cell of cells) {
       const isIt = cell.dataset.column === this.look.column;
       if (isIt) cell.setAttribute("aria-sort", this.look.isDown ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");

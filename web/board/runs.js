@@ -3,11 +3,11 @@
 // 1. The filter is in the address. The server does the filtering, so that older pages are searched too.
 // 2. A response to an outdated request is never shown.
 
-import { get, part, userWord } from "../api.js";
+import { get, part, troubleOf, userWord } from "../api.js";
 import { announce, fill, h } from "../dom.js";
 import { folded } from "./folded.js";
 import { spending } from "./spent.js";
-import { dayAndTime, doing, several, shownState, span, stalledWords } from "../words.js";
+import { dayAndTime, doing, failure, several, shownState, span, stalledWords } from "../words.js";
 
 const PAGE = 50;
 /** How long after the last key the search starts, in milliseconds. */
@@ -18,23 +18,31 @@ const STATES = {
 };
 const HEADS = ["State", "Prompt", "Agent", "User", "Session", "Accepted", "Duration", "Tokens in / out", "Cost", "Receipt"];
 
+/**
+ * The list on the screen. `turn` counts the requests for a first page; `next` is where the next page starts.
+ * @typedef {{asked: Record<string, string>, signal: AbortSignal, turn: number, count: number, next: string | null, body: HTMLElement,
+ *   said: HTMLElement, older: HTMLButtonElement, spent: ReturnType<typeof spending>}} List
+ */
+
+/** @type {ViewModule["default"]} */
 export default async function view(place, { query }, signal) {
   const asked = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
-  const list = { asked, signal, turn: 0, count: 0, next: null };
-  list.body = h("tbody");
-  list.said = h("p", { class: "empty", role: "status" });
-  list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Show more");
+  const body = h("tbody");
+  const said = h("p", { class: "empty", role: "status" });
+  const older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Show more");
   const apps = await names(signal);
   if (signal.aborted) return;
   const heads = HEADS.map((name) => h("th", { scope: "col", "data-column": name.toLowerCase() }, name));
-  list.table = h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads)), list.body);
-  list.spent = spending(() => { list.table.dataset.cost = "yes"; }, signal);
-  fill(place, h("h1", null, "History"), fields(list, apps), list.table, list.said, list.older);
+  const table = h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads)), body);
+  const spent = spending(() => { table.dataset.cost = "yes"; }, signal);
+  /** @type {List} */
+  const list = { asked, signal, turn: 0, count: 0, next: null, body, said, older, spent };
+  fill(place, h("h1", null, "History"), fields(list, apps), table, said, older);
   await begin(list);
 }
 
 /** The agents to choose from. */
-async function names(signal) {
+async function names(/** @type {AbortSignal} */ signal) {
   try {
     const { apps } = await get("/v1/apps", { signal });
     return apps.map(({ app }) => app);
@@ -45,9 +53,9 @@ async function names(signal) {
 
 /* The filter. */
 
-function fields(list, apps) {
+function fields(/** @type {List} */ list, /** @type {string[]} */ apps) {
   const { asked } = list;
-  const ask = (name, value) => {
+  const ask = (/** @type {string} */ name, /** @type {string} */ value) => {
     if (asked[name] === value.trim()) return;
     asked[name] = value.trim();
     const query = new URLSearchParams(Object.entries(asked).filter(([, text]) => text));
@@ -55,15 +63,15 @@ function fields(list, apps) {
     more.count(narrowed(asked));
     begin(list);
   };
-  const field = (name, label, how) => {
+  const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {Record<string, string>} */ how) => {
     const input = h("input", { "aria-label": label, "data-filter": name, ...how });
     input.value = asked[name];
     input.addEventListener("change", () => ask(name, input.value));
     return input;
   };
-  const text = (name, label) => field(name, label, { type: "search", placeholder: label });
-  const day = (name, label) => h("label", { class: "day" }, `${label} `, field(name, label, { type: "date" }));
-  const select = (name, label, options) => {
+  const text = (/** @type {string} */ name, /** @type {string} */ label) => field(name, label, { type: "search", placeholder: label });
+  const day = (/** @type {string} */ name, /** @type {string} */ label) => h("label", { class: "day" }, `${label} `, field(name, label, { type: "date" }));
+  const select = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string[][]} */ options) => {
     const element = h("select", { "aria-label": label, "data-filter": name }, options.map(([value, said]) => h("option", { value }, said)));
     element.value = asked[name];
     element.addEventListener("change", () => ask(name, element.value));
@@ -84,10 +92,10 @@ function fields(list, apps) {
 }
 
 /** How many of the foldable fields are set. */
-const narrowed = ({ text, ...rest }) => Object.values(rest).filter(Boolean).length;
+const narrowed = (/** @type {Record<string, string>} */ { text, ...rest }) => Object.values(rest).filter(Boolean).length;
 
 /** Does it when nobody has typed for a moment. */
-function later(work, signal) {
+function later(/** @type {() => void} */ work, /** @type {AbortSignal} */ signal) {
   let timer = 0;
   signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
   return () => {
@@ -97,7 +105,7 @@ function later(work, signal) {
 }
 
 /** The start of a day in the reader's time zone, or of a day some days later; undefined if it is not a date. */
-function beginOf(day, later = 0) {
+function beginOf(/** @type {string} */ day, later = 0) {
   const [year, month, date] = day.split("-").map(Number);
   const time = new Date(year, month - 1, date + later);
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
@@ -106,14 +114,14 @@ function beginOf(day, later = 0) {
 /* The list. */
 
 /** Loads the first page. */
-async function begin(list) {
+async function begin(/** @type {List} */ list) {
   list.turn += 1;
   list.next = null;
   list.count = 0;
   await page(list);
 }
 
-async function page(list) {
+async function page(/** @type {List} */ list) {
   const { turn, signal, next, asked: { from, to, ...asked } } = list;
   list.older.disabled = true;
   fill(list.said, "Loading…");
@@ -124,7 +132,7 @@ async function page(list) {
   } catch (error) {
     if (signal.aborted || turn !== list.turn) return;
     list.older.disabled = false;
-    fill(list.said, h("span", { class: "problem" }, error.message));
+    fill(list.said, h("span", { class: "problem" }, troubleOf(error).message));
     return;
   }
   // Invariant 2.
@@ -141,15 +149,15 @@ async function page(list) {
   announce(`${several(list.count, "run")} shown.`);
 }
 
-function line(list, run) {
+function line(/** @type {List} */ list, /** @type {Api.Run} */ run) {
   const to = `#/run/${part(run.run_id)}`;
-  const others = (name, text, shown = text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, shown));
+  const others = (/** @type {string} */ name, /** @type {string} */ text, shown = text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, shown));
   const end = run.settled_at ?? run.ended_at;
   const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "in progress";
   const state = shownState(run);
-  const title = state === "stalled" ? stalledWords(run.stalled, run.state === "cancelling") : run.outcome?.message;
+  const title = state === "stalled" ? stalledWords(run.stalled, run.state === "cancelling") : failure(run.outcome);
   const how = { class: "state", "data-state": state, "data-outcome": run.outcome?.kind, title };
-  const figures = (name) => h("td", { class: "number", "data-column": name }, "…");
+  const figures = (/** @type {string} */ name) => h("td", { class: "number", "data-column": name }, "…");
   const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };
   const row = h("tr", { "data-run": run.run_id, "data-state": state },
     h("td", null, h("span", how, doing(run))),

@@ -11,21 +11,27 @@ import { moneyInFull } from "../runwords.js";
 
 const AT_ONCE = 2;
 
+/** @typedef {{tokens: HTMLElement, cost: HTMLElement}} Cells */
+/** @typedef {{row: HTMLElement, run: Api.Run, cells: Cells}} Line */
+
 /**
  * Fills in the cells of rows as they come into view.
  * @param {() => void} onCost called when there is a cost, which means that the server has prices
  * @param {AbortSignal} signal
- * @returns {(row: HTMLElement, run: any, cells: {tokens: HTMLElement, cost: HTMLElement}) => void}
+ * @returns {(row: HTMLElement, run: Api.Run, cells: Cells) => void}
  */
 export function spending(onCost, signal) {
+  /** @type {Line[]} */
   const waiting = [];
   let busy = 0;
+  /** @type {WeakMap<Element, Line>} */
   const rows = new WeakMap();
   const sight = new IntersectionObserver((changes) => {
     for (const { target, isIntersecting } of changes) {
       if (!isIntersecting) continue;
       sight.unobserve(target);
-      waiting.push(rows.get(target));
+      const line = rows.get(target);
+      if (line) waiting.push(line);
     }
     work();
   });
@@ -47,7 +53,7 @@ export function spending(onCost, signal) {
 }
 
 /** Writes what one run used; returns whether the server knows the cost. */
-async function tell({ run, cells }, signal) {
+async function tell(/** @type {Line} */ { run, cells }, /** @type {AbortSignal} */ signal) {
   const receipt = await get(`/v1/runs/${part(run.run_id)}/receipt`, { signal }).catch(() => null);
   const billed = receipt?.usage?.billed;
   if (!billed) return false;

@@ -5,7 +5,7 @@
 //    saw.
 // 3. The result is shown for each: stopped, already ended, or refused and why.
 
-import { post, userWord } from "../api.js";
+import { post, troubleOf, userWord } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
 import { stopEach, wasOver } from "./each.js";
@@ -18,8 +18,8 @@ const NOTE = "the page's stop by filter";
 
 /**
  * Asks for confirmation, and stops.
- * @param {import("./look.js").Look} look
- * @param {import("./roster.js").Roster} roster
+ * @param {Look} look
+ * @param {Roster} roster
  * @param {AbortSignal} signal
  * @param {() => void} changed called when the rows have to be redrawn
  */
@@ -52,7 +52,7 @@ export function stopThese(look, roster, signal, changed) {
   go.focus();
 }
 
-function named(entries) {
+function named(/** @type {Entry[]} */ entries) {
   const items = entries.slice(0, LISTED).map(({ row }) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id),
     h("span", { class: "soft small" }, row.app, ", ", userWord(row.user, row.tenant))));
@@ -61,7 +61,7 @@ function named(entries) {
 }
 
 /** The server's selector for exactly these runs, if there is one. */
-function selected(look, entries) {
+function selected(/** @type {Look} */ look, /** @type {Entry[]} */ entries) {
   if (!look.isSelector) return null;
   const { app, user } = look.filter;
   // A selector is limited to one tenant.
@@ -87,7 +87,11 @@ function inWords({ app, user, state, text }, count, first, selector) {
   return `This stops exactly these ${several(count, "run")} ${named} and no others.${less}`;
 }
 
-/** Stops them, and shows them settle. */
+/**
+ * Stops them, and shows them settle.
+ * @param {{roster: Roster, box: HTMLDialogElement, close: () => void, until: AbortSignal, selector: object | null, ids: string[],
+ *   force: "graceful" | "now", changed: () => void}} how
+ */
 async function pull({ roster, box, close, until, selector, ids, force, changed }) {
   let isAnswered = false;
   const said = h("p", { role: "status", class: "small" });
@@ -99,33 +103,43 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
   turn(box, h("h1", null, "Stopping…"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
   for (const id of ids) note(id, force);
   changed();
-  const progress = (many) => write(said, `Stop sent to ${number(many)} of ${several(ids.length, "run")}`);
+  const progress = (/** @type {number} */ many) => write(said, `Stop sent to ${number(many)} of ${several(ids.length, "run")}`);
+  /** @type {Done} */
   const done = selector ? await atOnce(selector, force, ids) : await stopEach(ids, { force, note: NOTE }, progress);
   changed();
   isAnswered = true;
   if (until.aborted) return;
   write(said, told(done));
-  const name = (id) => h("bdi", { class: "clip" }, roster.entries.get(id)?.row.title ?? id);
-  const why = (id, text) => h("li", { class: "problem" }, name(id), text);
+  const name = (/** @type {string} */ id) => h("bdi", { class: "clip" }, roster.entries.get(id)?.row.title ?? id);
+  const why = (/** @type {string} */ id, /** @type {string} */ text) => h("li", { class: "problem" }, name(id), text);
   fill(problems, done.refused.slice(0, LISTED).map(({ id, text }) => why(id, text)));
   view.told(done.runs);
 }
 
-/** @param {{runs: any[] | null, stopped: number, refused: unknown[], problem?: string}} done */
+/** @typedef {Omit<import("./each.js").Done, "runs"> & {runs: import("./each.js").Stopped[] | null, problem?: string}} Done */
+
+/** @param {Done} done */
 function told({ runs, stopped, refused: not, problem }) {
   const over = (runs?.length ?? 0) - stopped;
   const besides = [over && `${number(over)} already ended`, not.length && `${number(not.length)} refused`];
   return `${[`${several(stopped, "run")} told to stop`, ...besides].filter(Boolean).join(", ")}.${problem ? ` ${problem}` : ""}`;
 }
 
+/**
+ * @param {object} selector
+ * @param {"graceful" | "now"} force
+ * @param {string[]} ids
+ * @returns {Promise<Done>}
+ */
 async function atOnce(selector, force, ids) {
   try {
     const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
     return { runs, stopped: runs.filter((run) => !wasOver(run)).length, refused: [] };
   } catch (error) {
     // The number of stopped runs is known even if the stop is not on disk.
-    const stopped = error.body?.cancelled ?? 0;
-    if (stopped === 0) for (const id of ids) refused(id, error.message);
-    return { runs: null, stopped, refused: [], problem: error.message };
+    const { body, message } = troubleOf(error);
+    const stopped = body?.cancelled ?? 0;
+    if (stopped === 0) for (const id of ids) refused(id, message);
+    return { runs: null, stopped, refused: [], problem: message };
   }
 }

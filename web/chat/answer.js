@@ -21,6 +21,8 @@ const SHARE = 12;
 /** How many running tools are named. */
 const TOOLS_NAMED = 3;
 
+/** @typedef {{element: HTMLElement, update: () => void, tick?: () => void}} Drawer how a part is drawn; `tick` updates its times */
+
 /** A run on the screen. */
 export class Answer {
   /**
@@ -38,12 +40,18 @@ export class Answer {
     /** Whether a stop reached the server before the prompt did. */
     this.isAhead = false;
     this.signal = signal;
-    /** The force of the last press on Stop here, even before the server has responded. */
+    /** @type {Api.Force | null} the force of the last press on Stop here, even before the server has responded */
     this.pressed = null;
     /** Whether that press has not reached the server. */
     this.isUnsent = false;
-    /** Why the journal does not accept its end, if it does not. */
+    /** @type {string | null} why the journal does not accept its end, if it does not */
     this.stalled = null;
+    /** @type {string | null} something that is not in the feed */
+    this.said = null;
+    this.hasPrompt = false;
+    this.hasEnd = false;
+    this.footFor = "";
+    /** @type {Map<ChatPart, Drawer>} */
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
     this.prompt = h("div", { class: "prompt", dir: "auto" }, longText(title));
@@ -71,26 +79,26 @@ export class Answer {
   get nextForce() { return nextForce({ state: this.run.state, force: this.run.force, pressed: this.pressed }); }
 
   /** The server has given it another id than we chose. */
-  rename(id) {
+  rename(/** @type {string} */ id) {
     this.run.id = id;
     this.element.dataset.run = id;
   }
 
   /** Takes items of the feed. `now` is given for items that are live. */
-  take(items, now) {
+  take(/** @type {Api.RunItem[]} */ items, /** @type {number | undefined} */ now) {
     for (const item of items) fold(this.run, item, now);
     this.draw();
   }
 
   /** Takes the receipt, which has what was learnt after the end. */
-  learn(receipt) {
+  learn(/** @type {Api.Receipt} */ receipt) {
     learn(this.run, receipt);
     if (this.hasEnd) this.drawEnd();
     this.draw();
   }
 
   /** Shows something that is not in the feed, such as that the prompt is being sent. */
-  say(words) {
+  say(/** @type {string | null} */ words) {
     this.said = words;
     this.drawDoing();
   }
@@ -108,7 +116,7 @@ export class Answer {
 
   drawPrompt() {
     this.hasPrompt = true;
-    const nodes = (this.run.prompt ?? []).map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
+    const nodes = (this.run.prompt ?? []).map((part) => (part.type === "image" ? imageLink(part.media_type, part.reference) : longText("text" in part ? part.text : "")));
     fill(this.prompt, nodes);
     if (this.run.acceptedAt) this.prompt.title = dayAndTime(this.run.acceptedAt);
   }
@@ -116,6 +124,7 @@ export class Answer {
   drawParts() {
     const { run, parts, drawers } = this;
     const end = performance.now() + SHARE;
+    /** @type {HTMLElement | null} */
     let last = null;
     for (const part of run.parts) {
       let drawer = drawers.get(part);
@@ -124,10 +133,11 @@ export class Answer {
         break;
       }
       if (!drawer) {
-        drawer = DRAW[part.kind](part, this);
+        drawer = /** @type {Record<string, (part: ChatPart, answer: Answer) => Drawer>} */ (DRAW)[part.kind](part, this);
         drawers.set(part, drawer);
       }
       drawer.update();
+      /** @type {Node | null} */
       const next = last ? last.nextSibling : parts.firstChild;
       if (next !== drawer.element) parts.insertBefore(drawer.element, next);
       last = drawer.element;
@@ -164,7 +174,7 @@ export class Answer {
     this.hasEnd = true;
     element.dataset.outcome = outcome.kind;
     if (outcome.kind === "cancelled") element.dataset.cut = outcome.reason;
-    const words = endWords(run);
+    const words = endWords(outcome, run);
     const isWhole = outcome.kind === "completed";
     const link = isWhole ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
     fill(mark, words && h("p", { class: "end", "data-end": outcome.kind }, h("span", null, words), " ", link));
@@ -191,7 +201,7 @@ export class Answer {
   }
 }
 
-function doingWords({ said, run, state, stalled, isStopping, isUnsent }) {
+function doingWords(/** @type {Answer} */ { said, run, state, stalled, isStopping, isUnsent }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
   if (isUnsent) return "Stop not sent yet: the server is not responding.";
@@ -204,17 +214,21 @@ function doingWords({ said, run, state, stalled, isStopping, isUnsent }) {
 }
 
 /** Whether the last part itself shows that something is going on. */
-const isSeen = (last) => last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || (last.kind === "again" && !last.isOver));
+function isSeen(/** @type {ChatPart | undefined} */ last) {
+  if (last?.kind === "again") return !last.isOver;
+  if (last === undefined || last.kind === "image") return false;
+  return last.isOpen || (last.kind === "call" && (last.stage === "runs" || last.stage === "waits"));
+}
 
 /** What the run is waiting for. It waits for the model only while a model call is open. */
-function stepWords({ openCalls, answerFrom }) {
+function stepWords(/** @type {ChatRun} */ { openCalls, answerFrom }) {
   const running = openCalls.filter(({ stage }) => stage === "runs").map(({ tool }) => tool);
   if (running.length) return `Running ${running.slice(0, TOOLS_NAMED).join(", ")}${running.length > TOOLS_NAMED ? " and others" : ""}…`;
   if (openCalls.some(({ stage }) => stage === "waits")) return "Waiting for approval…";
   return answerFrom === null || openCalls.length ? "Working…" : "Waiting for the model…";
 }
 
-function endWords({ outcome, requests, quietTook, settledTook, startedAt, parts, isTextLost }) {
+function endWords(/** @type {Api.Outcome} */ outcome, /** @type {ChatRun} */ { requests, quietTook, settledTook, startedAt, parts, isTextLost }) {
   if (outcome.kind === "failed") return `Failed: ${outcome.message}`;
   const kept = isTextLost ? "The last words that were shown are lost; the rest is kept." : "What was shown is kept.";
   if (outcome.kind === "lost") return `Lost: the server went down during this run. ${kept}`;
@@ -230,6 +244,7 @@ function endWords({ outcome, requests, quietTook, settledTook, startedAt, parts,
   return `${where}${why}${took}${isTextLost ? `. ${kept}` : ""}`;
 }
 
+/** @type {Record<string, string>} */
 const COMPLETED = {
   max_tokens: "The answer reached its token limit.",
   refused: "The model refused to continue.",
@@ -237,11 +252,11 @@ const COMPLETED = {
 
 /* Copying: the text as it was written, not as it is shown. */
 
-const promptText = ({ prompt }) => (prompt ?? []).map(({ text }) => text ?? "").join("\n");
-const answerText = ({ parts }) => parts.filter(({ kind }) => kind === "text").map(textOf).join("\n\n");
+const promptText = (/** @type {ChatRun} */ { prompt }) => (prompt ?? []).map((part) => ("text" in part ? part.text : "")).join("\n");
+const answerText = (/** @type {ChatRun} */ { parts }) => parts.filter((part) => part.kind === "text").map(textOf).join("\n\n");
 
 /** A small button that copies. */
-function quietCopy(name, text) {
+function quietCopy(/** @type {string} */ name, /** @type {() => string} */ text) {
   const button = copyButton("Copy", text);
   button.classList.add("plain", "copy");
   button.setAttribute("aria-label", name);
@@ -250,6 +265,7 @@ function quietCopy(name, text) {
 
 /* How each kind of part is drawn. */
 
+/** @type {{[Kind in ChatPart["kind"]]: (part: ChatPartOf<Kind>, answer: Answer) => Drawer}} */
 const DRAW = {
   text(part, { signal }) {
     const element = h("div", { class: "said" });
@@ -272,11 +288,11 @@ const DRAW = {
     const words = () => `${why} ${part.isOver ? "Retried after" : "Retrying in"} ${span(part.delay)}.`;
     return { element, update: () => write(element, words()) };
   },
-  image: (part) => ({ element: imageLink(part), update() {} }),
+  image: ({ media, reference }) => ({ element: imageLink(media, reference), update() {} }),
 };
 
 /** Draws the new pieces of a text. */
-function growing(part, drawn) {
+function growing(/** @type {Written} */ part, /** @type {Markdown} */ drawn) {
   let taken = 0;
   let edition = part.edition;
   return () => {
@@ -291,16 +307,16 @@ function growing(part, drawn) {
   };
 }
 
-function thoughtWords({ isOpen, began, took, cut }) {
+function thoughtWords(/** @type {ThinkingPart} */ { isOpen, began, took, cut }) {
   if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
   return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? " (cut)" : ""}`;
 }
 
 /** Nothing is loaded from elsewhere: an image is shown as a link. */
-function imageLink({ media_type: type, media, reference }) {
-  const address = safeAddress(reference ?? "");
-  const words = `Image: ${type ?? media}`;
+function imageLink(/** @type {string} */ media, /** @type {string} */ reference) {
+  const address = safeAddress(reference);
+  const words = `Image: ${media}`;
   return address
     ? h("a", { href: address, title: address, rel: "noopener noreferrer", target: "_blank" }, words)
-    : h("span", { title: String(reference).slice(0, 200) }, words);
+    : h("span", { title: reference.slice(0, 200) }, words);
 }

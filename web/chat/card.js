@@ -5,7 +5,7 @@
 // 3. If a focused control disappears, the card gets the focus.
 // 4. Only the end of a tool's output is shown, with a note that the rest is missing.
 
-import { decide, may, serverNow, stopCall } from "../api.js";
+import { decide, may, serverNow, stopCall, troubleOf } from "../api.js";
 import { copyButton } from "../copy.js";
 import { fill, h, write } from "../dom.js";
 import { textOf } from "./fold.js";
@@ -20,18 +20,21 @@ const FOLD_ABOVE = 240;
 
 /** One call's card. */
 export class Card {
-  /** @param {{id: string, isStopping: boolean, state: string}} answer the run that the call belongs to */
+  /**
+   * @param {{id: string, isStopping: boolean, state: string}} answer the run that the call belongs to
+   * @param {CallPart} part
+   */
   constructor(answer, part) {
     this.answer = answer;
     this.part = part;
+    /** @type {Api.Force | null} */
     this.pressed = null;
-    this.shown = { edition: -1, pieces: 0, stage: null, output: 0, dropped: 0 };
-    this.build();
-    this.update();
-  }
-
-  build() {
-    const { part } = this;
+    /**
+     * What is shown so far: `over` and `result` are verdicts, `output` counts all output, `size` what is shown of it.
+     * @type {{edition: number, pieces: number, isOpen?: boolean, stage: string | null, over?: string | null, result?: string | null,
+     *   output: number, size: number}}
+     */
+    this.shown = { edition: -1, pieces: 0, stage: null, output: 0, size: 0 };
     this.name = h("b", { class: "mono" });
     this.verdict = h("span", { class: "state" });
     this.time = h("span", { class: "soft small number" });
@@ -46,6 +49,7 @@ export class Card {
     this.element = h("section", { class: "call card", "data-call": part.id, "aria-label": "Tool call", tabindex: "-1" },
       h("header", null, this.name, this.verdict, this.time, h("span", { class: "space" }), this.stop),
       this.arguments, this.ask, this.gone, this.output, this.result, this.problem);
+    this.update();
   }
 
   /** The stage of the call. When the run has stalled, its calls have stopped and cannot be approved. */
@@ -92,7 +96,7 @@ export class Card {
   }
 
   /** Takes over the focus from a control that disappears (invariant 3). */
-  leave(place) {
+  leave(/** @type {HTMLElement} */ place) {
     if (place.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
 
@@ -115,16 +119,21 @@ export class Card {
       return;
     }
     const why = h("input", { type: "text", placeholder: "Reason (shown to the model)", "aria-label": "Reason for denying", maxlength: "500",
-      onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
+      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
     fill(ask, h("p", null, "This call needs approval. Approve it with exactly these arguments?"),
       h("div", { class: "answers" }, yes, no, why));
   }
 
+  /**
+   * @param {"approve" | "deny"} decision
+   * @param {string} [why]
+   */
   async decide(decision, why) {
     const { part, ask, problem } = this;
     fill(problem);
+    /** @type {NodeListOf<HTMLButtonElement | HTMLInputElement>} */
     const controls = ask.querySelectorAll("button, input");
     this.leave(ask);
     for (const control of controls) control.disabled = true;
@@ -132,7 +141,7 @@ export class Card {
       await decide(this.answer.id, part.id, decision, part.digest ?? undefined, why || undefined);
     } catch (error) {
       for (const control of controls) control.disabled = false;
-      fill(problem, error.message);
+      fill(problem, troubleOf(error).message);
     }
   }
 
@@ -148,7 +157,7 @@ export class Card {
     if (part.stage !== "over" || this.shown.result === part.verdict) return;
     this.shown.result = part.verdict;
     const said = part.result?.content ?? [];
-    const text = said.map((content) => content.text ?? `[${content.media_type} at ${content.reference}]`).join("\n");
+    const text = said.map((content) => ("text" in content ? content.text : `[${content.media_type} at ${content.reference}]`)).join("\n");
     const leaked = [part.remains?.unended, ...(part.remains?.leaked ?? [])].filter(Boolean);
     const notes = [...leaked.map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
     const body = text && exactly(text, { name: "Copy result" });
@@ -172,9 +181,11 @@ export class Card {
     if (fresh >= text.length) fill(output);
     output.append(revealed(text.slice(-Math.min(fresh, text.length))));
     shown.size = fresh >= text.length ? text.length : shown.size + fresh;
-    while (output.childNodes.length > 1 && shown.size - output.firstChild.length >= text.length) {
-      shown.size -= output.firstChild.length;
-      output.firstChild.remove();
+    for (let first = output.firstChild; first && first !== output.lastChild; first = output.firstChild) {
+      const length = first.textContent?.length ?? 0;
+      if (shown.size - length < text.length) break;
+      shown.size -= length;
+      first.remove();
     }
     shown.output = total;
     if (isAtEnd) output.scrollTop = output.scrollHeight;
@@ -231,20 +242,25 @@ function exactly(text, { name, short }) {
 }
 
 /** Whether all live output of a call is in its result too. */
-function isWithin({ output, dropped, result }) {
+function isWithin(/** @type {CallPart} */ { output, dropped, result }) {
   if (dropped) return false;
   const shown = output.join("").trim();
-  return (result?.content ?? []).some(({ text }) => text?.includes(shown));
+  return (result?.content ?? []).some((content) => "text" in content && content.text.includes(shown));
 }
 
-/** The state of a call: the one that gives it its colour, and words. */
+/**
+ * The state of a call: the one that gives it its colour, and words.
+ * @param {CallPart} part
+ * @param {string} stage
+ * @param {boolean} isStopping
+ */
 function standing(part, stage, isStopping) {
   const { verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
     if (verdict === "panicked") return ["failed", "crashed"];
     if (verdict === "finished" && result?.status === "error") return ["failed", "failed"];
-    return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
+    return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict ?? ""] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "needs approval"];
   if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to stop" : "not started"];

@@ -13,10 +13,12 @@ import { several } from "../words.js";
 const SECOND = 1000;
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+/** @type {Record<NextForce, import("./composer.js").Mode>} the mode of the button by what Stop does next */
+const MODES = { graceful: "stop", now: "stopping", none: "now" };
 /** A short date or time. */
-const lately = (wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
+const lately = (/** @type {string} */ wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
 
-/** The view. */
+/** @type {ViewModule["default"]} */
 export default async function view(place, { parts: [app, session], query }, signal) {
   const { apps } = await get("/v1/apps", { signal });
   if (!app) {
@@ -42,7 +44,7 @@ export default async function view(place, { parts: [app, session], query }, sign
 
 /* Choosing an agent. */
 
-function choose(place, apps) {
+function choose(/** @type {HTMLElement} */ place, /** @type {Api.App[]} */ apps) {
   if (!apps.length) {
     fill(place, h("div", { class: "empty" }, h("p", null, "There are no agents yet."),
       h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ". Each folder in it that contains a ",
@@ -56,7 +58,7 @@ function choose(place, apps) {
   fill(place, h("h1", null, "Chat with an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
 }
 
-function agentCard({ app, model, description, refused }) {
+function agentCard(/** @type {Api.App} */ { app, model, description, refused }) {
   const name = refused ? h("b", null, app) : h("a", { href: `#/chat/${part(app)}` }, app);
   return h("li", { class: "card" }, h("h2", null, name), h("p", null, description ?? ""),
     refused ? h("p", { class: "problem small" }, `Unavailable: ${refused}`) : h("p", { class: "soft small" }, model));
@@ -67,7 +69,7 @@ function agentCard({ app, model, description, refused }) {
 class Chat {
   /**
    * @param {HTMLElement} place
-   * @param {{app: string, agent?: {app: string, model: string, description?: string}, user: string, own: string,
+   * @param {{app: string, agent?: Api.App, user: string, own: string,
    *   session: string | null, signal: AbortSignal}} about `agent` is missing if it is not available, `user` is the one whose session
    *   it is, `own` our own
    */
@@ -80,6 +82,9 @@ class Chat {
     this.own = own;
     this.session = session;
     this.signal = signal;
+    /** @type {number | undefined} how many runs were accepted when the sessions were last listed */
+    this.accepted = undefined;
+    this.name = h("bdi", { class: "soft small session-name", title: session }, session ?? "");
     // Starts and ends are announced; nobody wants to hear every word as it arrives.
     this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });
@@ -125,7 +130,6 @@ class Chat {
 
   build() {
     const { app, agent, user, own } = this;
-    this.name = h("bdi", { class: "soft small session-name", title: this.session }, this.session ?? "");
     const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "user ", h("bdi", null, user));
     fill(this.place, h("div", { class: "chat" }, this.sessions,
       h("section", { class: "talk", "aria-label": `Chat with ${app}` },
@@ -135,7 +139,7 @@ class Chat {
         h("div", { class: "bottom" }, this.ends.button, this.composer.element))));
   }
 
-  link(session) {
+  link(/** @type {string | null} */ session) {
     const query = this.user === this.own ? "" : `?user=${part(this.user)}`;
     return session ? `#/chat/${part(this.app)}/${part(session)}?user=${part(this.user)}` : `#/chat/${part(this.app)}${query}`;
   }
@@ -156,13 +160,17 @@ class Chat {
     this.composer.close(this.agent ? "Your key cannot start runs." : `The agent ${this.app} is no longer available.`);
   }
 
+  /**
+   * @param {string} text
+   * @param {boolean} [isNext]
+   */
   send(text, isNext) {
     this.talk.send(text, isNext);
     this.ends.toEnd();
   }
 
   /** The first prompt of a new session was sent: the address names the session from here on (invariant 1). */
-  began(session) {
+  began(/** @type {string} */ session) {
     this.session = session;
     fill(this.name, session);
     history.replaceState(null, "", this.link(session));
@@ -170,8 +178,7 @@ class Chat {
 
   changed() {
     const { talk, composer } = this;
-    const mode = { graceful: "stop", now: "stopping", none: "now" }[talk.nextForce] ?? "send";
-    composer.become(talk.active?.isUnsent ? "unsent" : mode);
+    composer.become(talk.active?.isUnsent ? "unsent" : talk.nextForce ? MODES[talk.nextForce] : "send");
     this.showEmpty();
     const accepted = talk.answers.filter(({ run }) => run.acceptedAt).length;
     if (accepted !== this.accepted) this.listSessions();
@@ -179,7 +186,7 @@ class Chat {
   }
 
   /** Focuses the input after a run has ended, or the run itself if the input is disabled. */
-  settled(answer) {
+  settled(/** @type {import("./answer.js").Answer} */ answer) {
     if (this.talk.active) return;
     const { activeElement } = document;
     const isFree = activeElement === document.body || this.composer.element.contains(activeElement);
@@ -189,7 +196,7 @@ class Chat {
   }
 
   /** Escape stops, unless something closer uses it (invariant 2). */
-  key(event) {
+  key(/** @type {KeyboardEvent} */ event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
     // A field elsewhere may use Escape itself; a button or a link does not.
@@ -221,7 +228,11 @@ class Chat {
     else this.sessions.dataset.open = "";
     this.drawer.setAttribute("aria-expanded", String(!isOpen));
     if (isOpen) this.drawer.focus();
-    else this.sessions.querySelector("a, button")?.focus();
+    else {
+      /** @type {HTMLElement | null} */
+      const first = this.sessions.querySelector("a, button");
+      first?.focus();
+    }
   }
 
   async listSessions() {
@@ -236,7 +247,7 @@ class Chat {
     } catch { /* The list is not essential: the conversation reports what is wrong. */ }
   }
 
-  sessionItem({ session, title, updated_at: updated, runs }) {
+  sessionItem(/** @type {Api.Session} */ { session, title, updated_at: updated, runs }) {
     const isThis = session === this.session;
     return h("li", null, h("a", { href: this.link(session), "aria-current": isThis ? "page" : null },
       h("bdi", null, title ?? session), h("span", { class: "soft small" }, `${lately(updated)} · ${several(runs, "run")}`)));
@@ -244,7 +255,7 @@ class Chat {
 }
 
 /** Example prompts for an agent with the practice model, which works offline. */
-function examples({ app, model }) {
+function examples(/** @type {Api.App} */ { app, model }) {
   if (model !== "practice") return [];
   const others = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think first: what is an andon cord?"];
   return ["Tell me a long story", ...others];

@@ -17,6 +17,9 @@ const HASTE = 350;
 /** About the most that the server accepts; browsers get slow with longer texts. */
 const MOST = 1_000_000;
 
+/** @typedef {"send" | "stop" | "stopping" | "now" | "unsent"} Mode */
+
+/** @type {Record<Mode, string[]>} the label and the hint of the button */
 const MODES = {
   send: ["Send", "Enter"],
   stop: WORDS.chat.graceful,
@@ -33,6 +36,7 @@ export class Composer {
   /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void, isStalled: () => boolean}} how */
   constructor(how) {
     this.how = how;
+    /** @type {Mode} */
     this.mode = "send";
     this.changedAt = -Infinity;
     /** Changes of the button before this do not count, since nobody saw them. */
@@ -40,19 +44,20 @@ export class Composer {
     /** Whether sending is disabled. Runs can still be stopped. */
     this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Type a prompt", "aria-label": "Prompt", dir: "auto",
-      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
+      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      onpaste: (/** @type {ClipboardEvent} */ event) => this.paste(event) });
     this.label = h("b");
     this.hint = h("small");
     this.button = h("button", { type: "button", class: "act", onclick: () => this.press() }, this.label, this.hint);
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Queue");
     this.problem = h("p", { class: "problem small", role: "alert" });
-    this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
+    this.element = h("form", { class: "composer", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
       this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
     this.show();
   }
 
   /** Changes what the button does. */
-  become(mode) {
+  become(/** @type {Mode} */ mode) {
     if (mode === this.mode) return;
     if (this.isReady && (mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
     this.mode = mode;
@@ -81,7 +86,7 @@ export class Composer {
     else this.how.onStop();
   }
 
-  key(event) {
+  key(/** @type {KeyboardEvent} */ event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     if (event.repeat) return;
@@ -102,8 +107,8 @@ export class Composer {
   }
 
   /** Rejects pasted text that is too long to send. */
-  paste(event) {
-    const { length } = event.clipboardData.getData("text/plain");
+  paste(/** @type {ClipboardEvent} */ event) {
+    const length = event.clipboardData?.getData("text/plain").length ?? 0;
     if (length + this.input.value.length <= MOST) return;
     event.preventDefault();
     this.complain(`Too long to send: ${number(length)} characters. The limit is ${number(MOST)}.`);
@@ -121,25 +126,25 @@ export class Composer {
   }
 
   /** Disables sending, and says why. */
-  close(why) {
+  close(/** @type {string} */ why) {
     this.isClosed = this.input.disabled = true;
     this.input.placeholder = why;
     this.show();
   }
 
   /** Shows a problem above the input. */
-  complain(...words) {
+  complain(/** @type {unknown[]} */ ...words) {
     fill(this.problem, words);
   }
 
   /** Puts back a text that was refused, in front of what has been typed since. */
-  giveBack(text) {
+  giveBack(/** @type {string} */ text) {
     const typed = this.input.value;
     this.set(typed.trim() && typed !== text ? `${text}\n\n${typed}` : text);
     this.focus();
   }
 
-  set(text) {
+  set(/** @type {string} */ text) {
     this.input.value = text;
     this.typed();
   }
@@ -162,7 +167,7 @@ export class Composer {
 }
 
 /** Makes the input as high as its content, within the limits of the style sheet. */
-function grow(input) {
+function grow(/** @type {HTMLTextAreaElement} */ input) {
   // Measuring a very long text is slow, and it needs the full height anyway.
   if (input.value.length > 20_000) {
     input.style.height = "100rem";

@@ -7,6 +7,8 @@ import { h } from "../dom.js";
 import { store, stored } from "./store.js";
 
 const NEAR = 48;
+/** @typedef {{run: string, top: number}} Place a run, and the offset of its top from the top of the window */
+
 const page = () => document.scrollingElement ?? document.documentElement;
 
 /**
@@ -56,7 +58,7 @@ export function keepEnd(content, key, signal) {
     state.isReady = true;
     grown();
   };
-  const hold = async (putIn) => {
+  const hold = async (/** @type {() => Promise<unknown>} */ putIn) => {
     state.place = state.isAtEnd ? null : placeIn(content);
     state.isReady = false;
     await putIn();
@@ -69,23 +71,26 @@ export function keepEnd(content, key, signal) {
 }
 
 /** The run at the top of the window, and its offset. */
-function placeIn(content) {
-  for (const run of content.querySelectorAll("[data-run]")) {
+function placeIn(/** @type {HTMLElement} */ content) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const runs = content.querySelectorAll("[data-run]");
+  for (const run of runs) {
     const { top, bottom } = run.getBoundingClientRect();
-    if (bottom > 80) return { run: run.dataset.run, top: Math.round(top) };
+    if (bottom > 80) return { run: run.dataset.run ?? "", top: Math.round(top) };
   }
   return null;
 }
 
 /** Scrolls there; returns whether that worked. */
-function goTo(content, { run, top }) {
+function goTo(/** @type {HTMLElement} */ content, /** @type {Place} */ { run, top }) {
   const element = content.querySelector(`[data-run="${CSS.escape(run)}"]`);
   if (!element) return false;
   page().scrollTop += element.getBoundingClientRect().top - top;
   return Math.abs(element.getBoundingClientRect().top - top) < 2;
 }
 
-function recall(key) {
+/** @returns {Place | null} */
+function recall(/** @type {string} */ key) {
   try {
     return JSON.parse(stored(key) ?? "null");
   } catch {
@@ -93,4 +98,4 @@ function recall(key) {
   }
 }
 
-const remember = (key, place) => store(key, place && JSON.stringify(place));
+const remember = (/** @type {string} */ key, /** @type {Place | null} */ place) => store(key, place && JSON.stringify(place));

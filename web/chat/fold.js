@@ -14,20 +14,11 @@
 export const OUTPUT_KEPT = 200_000;
 
 /**
- * What is shown of a run. Instants are wall times as the server writes them, durations are milliseconds.
- * @typedef {{id: string, state: string, phase: string | null, force: string | null, prompt: any[] | null, session: any,
- *   acceptedAt: string | null, startedAt: string | null, settledAt: string | null, model: string | null, parts: any[], requests: any[],
- *   usage: {call: number, used: any}[], outcome: {kind: string, reason: string, stop?: string, message?: string} | null,
- *   failure: any, isQuiet: boolean, isTextLost: boolean, quietTook: number | null, settledTook: number | null,
- *   answerFrom: number | null, openCalls: any[]}} Run
- */
-
-/**
  * A run of which nothing is known yet.
  * @param {string} id
  */
 export function newRun(id) {
-  /** @type {Run} */
+  /** @type {ChatRun} */
   const run = {
     id, state: "queued", phase: null, force: null, prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
     parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
@@ -41,24 +32,27 @@ export function newRun(id) {
 
 /**
  * Applies an item of the feed to a run.
- * @param {Run} run
- * @param {any} item
+ * @param {ChatRun} run
+ * @param {Api.RunItem} item
  * @param {number} [now] milliseconds of any clock, if the item is live and not from the past
  */
 export function fold(run, item, now) {
-  TAKE[item.type]?.(run, item, now);
-  if (item.standing) ({ state: run.state, phase: run.phase = null, force: run.force = null } = item.standing);
+  /** @type {Table} */ (TAKE)[item.type]?.(run, item, now);
+  if ("standing" in item && item.standing) ({ state: run.state, phase: run.phase = null, force: run.force = null } = item.standing);
   return run;
 }
 
 /** The whole text of a part. */
-export const textOf = (part) => part.pieces.join("");
+export const textOf = (/** @type {Written} */ part) => part.pieces.join("");
 
 /** The calls of a run, in display order. */
-export const callsOf = (run) => run.parts.filter((part) => part.kind === "call");
+export const callsOf = (/** @type {ChatRun} */ run) => run.parts.filter((part) => part.kind === "call");
 
 /* What each item does. */
 
+/** @typedef {Record<string, ((run: ChatRun, item: Api.RunItem, now?: number) => void) | undefined>} Table of items of any type */
+
+/** @type {{[Type in Api.RunItem["type"]]?: (run: ChatRun, item: Api.RunItemOf<Type>, now?: number) => void}} */
 const TAKE = {
   run_accepted(run, { accepted, at }) {
     run.prompt = accepted.input.parts;
@@ -88,7 +82,7 @@ const TAKE = {
     if (last) last.isOver = true;
   },
   approval_requested(run, { call, arguments: digest }) {
-    withCall(run, call, (part) => { part.stage = "waits"; part.digest = digest; });
+    withCall(run, call, (part) => { part.stage = "waits"; part.digest = digest ?? null; });
   },
   approval_resolved(run, { call, verdict }) {
     withCall(run, call, (part) => { part.approval = verdict; part.stage = "asked"; });
@@ -124,7 +118,11 @@ const TAKE = {
   },
 };
 
-/** Milliseconds between two instants: exact if one process measured both, otherwise by wall time. */
+/**
+ * Milliseconds between two instants: exact if one process measured both, otherwise by wall time.
+ * @param {Api.Stamp | null} from
+ * @param {Api.Stamp} to
+ */
 export function between(from, to, isSameProcess = true) {
   if (!from || !to) return null;
   if (isSameProcess && to.mono_us >= from.mono_us) return (to.mono_us - from.mono_us) / 1000;
@@ -133,14 +131,15 @@ export function between(from, to, isSameProcess = true) {
 
 /* Pieces of an answer. */
 
+/** @type {(run: ChatRun, item: Api.Delta, now?: number) => void} */
 function takeDelta(run, { text, thinking, tool_input: input, tool_output: output, call, tool }, now) {
   if (output !== undefined) {
-    withCall(run, call, (part) => show(part, output));
+    withCall(run, call ?? "", (part) => show(part, output));
     return;
   }
   run.answerFrom ??= run.parts.length;
   if (input !== undefined) {
-    const part = callInAnswer(run, call) ?? add(run, newCall(call, tool), now);
+    const part = callInAnswer(run, call ?? "") ?? add(run, newCall(call ?? "", tool), now);
     part.tool ||= tool ?? "";
     part.pieces.push(input);
   } else {
@@ -148,44 +147,60 @@ function takeDelta(run, { text, thinking, tool_input: input, tool_output: output
     const piece = thinking ?? text;
     if (piece === undefined) return;
     const last = run.parts.length > run.answerFrom ? run.parts.at(-1) : null;
-    const part = last?.kind === kind ? last : add(run, newText(kind, now), now);
+    const part = last && isText(last) && last.kind === kind ? last : add(run, newText(kind, now), now);
     part.pieces.push(piece);
   }
 }
 
-const newText = (kind, now) => ({
-  kind, pieces: [], edition: 0, isOpen: true, cut: null, ...(kind === "thinking" && { began: now ?? null, took: null }),
-});
+/** @type {(kind: "text" | "thinking", now?: number) => TextPart | ThinkingPart} */
+function newText(kind, now) {
+  const text = { pieces: [], edition: 0, isOpen: true, cut: null };
+  return kind === "text" ? { kind, ...text } : { kind, ...text, began: now ?? null, took: null };
+}
 
+/** @type {(part: ChatPart) => part is TextPart | ThinkingPart} */
+const isText = (part) => part.kind === "text" || part.kind === "thinking";
+
+/** @type {(id: string, tool?: string) => CallPart} */
 const newCall = (id, tool) => ({
   kind: "call", id, tool: tool ?? "", pieces: [], edition: 0, isOpen: true, stage: "written", digest: null, approval: null,
   effect: null, startedAt: null, took: null, requests: [], isGraceOver: false, output: [], outputSize: 0, dropped: 0,
   verdict: null, why: null, result: null, remains: null,
 });
 
-/** A new part ends the thought before it. */
+/**
+ * A new part ends the thought before it.
+ * @template {ChatPart} Part
+ * @param {ChatRun} run
+ * @param {Part} part
+ * @param {number} [now]
+ */
 function add(run, part, now) {
   endThought(run.parts.at(-1), now);
   run.parts.push(part);
   return part;
 }
 
-function endThought(part, now) {
+function endThought(/** @type {ChatPart | undefined} */ part, /** @type {number | undefined} */ now) {
   if (part?.kind !== "thinking" || !part.isOpen) return;
   part.isOpen = false;
   // Pieces have no timestamps, so the duration is only known if we watched it live.
   if (part.began !== null && now !== undefined) part.took = now - part.began;
 }
 
-const callInAnswer = (run, id) => run.parts.slice(run.answerFrom).find((part) => part.kind === "call" && part.id === id);
+/** Whether a part is the call with this id. */
+const isCall = (/** @type {string} */ id) =>
+  /** @type {(part: ChatPart) => part is CallPart} */ ((part) => part.kind === "call" && part.id === id);
 
-function show(part, output) {
+const callInAnswer = (/** @type {ChatRun} */ run, /** @type {string} */ id) => run.parts.slice(run.answerFrom ?? 0).find(isCall(id));
+
+function show(/** @type {CallPart} */ part, /** @type {string} */ output) {
   const kept = output.length > OUTPUT_KEPT ? output.slice(-OUTPUT_KEPT) : output;
   part.dropped += output.length - kept.length;
   part.output.push(kept);
   part.outputSize += kept.length;
   while (part.outputSize > OUTPUT_KEPT && part.output.length > 1) {
-    const gone = part.output.shift();
+    const gone = part.output.shift() ?? "";
     part.outputSize -= gone.length;
     part.dropped += gone.length;
   }
@@ -193,42 +208,62 @@ function show(part, output) {
 
 /* The answer on record (invariant 1). */
 
+/** @type {(run: ChatRun, item: Api.RunItemOf<"message">, now?: number) => void} */
 function takeMessage(run, { message }, now) {
   if (message.role !== "assistant") return;
   const from = run.answerFrom ?? run.parts.length;
   const shown = run.parts.splice(from);
   endThought(shown.at(-1), now);
   for (const said of message.parts) {
-    const part = SAID[said.type]?.(said, (matches) => taken(shown, matches));
+    const part = partOf(said, shown);
     if (part) run.parts.push(part);
     if (part?.kind === "call") run.openCalls.push(part);
   }
   if (message.cut) {
-    const last = run.parts.slice(from).findLast((part) => part.kind === "text" || part.kind === "thinking");
+    const last = run.parts.slice(from).findLast(isText);
     if (last) last.cut = message.cut;
   }
   run.answerFrom = null;
 }
 
-/** Removes and returns the first part that matches. */
+/**
+ * Removes and returns the first part that matches.
+ * @template {ChatPart} Part
+ * @param {ChatPart[]} parts
+ * @param {(part: ChatPart) => part is Part} matches
+ */
 function taken(parts, matches) {
   const place = parts.findIndex(matches);
-  return place < 0 ? null : parts.splice(place, 1)[0];
+  return place < 0 ? null : /** @type {Part} */ (parts.splice(place, 1)[0]);
 }
 
-const SAID = {
-  text: ({ text }, find) => settled(find((part) => part.kind === "text") ?? newText("text"), text),
-  thinking: ({ text }, find) => settled(find((part) => part.kind === "thinking") ?? newText("thinking"), text),
-  tool_call: ({ id, name, arguments: written }, find) => {
-    const part = settled(find((part) => part.kind === "call" && part.id === id) ?? newCall(id, name), written);
-    part.tool = name;
-    part.stage = "asked";
-    return part;
-  },
-  image: ({ media_type: media, reference }) => ({ kind: "image", media, reference }),
-};
+/**
+ * The part on record, made from the one that was shown if there is one.
+ * @param {Api.Part} said
+ * @param {ChatPart[]} shown
+ * @returns {ChatPart | null} null for a part that is not shown
+ */
+function partOf(said, shown) {
+  switch (said.type) {
+    case "text": return settled(taken(shown, (part) => part.kind === "text") ?? newText("text"), said.text);
+    case "thinking": return settled(taken(shown, (part) => part.kind === "thinking") ?? newText("thinking"), said.text);
+    case "tool_call": {
+      const part = settled(taken(shown, isCall(said.id)) ?? newCall(said.id, said.name), said.arguments);
+      part.tool = said.name;
+      part.stage = "asked";
+      return part;
+    }
+    case "image": return { kind: "image", media: said.media_type, reference: said.reference };
+    default: return null;
+  }
+}
 
-/** Sets a part to the text on record (invariant 2). */
+/**
+ * Sets a part to the text on record (invariant 2).
+ * @template {Written} Part
+ * @param {Part} part
+ * @param {string} text
+ */
 function settled(part, text) {
   if (textOf(part) !== text) {
     if (part.pieces.length) part.edition += 1;
@@ -238,25 +273,30 @@ function settled(part, text) {
   return part;
 }
 
-function closeAnswer(run, now) {
+function closeAnswer(/** @type {ChatRun} */ run, /** @type {number | undefined} */ now) {
   endThought(run.parts.at(-1), now);
-  for (const part of run.parts.slice(run.answerFrom ?? run.parts.length)) part.isOpen = false;
+  for (const part of run.parts.slice(run.answerFrom ?? run.parts.length)) if ("isOpen" in part) part.isOpen = false;
   run.answerFrom = null;
 }
 
 /* Calls. */
 
+/**
+ * @param {ChatRun} run
+ * @param {string} id
+ * @param {(part: CallPart) => void} change
+ */
 function withCall(run, id, change, isLast = false) {
-  const isIt = (part) => part.id === id;
+  const isIt = isCall(id);
   const open = isLast ? run.openCalls.findLast(isIt) : run.openCalls.find(isIt);
-  const part = open ?? run.parts.findLast((part) => part.kind === "call" && isIt(part));
+  const part = open ?? run.parts.findLast(isIt);
   if (part) change(part);
 }
 
 /**
- * @param {any} run
- * @param {any} part
- * @param {{verdict: string, why?: string, result: any, remains?: any, at: any}} end
+ * @param {ChatRun} run
+ * @param {CallPart} part
+ * @param {{verdict: Api.ToolEnd, why?: Api.Refusal, result: Api.Result, remains?: Api.Remains, at: Api.Stamp}} end
  */
 function closeCall(run, part, { verdict, why, result, remains, at }) {
   run.openCalls = run.openCalls.filter((open) => open !== part);
@@ -269,7 +309,7 @@ function closeCall(run, part, { verdict, why, result, remains, at }) {
 }
 
 /** Applies what was learnt after the end: a leaked call that ended after all is late. */
-export function learn(run, receipt) {
+export function learn(/** @type {ChatRun} */ run, /** @type {Api.Receipt} */ receipt) {
   for (const { call, verdict } of receipt.calls ?? []) {
     if (verdict === "late") withCall(run, call, (part) => { part.verdict = "late"; });
   }
@@ -280,11 +320,15 @@ export function learn(run, receipt) {
 
 /* Tokens. */
 
+/** @type {Api.Provenance[]} */
 const WORST = ["reported", "reported_running", "looked_up", "counted", "estimated", "bounded", "unknown"];
 
-/** The sum of two figures: as certain as the less certain one. Unknown is not 0. */
+/**
+ * The sum of two figures: as certain as the less certain one. Unknown is not 0.
+ * @type {(a: Api.Figure, b: Api.Figure) => Api.Figure}
+ */
 export function plus(a, b) {
-  const both = (x, y) => (x === null || y === null ? null : x + y);
+  const both = (/** @type {number | null} */ x, /** @type {number | null} */ y) => (x === null || y === null ? null : x + y);
   const value = both(a.value, b.value);
   const low = a.low === null && b.low === null ? null : (a.low ?? 0) + (b.low ?? 0);
   const worse = WORST[Math.max(WORST.indexOf(a.provenance), WORST.indexOf(b.provenance))];
@@ -293,7 +337,7 @@ export function plus(a, b) {
 }
 
 /** What a run has used, as billed: `{input, output}` (caches are part of the input), or null if no call has ended. */
-export function usageOf(run) {
+export function usageOf(/** @type {ChatRun} */ run) {
   const calls = run.usage.map(({ used: { billed } }) => ({
     input: [billed.input, billed.cache_read, billed.cache_write].reduce(plus), output: billed.output,
   }));

@@ -24,9 +24,18 @@ const SPECIAL = /[\\`*_~[\]!<h]/g;
 const HIDDEN =
   /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C\u200B\uFEFF\u00AD\u2060-\u2064\u115F\u1160\u3164]|[\u{E0000}-\u{E007F}]|(?<![\u0080-\u{10FFFF}])[\u200C\u200D]/gu;
 
+/**
+ * @typedef {{tag: string, properties?: Record<string, string>, children: Inline[]}} Tagged an element to be
+ * @typedef {string | Tagged} Inline
+ * @typedef {{mark: string, count: number, all: number, canOpen: boolean, canClose: boolean}} Marks
+ *   a run of marks: how many are left, and how many there were
+ * @typedef {{text: string, at: number, nodes: (Inline | Marks)[], opens: {place: number, isImage: boolean}[], noCode: Set<number>}} Reader
+ * @typedef {{opener?: Marks, children: Inline[]}} Frame
+ */
+
 /** Makes characters visible that would hide something. */
-export const revealed = (text) =>
-  text.replace(HIDDEN, (mark) => `⟪U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
+export const revealed = (/** @type {string} */ text) =>
+  text.replace(HIDDEN, (mark) => `⟪U+${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
 
 /**
  * The elements and texts of a line, or of several.
@@ -34,27 +43,30 @@ export const revealed = (text) =>
  * @returns {Node[]}
  */
 export function inline(text) {
-  /** @type {{text: string, at: number, nodes: any[], opens: any[], noCode: Set<number>}} */
+  /** @type {Reader} */
   const reader = { text, at: 0, nodes: [], opens: [], noCode: new Set() };
   while (reader.at < text.length && reader.nodes.length < MOST) step(reader);
   reader.nodes.push(text.slice(reader.at));
   return emphasis(reader.nodes).map(node);
 }
 
+/** @type {(it: Inline) => Node} */
 const node = (it) =>
   (typeof it === "string" ? document.createTextNode(it) : h(it.tag, it.properties, joined(it.children).map(node)));
 
 /** Joins adjacent texts. */
-function joined(list) {
+function joined(/** @type {Inline[]} */ list) {
+  /** @type {Inline[]} */
   const all = [];
   for (const it of list) {
-    if (typeof it === "string" && typeof all.at(-1) === "string") all[all.length - 1] += it;
+    const last = all.at(-1);
+    if (typeof it === "string" && typeof last === "string") all[all.length - 1] = last + it;
     else all.push(it);
   }
   return all;
 }
 
-function step(reader) {
+function step(/** @type {Reader} */ reader) {
   const { text, at } = reader;
   SPECIAL.lastIndex = at;
   const next = SPECIAL.exec(text)?.index ?? text.length;
@@ -63,11 +75,12 @@ function step(reader) {
   if (next < text.length) BEGINS[text[next]](reader);
 }
 
-function literal(reader, length = 1) {
+function literal(/** @type {Reader} */ reader, length = 1) {
   reader.nodes.push(reader.text.slice(reader.at, reader.at + length));
   reader.at += length;
 }
 
+/** @type {Record<string, (reader: Reader) => void>} */
 const BEGINS = {
   "\\"(reader) {
     const next = reader.text[reader.at + 1];
@@ -95,7 +108,7 @@ const BEGINS = {
 
 /* Code. */
 
-function code(reader) {
+function code(/** @type {Reader} */ reader) {
   const { text, at, noCode } = reader;
   const ticks = runLength(text, at);
   let end = noCode.has(ticks) ? -1 : at + ticks;
@@ -118,7 +131,7 @@ function code(reader) {
   reader.at = end + ticks;
 }
 
-function runLength(text, at) {
+function runLength(/** @type {string} */ text, /** @type {number} */ at) {
   let end = at;
   while (end < text.length && text[end] === text[at]) end += 1;
   return end - at;
@@ -126,16 +139,16 @@ function runLength(text, at) {
 
 /* Links. */
 
-function open(reader, length) {
+function open(/** @type {Reader} */ reader, /** @type {number} */ length) {
   reader.opens.push({ place: reader.nodes.length, isImage: length === 2 });
   literal(reader, length);
 }
 
-function close(reader) {
+function close(/** @type {Reader} */ reader) {
   const opened = reader.opens.pop();
   const target = opened && reader.text[reader.at + 1] === "(" ? destination(reader.text, reader.at + 2) : null;
   const address = target && safeAddress(target.address);
-  if (!address) {
+  if (!opened || !target || !address) {
     literal(reader);
     return;
   }
@@ -148,12 +161,14 @@ function close(reader) {
   reader.at = target.end;
 }
 
+/** @type {(it: Inline) => string} */
 const plainly = (it) => (typeof it === "string" ? it : it.children.map(plainly).join(""));
-/** The text of an image within a link is part of the link's text. */
-const withoutLinks = (it) => (it.tag === "a" ? plainly(it) : it.tag ? { ...it, children: it.children.map(withoutLinks) } : it);
+/** @type {(it: Inline) => Inline} the text of an image within a link is part of the link's text */
+const withoutLinks = (it) =>
+  (typeof it === "string" ? it : it.tag === "a" ? plainly(it) : { ...it, children: it.children.map(withoutLinks) });
 
 /** What follows `](`: an address, perhaps in angle brackets, perhaps with a title, and `)`. */
-function destination(text, from) {
+function destination(/** @type {string} */ text, /** @type {number} */ from) {
   const limit = Math.min(text.length, from + LONGEST_ADDRESS);
   let at = from;
   while (at < limit && text[at] === " ") at += 1;
@@ -173,7 +188,7 @@ function destination(text, from) {
   return text[at] === ")" ? { address, end: at + 1 } : null;
 }
 
-function title(text, from, limit) {
+function title(/** @type {string} */ text, /** @type {number} */ from, /** @type {number} */ limit) {
   let at = from;
   while (at < limit && SPACE.test(text[at])) at += 1;
   if (text[at] !== '"' && text[at] !== "'") return at;
@@ -184,7 +199,7 @@ function title(text, from, limit) {
   return at;
 }
 
-function angled(reader) {
+function angled(/** @type {Reader} */ reader) {
   const { text, at } = reader;
   const end = text.slice(at, at + LONGEST_ADDRESS).search(/[>\s]/);
   const inside = end > 0 && text[at + end] === ">" ? text.slice(at + 1, at + end) : "";
@@ -198,7 +213,7 @@ function angled(reader) {
 }
 
 /** An address without any markup. */
-function bare(reader) {
+function bare(/** @type {Reader} */ reader) {
   const { text, at } = reader;
   const isBegin = at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1]);
   const scheme = isBegin ? ["https://", "http://"].find((scheme) => text.startsWith(scheme, at)) : null;
@@ -214,7 +229,7 @@ function bare(reader) {
 }
 
 /** How much of a text is an address: without trailing punctuation, or a closing bracket that was opened before it. */
-function bareLength(text) {
+function bareLength(/** @type {string} */ text) {
   const end = text.search(/[\s<>"`*|\u202A-\u202E\u2066-\u2069]/);
   let length = end < 0 ? text.length : end;
   let depth = 0;
@@ -227,7 +242,7 @@ function bareLength(text) {
 }
 
 /** An address that may be followed, or null. */
-export function safeAddress(text) {
+export function safeAddress(/** @type {string} */ text) {
   try {
     const url = new URL(text);
     return SCHEMES.has(url.protocol) ? url.href : null;
@@ -236,15 +251,14 @@ export function safeAddress(text) {
   }
 }
 
+/** @type {(address: string, children: Inline[]) => Tagged} */
 function anchor(address, children) {
   const properties = { href: address, title: address, rel: "noopener noreferrer", target: "_blank" };
-  return { tag: "a", properties, children: [...children, ...truth(address, children.map(textIn).join(""))] };
+  return { tag: "a", properties, children: [...children, ...truth(address, children.map(plainly).join(""))] };
 }
 
-const textIn = (child) => (typeof child === "string" ? child : (child.children ?? []).map(textIn).join(""));
-
 /** If the text of a link names another host than the link leads to, the real host is added. */
-function truth(address, said) {
+function truth(/** @type {string} */ address, /** @type {string} */ said) {
   const { host } = new URL(address);
   const [, claimed] = /^\s*(?:https?:\/\/)?([^\s/?#]+\.[^\s/?#]{2,})(?:[/?#]|\s*$)/i.exec(said) ?? [];
   return claimed && host && claimed.toLowerCase() !== host ? [` (${host})`] : [];
@@ -252,11 +266,11 @@ function truth(address, said) {
 
 /* Emphasis: each run of marks opens, closes, or is text, depending on what is next to it. */
 
-function marks(reader) {
+function marks(/** @type {Reader} */ reader) {
   const { text, at } = reader;
   const count = runLength(text, at);
   const before = at ? before_(text, at) : " ";
-  const after = at + count < text.length ? String.fromCodePoint(text.codePointAt(at + count)) : " ";
+  const after = at + count < text.length ? String.fromCodePoint(text.codePointAt(at + count) ?? 0) : " ";
   const [isSpaceBefore, isSpaceAfter] = [SPACE.test(before), SPACE.test(after)];
   const [isMarkBefore, isMarkAfter] = [PUNCTUATION.test(before), PUNCTUATION.test(after)];
   const isLeft = !isSpaceAfter && (!isMarkAfter || isSpaceBefore || isMarkBefore);
@@ -272,19 +286,19 @@ function marks(reader) {
   }
 }
 
-function before_(text, at) {
+function before_(/** @type {string} */ text, /** @type {number} */ at) {
   const low = text.charCodeAt(at - 1);
   return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1];
 }
 
 /** Resolves the runs of marks in a list. Each frame is an open mark, and the first one is the list itself. */
-function emphasis(list) {
-  /** @type {{opener?: any, children: any[]}[]} */
+function emphasis(/** @type {(Inline | Marks)[]} */ list) {
+  /** @type {Frame[]} */
   const frames = [{ children: [] }];
   // For each kind of closing run, how many frames are known to have no match for it (invariant 1).
   const barren = new Map();
   for (const it of list) {
-    if (!it.mark) {
+    if (typeof it === "string" || "tag" in it) {
       frames[frames.length - 1].children.push(it);
       continue;
     }
@@ -296,16 +310,16 @@ function emphasis(list) {
   return joined(frames[0].children);
 }
 
-function closeMarks(frames, closer, barren) {
+function closeMarks(/** @type {Frame[]} */ frames, /** @type {Marks} */ closer, /** @type {Map<string, number>} */ barren) {
   while (closer.count) {
     const kind = `${closer.mark}${closer.canOpen}${closer.all % 3}`;
     const found = opener(frames, closer, barren.get(kind) ?? 0);
-    if (!found) {
+    const frame = frames[found];
+    if (!found || !frame.opener) {
       barren.set(kind, frames.length);
       return;
     }
     flatten(frames, found);
-    const frame = frames[found];
     const used = frame.opener.count >= 2 && closer.count >= 2 ? 2 : 1;
     const tag = closer.mark === "~" ? "del" : used === 2 ? "strong" : "em";
     const element = { tag, children: frame.children };
@@ -314,16 +328,16 @@ function closeMarks(frames, closer, barren) {
     if (frame.opener.count) frame.children = [element];
     else {
       frames.pop();
-      frames.at(-1).children.push(element);
+      frames[frames.length - 1].children.push(element);
     }
     for (const [known, depth] of barren) if (depth > frames.length) barren.set(known, frames.length);
   }
 }
 
-function opener(frames, closer, from) {
+function opener(/** @type {Frame[]} */ frames, /** @type {Marks} */ closer, /** @type {number} */ from) {
   for (let place = frames.length - 1; place >= Math.max(1, from); place -= 1) {
     const { opener } = frames[place];
-    if (opener.mark !== closer.mark) continue;
+    if (opener?.mark !== closer.mark) continue;
     const isOdd = (opener.canClose || closer.canOpen) && (opener.all + closer.all) % 3 === 0;
     if (!isOdd || (opener.all % 3 === 0 && closer.all % 3 === 0)) return place;
   }
@@ -331,10 +345,10 @@ function opener(frames, closer, from) {
 }
 
 /** Turns the frames above one into text, and adds them to it. */
-function flatten(frames, place) {
+function flatten(/** @type {Frame[]} */ frames, /** @type {number} */ place) {
   const into = frames[place].children;
   for (const { opener, children } of frames.splice(place + 1)) {
-    into.push(opener.mark.repeat(opener.count));
+    if (opener) into.push(opener.mark.repeat(opener.count));
     for (const child of children) into.push(child);
   }
 }

@@ -6,6 +6,9 @@
 
 import { store, stored } from "./store.js";
 
+/** @typedef {{app: string, user: string, session: string, run_id: string, input: string, when_busy?: "queue"}} Prompt as it is sent */
+/** @typedef {{prompts: Prompt[], stops: Record<string, Api.Force>}} ToSend the prompts in order, and the force of each stop */
+
 /** What is still to be sent in one session. */
 export class Kept {
   /** @param {{app: string, user: string, session: string | null}} where */
@@ -13,7 +16,7 @@ export class Kept {
     this.key = `andon.sending.${app}.${user}.${session}`;
   }
 
-  /** @returns {{prompts: any[], stops: Record<string, string>}} the prompts in order, and the force of each stop */
+  /** @returns {ToSend} */
   read() {
     try {
       const { prompts = [], stops = {} } = JSON.parse(stored(this.key) ?? "null") ?? {};
@@ -23,26 +26,26 @@ export class Kept {
     }
   }
 
-  #write(/** @type {{prompts: any[], stops: Record<string, string>}} */ it) {
+  #write(/** @type {ToSend} */ it) {
     store(this.key, it.prompts.length || Object.keys(it.stops).length ? JSON.stringify(it) : null);
   }
 
   /** Adds a prompt at the end. */
-  prompt(/** @type {{run_id: string}} */ body) {
+  prompt(/** @type {Prompt} */ body) {
     const it = this.read();
     if (!it.prompts.some(({ run_id: id }) => id === body.run_id)) it.prompts.push(body);
     this.#write(it);
   }
 
   /** Removes a prompt that has arrived or was refused. */
-  arrived(/** @type {{run_id: string}} */ { run_id: sent }) {
+  arrived(/** @type {Prompt} */ { run_id: sent }) {
     const it = this.read();
     it.prompts = it.prompts.filter(({ run_id: id }) => id !== sent);
     this.#write(it);
   }
 
   /** Keeps the force of a run's stop, or removes it (`null`). */
-  stop(/** @type {string} */ run, /** @type {string | null} */ force) {
+  stop(/** @type {string} */ run, /** @type {Api.Force | null} */ force) {
     const it = this.read();
     if (force) it.stops[run] = force;
     else delete it.stops[run];

@@ -18,6 +18,8 @@ const SHARE = 8;
 const MOST_ELEMENTS = 400;
 const MOST_CHARACTERS = 200_000;
 
+/** @typedef {import("./blocks.js").Block} Block */
+
 /** Draws a growing text into an element. */
 export class Markdown {
   /**
@@ -26,13 +28,17 @@ export class Markdown {
    */
   constructor(place, signal) {
     this.place = place;
+    /** @type {string[]} */
     this.queue = [];
     this.offset = 0;
     this.taken = 0;
     this.partial = "";
     this.isRest = false;
     this.isPlain = false;
+    /** @type {HTMLElement[]} */
     this.tail = [];
+    /** @type {Block | null} the block that the tail shows, if it is one */
+    this.tailBlock = null;
     this.made = 0;
     this.lines = 0;
     this.blocks = new Blocks((block) => this.put(element(block)));
@@ -40,7 +46,7 @@ export class Markdown {
   }
 
   /** Adds to the text. */
-  write(text) {
+  write(/** @type {string} */ text) {
     if (!text) return;
     this.queue.push(text);
     this.later();
@@ -61,7 +67,7 @@ export class Markdown {
     });
   }
 
-  draw(share) {
+  draw(/** @type {number} */ share) {
     const end = performance.now() + share;
     const most = this.taken + MOST_CHARACTERS;
     this.made = 0;
@@ -71,7 +77,7 @@ export class Markdown {
     if (this.queue.length) this.later();
   }
 
-  put(made) {
+  put(/** @type {HTMLElement} */ made) {
     this.made += 1 + made.getElementsByTagName("*").length;
     const [first] = this.tail;
     if (first) first.before(made);
@@ -91,7 +97,7 @@ export class Markdown {
     else if (this.partial.length >= BLOCK) this.cut();
   }
 
-  advance(piece, length) {
+  advance(/** @type {string} */ piece, /** @type {number} */ length) {
     this.offset += length;
     this.taken += length;
     if (this.offset < piece.length) return;
@@ -129,6 +135,7 @@ export class Markdown {
 
   /** Draws the last block as if the text ended here (invariant 1). */
   drawTail() {
+    /** @type {Block[]} */
     const blocks = this.isPlain && this.partial
       ? [{ kind: "plain", text: this.partial, isJoined: true }]
       : this.blocks.peek(this.partial, this.isRest);
@@ -140,17 +147,19 @@ export class Markdown {
   }
 
   /** Code and plain text only grow, so the element stays, with its selection and scroll position. */
-  goOn(block) {
+  goOn(/** @type {Block} */ block) {
     const { tailBlock, tail: [shown] } = this;
     if (!shown || tailBlock?.kind !== block.kind || Boolean(tailBlock.isJoined) !== Boolean(block.isJoined)) return false;
     if (block.kind !== "fence" && block.kind !== "plain") return false;
     if (tailBlock.info !== block.info) return false;
-    const text = block.kind === "fence" ? revealed(block.lines.join("\n")) : block.text;
+    const written = block.kind === "fence" ? (block.lines ?? []).join("\n") : block.text ?? "";
+    const text = block.kind === "fence" ? revealed(written) : written;
+    /** @type {HTMLElement & {written?: string} | null} */
     const place = block.kind === "fence" ? shown.querySelector("code") : shown;
-    const old = place.textContent;
-    if (!text.startsWith(old)) return false;
+    const old = place?.textContent ?? "";
+    if (!place || !text.startsWith(old)) return false;
     if (text.length > old.length) place.append(text.slice(old.length));
-    if (block.kind === "fence") place.written = block.lines.join("\n");
+    if (block.kind === "fence") place.written = written;
     place.normalize();
     this.tailBlock = block;
     return true;
@@ -158,7 +167,7 @@ export class Markdown {
 }
 
 /** A whole text as markdown. */
-export function markdown(text) {
+export function markdown(/** @type {string} */ text) {
   const place = h("div", { class: "said" });
   const drawn = new Markdown(place);
   drawn.write(text);

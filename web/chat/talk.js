@@ -8,7 +8,7 @@
 // 4. A press on Stop is for the run that was in progress: right after that run's end it does not stop the next one.
 // 5. A refused prompt is put back into the input.
 
-import { get, link, may, part, post, Problem, serverIsGone, stopRun } from "../api.js";
+import { get, link, may, part, post, Problem, serverIsGone, stopRun, troubleOf } from "../api.js";
 import { Answer } from "./answer.js";
 import { isBack } from "../back.js";
 import { announce, h } from "../dom.js";
@@ -27,6 +27,7 @@ const PAST = 1000;
 const MEANT = { stopped: 1000, other: 350 };
 
 /**
+ * @typedef {import("./kept.js").Prompt} Prompt
  * @typedef {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
  *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
  *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void,
@@ -36,6 +37,9 @@ const MEANT = { stopped: 1000, other: 350 };
 export class Talk {
   /** @type {Answer[]} */
   answers = [];
+  /** @type {string | undefined} where the earlier runs start */
+  before;
+  isLooking = false;
 
   /** @param {How} how */
   constructor(how) {
@@ -50,10 +54,11 @@ export class Talk {
     this.onEarlier = how.onEarlier;
     this.onGiveBack = how.onGiveBack;
     this.onSettled = how.onSettled;
+    /** @type {Set<Answer>} */
     this.sending = new Set();
     /** Until when a press on Stop is too late for the run that it was meant for. */
     this.lateUntil = 0;
-    /** Resolves when the last prompt has arrived, so that prompts arrive in order. */
+    /** @type {Promise<unknown>} resolves when the last prompt has arrived, so that prompts arrive in order */
     this.arrived = Promise.resolve();
     this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
     this.earlier.hidden = true;
@@ -84,6 +89,7 @@ export class Talk {
     await Promise.race([Promise.all(drawn), new Promise((done) => { setTimeout(done, 1500); })]);
   }
 
+  /** @param {string} [before] */
   list(before) {
     const { app, user, session, signal } = this;
     return get("/v1/runs", { query: { app, user, session, limit: PAGE, before }, signal });
@@ -108,7 +114,7 @@ export class Talk {
   }
 
   /** Sets why the journal does not accept a run's end, if that is so. */
-  stall(answer, why = null) {
+  stall(/** @type {Answer} */ answer, /** @type {string | null} */ why = null) {
     if (answer.stalled === why) return;
     answer.stalled = why;
     answer.draw();
@@ -116,7 +122,7 @@ export class Talk {
   }
 
   /** Whether a run is older than those that are shown. */
-  isOlder({ accepted_at: at }) {
+  isOlder(/** @type {Api.Run} */ { accepted_at: at }) {
     const first = this.answers.find(({ run }) => run.acceptedAt)?.run.acceptedAt;
     return Boolean(this.before && first && at < first);
   }
@@ -129,14 +135,14 @@ export class Talk {
       this.earlier.hidden = !next;
       this.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
     } catch (error) {
-      this.onProblem(error.message);
+      this.onProblem(troubleOf(error).message);
     } finally {
       this.earlier.disabled = false;
     }
   }
 
   /** Adds a run and follows it. Resolves when its first items have arrived. */
-  add({ run_id: id, title, state, stalled }, isFirst = false) {
+  add(/** @type {Api.Run} */ { run_id: id, title, state, stalled }, isFirst = false) {
     const wasOver = state === "settled";
     const answer = this.newAnswer(id, title, { isFirst, wasOver });
     answer.wasLive = !wasOver;
@@ -144,7 +150,7 @@ export class Talk {
     return this.follow(answer);
   }
 
-  newAnswer(id, title, { isFirst = false, wasOver = false } = {}) {
+  newAnswer(/** @type {string} */ id, /** @type {string} */ title, { isFirst = false, wasOver = false } = {}) {
     const answer = new Answer(id, { title, wasOver, signal: this.signal, onStop: (it) => this.stop(it) });
     if (isFirst) {
       this.answers.unshift(answer);
@@ -158,7 +164,7 @@ export class Talk {
 
   /* Feeds. */
 
-  follow(answer, isNew = false) {
+  follow(/** @type {Answer} */ answer, isNew = false) {
     const opened = performance.now();
     return /** @type {Promise<void>} */ (new Promise((drawn) => {
       follow(`/v1/runs/${part(answer.id)}/events`, {
@@ -170,7 +176,7 @@ export class Talk {
           answer.said = null;
           answer.take(items, isLive ? performance.now() : undefined);
           if (answer.wasLive) this.tell(answer, items);
-          if (answer.run.outcome) this.settled(answer);
+          if (answer.run.outcome) this.settled(answer, answer.run.outcome);
           this.onChange();
           drawn();
         },
@@ -182,37 +188,41 @@ export class Talk {
     }));
   }
 
-  settled(answer) {
+  settled(/** @type {Answer} */ answer, /** @type {Api.Outcome} */ outcome) {
     // A leaked tool may have ended since, and only the receipt says when a stop was on disk.
-    const isStop = answer.wasLive && answer.run.outcome.kind === "cancelled";
+    const isStop = answer.wasLive && outcome.kind === "cancelled";
     if (isStop || callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
       get(`/v1/runs/${part(answer.id)}/receipt`, { signal: this.signal }).then((receipt) => answer.learn(receipt), () => {});
     }
     if (!answer.wasLive) return;
-    this.lateUntil = performance.now() + (answer.run.outcome.kind === "cancelled" ? MEANT.stopped : MEANT.other);
+    this.lateUntil = performance.now() + (outcome.kind === "cancelled" ? MEANT.stopped : MEANT.other);
     this.onSettled(answer);
   }
 
   /** Announces starts and ends. */
-  tell(answer, items) {
-    for (const { type, call, outcome } of items) {
-      if (type === "run_started") announce(`${this.app} is answering.`);
-      if (type === "approval_requested") {
-        const tool = callsOf(answer.run).find(({ id }) => id === call)?.tool ?? "A tool";
+  tell(/** @type {Answer} */ answer, /** @type {Api.RunItem[]} */ items) {
+    for (const item of items) {
+      if (item.type === "run_started") announce(`${this.app} is answering.`);
+      if (item.type === "approval_requested") {
+        const tool = callsOf(answer.run).find(({ id }) => id === item.call)?.tool ?? "A tool";
         announce(`${tool} needs your approval.`);
       }
-      if (type === "run_settled") announce(ENDED[outcome.kind] ?? "The answer has ended.");
+      if (item.type === "run_settled") announce(ENDED[item.outcome.kind] ?? "The answer has ended.");
     }
   }
 
   /* Sending (invariants 1 and 5). */
 
-  /** @param {boolean} [isNext] it waits for the run in progress instead of being refused */
+  /**
+   * @param {string} text
+   * @param {boolean} [isNext] it waits for the run in progress instead of being refused
+   */
   send(text, isNext = false) {
     // From here on a press on Stop is meant for this run.
     this.lateUntil = 0;
     const isFirst = !this.session;
     this.session ??= newName();
+    /** @type {Prompt} */
     const body = { app: this.app, user: this.user, session: this.session, run_id: newId(), input: text };
     if (isNext) body.when_busy = "queue";
     if (isFirst) this.onSession(this.session);
@@ -234,9 +244,12 @@ export class Talk {
     }
   }
 
-  find(sent) { return this.answers.find(({ id }) => id.endsWith(sent)); }
+  find(/** @type {string} */ sent) { return this.answers.find(({ id }) => id.endsWith(sent)); }
 
-  /** @param {string} [force] the force of its stop, if it was stopped before it arrived */
+  /**
+   * @param {Prompt} body
+   * @param {Api.Force} [force] the force of its stop, if it was stopped before it arrived
+   */
   async deliver(body, force) {
     const answer = this.newAnswer(body.run_id, body.input);
     answer.wasLive = true;
@@ -257,7 +270,8 @@ export class Talk {
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
-      this.onProblem(error.kind === "session-busy" ? BUSY : error.message);
+      const { kind, message } = troubleOf(error);
+      this.onProblem(kind === "session-busy" ? BUSY : message);
     }
     this.kept.arrived(body);
     if (answer.isAhead || answer.isRefused) this.kept.stop(body.run_id, null);
@@ -267,7 +281,7 @@ export class Talk {
   }
 
   /** Posts a prompt, again if the server was gone: it is the same run. */
-  async post(body, answer) {
+  async post(/** @type {Prompt} */ body, /** @type {Answer} */ answer) {
     for (;;) {
       try {
         if (answer.pressed) await this.ahead(body.run_id, answer.pressed);
@@ -282,11 +296,12 @@ export class Talk {
   }
 
   /** Stops a run that may not have arrived yet: the server remembers the stop for when it does. */
-  async ahead(run, force) {
+  async ahead(/** @type {string} */ run, /** @type {Api.Force} */ force) {
     try {
       await stopRun(run, { force });
     } catch (error) {
-      if (!error.body?.remembered_for_ms && !error.body?.pulled) throw error;
+      const { body } = troubleOf(error);
+      if (!body?.remembered_for_ms && !body?.pulled) throw error;
     }
   }
 
@@ -310,7 +325,7 @@ export class Talk {
     this.stop();
   }
 
-  async stop(answer = this.active, force = answer?.nextForce) {
+  async stop(answer = this.active, /** @type {Api.Force | "none" | undefined} */ force = answer?.nextForce) {
     if (!answer || !force || answer.isOver || force === "none") return;
     const { id } = answer;
     answer.pressed = force;
@@ -325,14 +340,14 @@ export class Talk {
   }
 
   /** Sends a stop until the server has received it; returns whether there is nothing left to do. */
-  async sendStop(answer, force) {
+  async sendStop(/** @type {Answer} */ answer, /** @type {Api.Force} */ force) {
     let isAllDone = true;
     let wasSending = false;
     const send = () => {
       wasSending = this.sending.has(answer);
       return stopRun(answer.id, { force });
     };
-    const isOver = (error) => {
+    const isOver = (/** @type {ReturnType<typeof troubleOf>} */ error) => {
       if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
       // The prompt has not arrived yet: the server remembers the stop for when it does.
       if (!error.body?.remembered_for_ms || !wasSending) return false;
@@ -341,7 +356,7 @@ export class Talk {
       isAllDone = !this.sending.has(answer);
       return true;
     };
-    const onProblem = (words, { isGone, isRefused }) => {
+    const onProblem = (/** @type {string} */ words, /** @type {{isGone: boolean, isRefused: boolean}} */ { isGone, isRefused }) => {
       this.onProblem(words);
       if (isRefused) answer.pressed = null;
       this.sent(answer, !isGone);
@@ -351,7 +366,7 @@ export class Talk {
   }
 
   /** Records whether a stop has reached the server. */
-  sent(answer, isSent) {
+  sent(/** @type {Answer} */ answer, /** @type {boolean} */ isSent) {
     if (isSent && answer.isUnsent) this.onProblem("");
     answer.isUnsent = !isSent;
     answer.draw();
@@ -359,6 +374,7 @@ export class Talk {
   }
 }
 
+/** @type {Record<string, string>} */
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
 const NEXT = "That answer had already ended, so nothing else was stopped. Press again to stop the next one.";
 const BUSY = "Another answer is in progress in this session. Stop it, or queue your prompt.";
@@ -371,5 +387,5 @@ function newId() {
 }
 
 const newName = () => `chat-${hex(5)}`;
-const hex = (bytes) =>
+const hex = (/** @type {number} */ bytes) =>
   [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

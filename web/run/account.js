@@ -13,9 +13,9 @@ const SOONEST = 700;
 
 /**
  * @param {string} run
- * @param {(receipt: any) => void} onReceipt
+ * @param {(receipt: Api.Receipt) => void} onReceipt
  * @param {AbortSignal} signal
- * @returns {{look: () => void, first: Promise<any>}} `first` rejects if the first request fails
+ * @returns {{look: () => void, first: Promise<Api.Receipt>}} `first` rejects if the first request fails
  */
 export function account(run, onReceipt, signal) {
   const state = { known: "", timer: 0, settledAt: 0 };
@@ -31,7 +31,7 @@ export function account(run, onReceipt, signal) {
     if (mayLearnMore(receipt, state)) later(AGAIN);
     return receipt;
   };
-  const later = (wait) => {
+  const later = (/** @type {number} */ wait) => {
     if (state.timer || signal.aborted) return;
     // If it fails, try again; a missing server is reported elsewhere.
     state.timer = setTimeout(() => look().catch(() => { if (!signal.aborted) later(AGAIN); }), wait);
@@ -40,14 +40,14 @@ export function account(run, onReceipt, signal) {
   return { look: () => later(SOONEST), first: look() };
 }
 
-function mayLearnMore(receipt, state) {
+function mayLearnMore(/** @type {Api.Receipt} */ receipt, /** @type {{settledAt: number}} */ state) {
   if (!receipt.outcome) return false;
   state.settledAt ||= Date.now();
   return Date.now() - state.settledAt < LONGEST && isOpen(receipt);
 }
 
 /** Whether more may become known about a settled run. */
-export function isOpen({ model_calls, calls }) {
-  const goesOn = ({ verdict, compensation }) => verdict === "leaked" || verdict === "detached" || compensation === "started";
+export function isOpen(/** @type {Api.Receipt} */ { model_calls, calls }) {
+  const goesOn = (/** @type {Api.CallAccount} */ { verdict, compensation }) => verdict === "leaked" || verdict === "detached" || compensation === "started";
   return model_calls.some(({ pending }) => pending) || calls.some(goesOn);
 }

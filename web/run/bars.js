@@ -12,13 +12,16 @@ const TOGETHER = 8;
 /** The least width of a bar, so that even the shortest is visible. */
 const THINNEST = 2;
 
+/** @typedef {ReturnType<typeof import("./axis.js").scale>} Scale */
+
 /**
- * @param {import("./trace.js").Bar[] & {overlap?: boolean}} lane
- * @param {{from: number, to: number}} window
- * @param {((at: number) => number) & {back: (x: number) => number}} place
+ * @param {Lane} lane
+ * @param {TimeWindow} window
+ * @param {Scale} place
  * @param {number} now the end of open bars
  */
 export function bars(lane, window, place, now) {
+  /** @type {DrawnBar[]} */
   const found = [];
   let index = lane.overlap ? 0 : firstBehind(lane, (bar) => (bar.to ?? Infinity) < window.from);
   while (index < lane.length && lane[index].from <= window.to) {
@@ -35,10 +38,17 @@ export function bars(lane, window, place, now) {
   return found;
 }
 
-/** A bar as it is drawn. */
+/**
+ * A bar as it is drawn.
+ * @param {Bar} bar
+ * @param {TimeWindow} window
+ * @param {Scale} place
+ * @param {number} now
+ * @returns {DrawnBar}
+ */
 function one(bar, window, place, now) {
   const to = bar.to ?? Math.max(now, bar.from);
-  const inWindow = (at) => Math.min(Math.max(at, window.from), window.to);
+  const inWindow = (/** @type {number} */ at) => Math.min(Math.max(at, window.from), window.to);
   const x = place(inWindow(bar.from));
   const wide = place(inWindow(to)) - x;
   return {
@@ -47,7 +57,13 @@ function one(bar, window, place, now) {
   };
 }
 
-/** The index after the last bar that is combined with this one. A binary search, because there may be a million (invariant 3). */
+/**
+ * The index after the last bar that is combined with this one. A binary search, because there may be a million (invariant 3).
+ * @param {Lane} lane
+ * @param {number} index
+ * @param {DrawnBar} bar
+ * @param {Scale} place
+ */
 function together(lane, index, bar, place) {
   const end = place.back(bar.x + TOGETHER);
   const next = firstBehind(lane, ({ from, to }) => from <= end && (to ?? Infinity) <= end);
@@ -55,7 +71,7 @@ function together(lane, index, bar, place) {
 }
 
 /** The index of the first bar for which `isBefore` is false; it must be true for all earlier bars and false for all later ones. */
-function firstBehind(lane, isBefore) {
+function firstBehind(/** @type {Lane} */ lane, /** @type {(bar: Bar) => boolean} */ isBefore) {
   let [low, high] = [0, lane.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -68,7 +84,7 @@ function firstBehind(lane, isBefore) {
 const GROUP = { waits: "wait", model: "model call", tools: "tool call" };
 
 /** A bar in words: what it is, when it started, how long it took, how it ended. */
-export function barWords(bar) {
+export function barWords(/** @type {DrawnBar} */ bar) {
   if (bar.count > 1) {
     return `${bar.count} ${GROUP[bar.group]}s, from ${since(bar.from)} to ${since(bar.to)}: zoom in to see each`;
   }

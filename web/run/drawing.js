@@ -13,7 +13,7 @@ const LANE = 24;
 const FOOT = 22;
 const RIGHT = 14;
 const GROUPS = { waits: "waits", model: "model", tools: "tools" };
-/** What is added to the label of a bar that did not end normally. */
+/** @type {Record<string, string>} what is added to the label of a bar that did not end normally */
 const BADLY = {
   cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", crashed",
 };
@@ -21,21 +21,41 @@ const BADLY = {
 const LETTER = 6.6;
 
 /**
- * @param {{label: string, zero?: () => number, onPick?: (seq: number) => void, onDetail?: (text: string) => void,
- *   onWindow?: (window: {from: number, to: number}) => void, onZoom?: (factor: number, at: number) => void}} how
- *   `zero` is the instant that times are counted from, if not the start of the run
+ * `zero` is the instant that times are counted from, if not the start of the run.
+ * @typedef {{label: string, zero?: () => number, onPick?: (seq: number) => void, onDetail?: (text: string) => void,
+ *   onWindow?: (window: TimeWindow) => void, onZoom?: (factor: number, at: number) => void}} How
+ * @typedef {ReturnType<typeof scale>} Scale
+ * @typedef {import("./trace.js").Trace} Trace
+ * @typedef {{group: Group, lane: Lane, index: number}} LaneRow
  */
+/**
+ * A drawing: `known` are the elements of the bars by their keys, `order` the same in the order of the lanes.
+ * @typedef {{how: How, svg: SVGSVGElement, element: HTMLElement, known: Map<string, SVGGElement>, order: SVGGElement[], place: Scale,
+ *   layers: {axis: SVGGElement, lanes: SVGGElement, marks: SVGGElement, brush: SVGRectElement}, left: number, top: number}} Drawing
+ */
+
+/** @param {How} how */
 export function drawing(how) {
-  const layer = (name) => h("svg:g", { class: name });
+  const layer = (/** @type {string} */ name) => h("svg:g", { class: name });
   const layers = { axis: layer("axis"), lanes: layer("lanes"), marks: layer("marks"), brush: h("svg:rect", { class: "brush" }) };
   const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.marks, layers.lanes, layers.brush);
   const element = h("div", { class: "chartbox" }, svg);
+  /** @type {Drawing} */
   const state = { how, svg, element, layers, known: new Map(), order: [], place: scale(0, 1, 0, 1), left: 0, top: 42 };
   keyboard(state);
   pointer(state);
-  return { element, draw: (trace, window, now) => draw(state, trace, window, now) };
+  return {
+    element,
+    draw: (/** @type {Trace} */ trace, /** @type {TimeWindow} */ window, /** @type {number} */ now) => draw(state, trace, window, now),
+  };
 }
 
+/**
+ * @param {Drawing} state
+ * @param {Trace} trace
+ * @param {TimeWindow} window
+ * @param {number} now
+ */
 function draw(state, trace, window, now) {
   const width = Math.max(state.element.clientWidth, 240);
   const left = width < 560 ? 52 : 76;
@@ -54,12 +74,26 @@ function draw(state, trace, window, now) {
   return { merged };
 }
 
-/** The lanes that have something to show; in a magnified view only those with bars in the window. */
+/**
+ * The lanes that have something to show; in a magnified view only those with bars in the window.
+ * @param {Trace} trace
+ * @param {TimeWindow} window
+ * @param {number | null} now null if nothing is magnified
+ * @returns {LaneRow[]}
+ */
 function rowsOf({ groups }, window, now) {
-  const all = Object.entries(groups).flatMap(([group, lanes]) => lanes.map((lane, index) => ({ group, lane, index })));
+  const named = /** @type {[Group, Lane[]][]} */ (Object.entries(groups));
+  const all = named.flatMap(([group, lanes]) => lanes.map((lane, index) => ({ group, lane, index })));
   return all.filter(({ lane }) => lane.length && (now === null || lane.some(({ from, to }) => from <= window.to && (to ?? now) >= window.from)));
 }
 
+/**
+ * @param {Drawing} state
+ * @param {TimeWindow} window
+ * @param {number} width
+ * @param {number} height
+ * @param {LaneRow[]} rows
+ */
 function axis({ layers, place, left, top, how }, window, width, height, rows) {
   const zero = how.zero?.() ?? 0;
   const found = ticks(window.from - zero, window.to - zero, (width - left) / 84).map(({ at, label }) => {
@@ -74,6 +108,12 @@ function axis({ layers, place, left, top, how }, window, width, height, rows) {
   layers.axis.replaceChildren(...found, ...names);
 }
 
+/**
+ * @param {Drawing} state
+ * @param {LaneRow[]} rows
+ * @param {TimeWindow} window
+ * @param {number} now
+ */
 function lanes(state, rows, window, now) {
   const seen = new Set();
   let merged = 0;
@@ -98,6 +138,13 @@ function lanes(state, rows, window, now) {
   return merged;
 }
 
+/**
+ * @param {Drawing} state
+ * @param {string} key
+ * @param {DrawnBar} bar
+ * @param {number} y
+ * @param {number} room
+ */
 function show(state, key, bar, y, room) {
   const element = state.known.get(key) ?? made(state, key);
   state.order.push(element);
@@ -114,11 +161,11 @@ function show(state, key, bar, y, room) {
   label(text, bar, width, room);
 }
 
-/** The attributes that each element has. */
+/** @type {WeakMap<Element, Record<string, string | number>>} the attributes that each element has */
 const written = new WeakMap();
 
 /** Sets only the attributes that have changed. */
-function keep(element, attributes) {
+function keep(/** @type {Element} */ element, /** @type {Record<string, string | number>} */ attributes) {
   let known = written.get(element);
   if (!known) written.set(element, known = {});
   for (const name in attributes) {
@@ -128,10 +175,16 @@ function keep(element, attributes) {
   }
 }
 
-/** The label, within the bar or after it, wherever it fits. */
+/**
+ * The label, within the bar or after it, wherever it fits.
+ * @param {Element} text
+ * @param {DrawnBar} bar
+ * @param {number} width
+ * @param {number} room
+ */
 function label(text, bar, width, room) {
   const long = bar.count > 1 ? `${bar.count}×` : `${bar.name} ${span(bar.to - bar.from)}${BADLY[bar.how] ?? ""}`;
-  const fits = (words, space) => words.length * LETTER + 10 <= space;
+  const fits = (/** @type {string} */ words, /** @type {number} */ space) => words.length * LETTER + 10 <= space;
   const short = bar.count > 1 ? long : bar.name;
   const inside = [long, short].find((words) => fits(words, width));
   const behind = [long, short].find((words) => fits(words, room));
@@ -141,7 +194,7 @@ function label(text, bar, width, room) {
 
 const BOX = { y: 3, height: LANE - 6 };
 
-function made(state, key) {
+function made(/** @type {Drawing} */ state, /** @type {string} */ key) {
   const element = h("svg:g", { class: "piece", role: "img", tabindex: -1 },
     h("svg:title"), h("svg:rect", { class: "barbody", rx: 3, ...BOX }), h("svg:rect", { class: "first", rx: 3, ...BOX }),
     h("svg:rect", { class: "edge", ...BOX }), h("svg:text", { y: 16 }));
@@ -151,7 +204,7 @@ function made(state, key) {
 }
 
 /** Makes exactly one bar reachable with Tab (invariant 2). */
-function rove(state) {
+function rove(/** @type {Drawing} */ state) {
   const chosen = state.order.find((element) => element === document.activeElement) ??
     state.order.find((element) => element.getAttribute("tabindex") === "0") ?? state.order[0];
   for (const element of state.order) {
@@ -160,40 +213,46 @@ function rove(state) {
   }
 }
 
-function keyboard(state) {
+function keyboard(/** @type {Drawing} */ state) {
   const { svg, how } = state;
-  const go = (element) => {
+  const go = (/** @type {SVGGElement | undefined} */ element) => {
     if (!element) return;
     for (const other of state.order) set(other, "tabindex", other === element ? 0 : -1);
     element.focus();
   };
   svg.addEventListener("keydown", (event) => {
-    const at = state.order.indexOf(document.activeElement);
+    const at = state.order.findIndex((element) => element === document.activeElement);
     if (at < 0) return;
     const element = state.order[at];
     const time = Number(element.dataset.at);
-    const does = {
+    /** @type {Record<string, () => void>} */
+    const keys = {
       ArrowRight: () => go(state.order[at + 1]), ArrowDown: () => go(state.order[at + 1]),
       ArrowLeft: () => go(state.order[at - 1]), ArrowUp: () => go(state.order[at - 1]),
       Home: () => go(state.order[0]), End: () => go(state.order.at(-1)),
       Enter: () => how.onPick?.(Number(element.dataset.seq)),
       "+": () => how.onZoom?.(2, time), "-": () => how.onZoom?.(0.5, time),
-    }[event.key];
+    };
+    const does = keys[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     does();
   });
-  const tell = (event) => how.onDetail?.(event.target.closest?.(".piece")?.getAttribute("aria-label") ?? "");
+  const tell = (/** @type {Event} */ event) => how.onDetail?.(piece(event)?.getAttribute("aria-label") ?? "");
   svg.addEventListener("focusin", tell);
   svg.addEventListener("pointermove", tell);
   svg.addEventListener("pointerleave", () => how.onDetail?.(""));
 }
 
+/** @returns {SVGGElement | null} the bar that an event is on */
+const piece = (/** @type {Event} */ { target }) => (target instanceof Element ? target.closest(".piece") : null);
+
 /** Dragging zooms in; a click on a bar shows its event. */
-function pointer(state) {
+function pointer(/** @type {Drawing} */ state) {
   const { svg, how, layers } = state;
+  /** @type {number | null} */
   let from = null;
-  const at = (event) => Math.max(state.left, event.clientX - svg.getBoundingClientRect().left);
+  const at = (/** @type {PointerEvent} */ event) => Math.max(state.left, event.clientX - svg.getBoundingClientRect().left);
   svg.addEventListener("pointerdown", (event) => { if (event.button === 0 && event.pointerType !== "touch") from = at(event); });
   svg.addEventListener("pointermove", (event) => {
     if (from === null || !how.onWindow) return;
@@ -208,7 +267,7 @@ function pointer(state) {
     from = null;
     if (isDrag) how.onWindow?.({ from: state.place.back(a), to: state.place.back(b) });
     else {
-      const seq = event.target.closest?.(".piece")?.dataset.seq;
+      const seq = piece(event)?.dataset.seq;
       if (seq) how.onPick?.(Number(seq));
     }
   });

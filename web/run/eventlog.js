@@ -6,33 +6,31 @@
 
 /** @typedef {{text: number, thinking: number, tool_input: number, tool_output: number, lost: boolean}} Streamed */
 
+/** @type {("text" | "thinking" | "tool_input" | "tool_output")[]} */
 const KINDS = ["text", "thinking", "tool_input", "tool_output"];
 
 export class EventLog {
-  /** @type {any[]} */
+  /** @type {Api.Fact[]} */
   facts = [];
-  /** The time of each fact, in milliseconds since the run started. */
+  /** @type {number[]} the time of each fact, in milliseconds since the run started */
   times = [];
   /** @type {Map<number, Streamed>} what was streamed after a fact, by the fact's index */
   streamed = new Map();
-  /** All lines, in order. */
+  /** @type {number[]} all lines, in order */
   lines = [];
-  /** How many facts there are of each type. */
+  /** @type {Map<string, number>} how many facts there are of each type */
   types = new Map();
 
-  /** Adds an item of the feed; `at` is the time of a fact. */
-  add(item, at) {
-    if (item.type === "delta" || item.type === "text_lost") {
-      this.#stream(item);
-      return;
-    }
+  /** Adds a fact and its time. */
+  add(/** @type {Api.Fact} */ item, /** @type {number} */ at) {
     const place = this.facts.push(item) - 1;
     this.times.push(at);
     this.lines.push(place * 2);
     this.types.set(item.type, (this.types.get(item.type) ?? 0) + 1);
   }
 
-  #stream(item) {
+  /** Adds what was streamed after the last fact. */
+  stream(/** @type {Api.Delta | Api.TextLost} */ item) {
     const place = this.facts.length - 1;
     if (place < 0) return;
     let sum = this.streamed.get(place);
@@ -42,11 +40,11 @@ export class EventLog {
       this.lines.push(place * 2 + 1);
     }
     if (item.type === "text_lost") sum.lost = true;
-    for (const kind of KINDS) if (item[kind]) sum[kind] += item[kind].length;
+    else for (const kind of KINDS) sum[kind] += item[kind]?.length ?? 0;
   }
 
   /** The index of the fact with this seq. There are no gaps, but the first fact may have a higher seq than 1. */
-  placeOf(seq) {
+  placeOf(/** @type {number} */ seq) {
     const first = this.facts[0]?.seq ?? 1;
     const place = seq - first;
     return this.facts[place]?.seq === seq ? place : this.facts.findIndex((fact) => fact.seq === seq);

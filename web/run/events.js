@@ -20,9 +20,17 @@ const TALLEST = 6_000_000;
 /** The most row elements: without its style sheet the list would be as high as its content. */
 const MOST = 300;
 
+/** @typedef {import("./eventlog.js").EventLog} EventLog */
 /**
- * @param {import("./eventlog.js").EventLog} log
- * @param {{toolOf: (call: string) => string, onChoose?: (seq: number) => void, signal: AbortSignal}} how
+ * The list on the screen: `lines` are those that are listed, `rows` the elements in view, `chosen` the selected line or -1, `drawn` how
+ * many lines there were at the last drawing, `row` the height of a row in pixels.
+ * @typedef {{log: EventLog, toolOf: ToolOf, box: HTMLElement, inner: HTMLElement, pane: ReturnType<typeof factPane>,
+ *   onChoose?: (seq: number) => void, rows: HTMLElement[], lines: number[], chosen: number, follows: boolean, drawn: number, row: number}} List
+ */
+
+/**
+ * @param {EventLog} log
+ * @param {{toolOf: ToolOf, onChoose?: (seq: number) => void, signal: AbortSignal}} how
  * @returns {{element: HTMLElement, changed: () => void, jump: (seq: number, isQuiet?: boolean) => boolean}}
  */
 export function events(log, { toolOf, onChoose, signal }) {
@@ -31,6 +39,7 @@ export function events(log, { toolOf, onChoose, signal }) {
     class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Use the arrow keys to select one and Enter to read its JSON.",
   }, inner);
   const pane = factPane();
+  /** @type {List} */
   const state = { log, toolOf, box, inner, pane, onChoose, rows: [], lines: log.lines, chosen: -1, follows: true, drawn: 0, row: ROW };
   const draw = everyFrame(() => drawRows(state), signal);
   const search = searcher(log, (record) => `${KIND[record.type] ?? record.type} ${main(record, toolOf)}`, (lines) => {
@@ -43,7 +52,9 @@ export function events(log, { toolOf, onChoose, signal }) {
   box.addEventListener("scroll", () => { followsNow(state); draw(); }, { passive: true });
   box.addEventListener("keydown", (event) => keyed(state, event, draw));
   inner.addEventListener("click", (event) => {
-    const index = Number(event.target.closest("[data-index]")?.dataset.index ?? -1);
+    /** @type {HTMLElement | null} */
+    const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
+    const index = Number(row?.dataset.index ?? -1);
     if (index >= 0) choose(state, index, draw);
   });
   const narrow = matchMedia("(max-width: 40rem)");
@@ -54,15 +65,15 @@ export function events(log, { toolOf, onChoose, signal }) {
   narrow.addEventListener("change", measure, { signal });
   measure();
   new ResizeObserver(draw).observe(box);
-  const jump = (seq, isQuiet) => jumpTo(state, search, seq, draw, isQuiet);
+  const jump = (/** @type {number} */ seq, isQuiet = false) => jumpTo(state, search, seq, draw, isQuiet);
   const element = h("div", { class: "eventpanel" }, search.element(jump), h("div", { class: "pair" }, box, pane.element));
   return { element, changed: () => { search.changed(); draw(); }, jump };
 }
 
-const heightOf = (state) => Math.min(state.lines.length * state.row, TALLEST);
+const heightOf = (/** @type {List} */ state) => Math.min(state.lines.length * state.row, TALLEST);
 
 /** The first row in view, as a fraction (invariant 2). */
-function firstRow(state) {
+function firstRow(/** @type {List} */ state) {
   const { box, lines } = state;
   const total = lines.length * state.row;
   if (total <= TALLEST) return box.scrollTop / state.row;
@@ -71,7 +82,7 @@ function firstRow(state) {
 }
 
 /** Scrolls a row into view. */
-function reveal(state, index) {
+function reveal(/** @type {List} */ state, /** @type {number} */ index) {
   const { box, lines } = state;
   const first = firstRow(state);
   const seen = box.clientHeight / state.row;
@@ -83,12 +94,12 @@ function reveal(state, index) {
   box.scrollTop = total <= TALLEST ? wanted : (wanted / (total - box.clientHeight)) * (TALLEST - box.clientHeight);
 }
 
-function followsNow(state) {
+function followsNow(/** @type {List} */ state) {
   const { box } = state;
   state.follows = box.scrollTop + box.clientHeight >= box.scrollHeight - state.row;
 }
 
-function drawRows(state) {
+function drawRows(/** @type {List} */ state) {
   const { box, inner, lines, rows } = state;
   const height = `${heightOf(state)}px`;
   if (inner.style.height !== height) inner.style.height = height;
@@ -98,7 +109,7 @@ function drawRows(state) {
   const begin = Math.floor(first);
   const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin, MOST));
   while (rows.length < wanted) rows.push(inner.appendChild(emptyRow()));
-  while (rows.length > wanted) rows.pop().remove();
+  for (const row of rows.splice(wanted)) row.remove();
   // Rows are positioned within the visible part, wherever the scroll bar is.
   const offset = box.scrollTop - (first - begin) * state.row;
   rows.forEach((row, index) => {
@@ -116,7 +127,7 @@ function emptyRow() {
     h("span", { class: "seq number" }), h("span", { class: "when number" }), h("span", { class: "kind" }), h("bdi", { class: "main" }));
 }
 
-function writeRow({ log, lines, chosen, toolOf }, row, index) {
+function writeRow(/** @type {List} */ { log, lines, chosen, toolOf }, /** @type {HTMLElement} */ row, /** @type {number} */ index) {
   const line = lines[index];
   const [seq, when, kind, text] = row.children;
   const place = line >> 1;
@@ -146,21 +157,25 @@ function writeRow({ log, lines, chosen, toolOf }, row, index) {
   write(text, main(fact, toolOf));
 }
 
-function streamedWords(sum) {
+function streamedWords(/** @type {import("./eventlog.js").Streamed | undefined} */ sum) {
+  if (!sum) return "";
+  /** @type {[number, string][]} */
   const named = [[sum.text, "of text"], [sum.thinking, "of thinking"], [sum.tool_input, "of arguments"], [sum.tool_output, "of tool output"]];
   const parts = named.filter(([count]) => count).map(([count, what]) => `${several(count, "character")} ${what}`);
   return `${parts.join(", ")}${sum.lost ? "; some of it was lost in a crash" : ""}`;
 }
 
-function keyed(state, event, draw) {
+function keyed(/** @type {List} */ state, /** @type {KeyboardEvent} */ event, /** @type {() => void} */ draw) {
   const { lines, chosen } = state;
   if (event.ctrlKey || event.metaKey || event.altKey || !lines.length) return;
   const at = chosen < 0 ? -1 : lines.indexOf(chosen);
   const page = Math.max(1, Math.floor(state.box.clientHeight / state.row) - 1);
-  const wanted = {
+  /** @type {Record<string, number>} */
+  const keys = {
     ArrowDown: at + 1, ArrowUp: at < 0 ? lines.length - 1 : at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: lines.length - 1,
     Enter: at, " ": at,
-  }[event.key];
+  };
+  const wanted = keys[event.key];
   if (wanted === undefined) return;
   event.preventDefault();
   choose(state, Math.min(Math.max(wanted, 0), lines.length - 1), draw);
@@ -168,7 +183,7 @@ function keyed(state, event, draw) {
 }
 
 /** Selects a row and shows its JSON. */
-function choose(state, index, draw) {
+function choose(/** @type {List} */ state, /** @type {number} */ index, /** @type {() => void} */ draw) {
   const { log, lines, toolOf } = state;
   state.chosen = lines[index];
   state.follows = false;
@@ -183,6 +198,13 @@ function choose(state, index, draw) {
   draw();
 }
 
+/**
+ * @param {List} state
+ * @param {{clear: () => void}} search
+ * @param {number} seq
+ * @param {() => void} draw
+ * @param {boolean} isQuiet
+ */
 function jumpTo(state, search, seq, draw, isQuiet) {
   const place = state.log.placeOf(seq);
   if (place < 0) {

@@ -13,7 +13,7 @@ export function factPane() {
   return {
     element,
     focus: () => element.focus(),
-    show(fact, at, toolOf) {
+    show(/** @type {Api.Fact} */ fact, /** @type {number} */ at, /** @type {ToolOf} */ toolOf) {
       const json = pretty(fact);
       fill(element,
         h("div", { class: "titlebar" }, h("h3", null, `${fact.seq}: ${KIND[fact.type] ?? fact.type}`), copyButton("Copy JSON", () => json)),
@@ -23,10 +23,10 @@ export function factPane() {
       element.scrollTop = 0;
     },
     /** There is no such event. */
-    missing(seq) {
+    missing(/** @type {string} */ seq) {
       fill(element, h("p", { class: "problem" }, `There is no event ${seq} in this run.`));
     },
-    showStreamed(words, fact) {
+    showStreamed(/** @type {string} */ words, /** @type {Api.Fact} */ fact) {
       fill(element, h("h3", null, `Streamed after event ${fact.seq}`), h("p", null, words),
         h("p", { class: "soft small" }, "The full text is in the message or result that follows."));
     },

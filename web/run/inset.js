@@ -36,10 +36,10 @@ export function stopInset() {
   };
 }
 
-function steps(found) {
-  const [requested] = found;
-  const total = found.at(-1).name === "settled" && found.length > 1
-    ? h("li", { class: "total" }, h("span", null, "requested → settled"), h("b", { class: "number" }, span(found.at(-1).at - requested.at))) : null;
+function steps(/** @type {Mark[]} */ found) {
+  const [requested, last] = [found[0], found[found.length - 1]];
+  const total = last.name === "settled" && found.length > 1
+    ? h("li", { class: "total" }, h("span", null, "requested → settled"), h("b", { class: "number" }, span(last.at - requested.at))) : null;
   const each = found.slice(1).map((mark, index) => h("li", null,
     h("span", null, `${found[index].name} → ${mark.name}`), h("b", { class: "number" }, span(mark.at - found[index].at))));
   return [...each, total];

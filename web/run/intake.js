@@ -10,13 +10,14 @@ const SLICE = 8;
 const STEP = 128;
 
 /**
- * @param {(item: any) => void} take
+ * @template Item
+ * @param {(item: Item) => void} take
  * @param {(isCaughtUp: boolean) => void} after
  * @param {AbortSignal} signal
- * @returns {(items: any[]) => void} adds items
+ * @returns {(items: Item[]) => void} adds items
  */
 export function intake(take, after, signal) {
-  /** @type {any[][]} */
+  /** @type {Item[][]} */
   let batches = [];
   let next = 0;
   const work = everyFrame(() => {

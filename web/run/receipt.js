@@ -21,27 +21,27 @@ export async function receiptView(place, id, signal) {
   const run = await get(`/v1/runs/${part(id)}`, { signal });
   if (signal.aborted) return;
   const sheet = h("article", { class: "sheet", "aria-label": "Receipt", "data-run": id });
-  /** @type {any} */
+  /** @type {Api.Receipt | null} */
   let latest = null;
-  const show = (receipt) => {
+  const show = (/** @type {Api.Receipt} */ receipt) => {
     if (latest) announce(receipt.outcome && !latest.outcome ? "The run has settled." : "The receipt was updated.");
     latest = receipt;
     fill(sheet, body(run, receipt));
   };
   const books = account(id, show, signal);
-  await books.first;
+  const first = await books.first;
   if (signal.aborted) return;
-  fill(place, toolbar(id, () => latest), sheet);
+  fill(place, toolbar(id, () => latest ?? first), sheet);
   document.title = `Receipt of run ${id} · Andon`;
   signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
-  if (latest.outcome) return;
+  if (first.outcome) return;
   follow(`/v1/runs/${part(id)}/events`, {
     query: { aside: true }, signal, isLast: (item) => item.type === "run_settled",
     onItems: (items) => { if (items.some(({ type }) => type !== "delta")) books.look(); },
   });
 }
 
-function toolbar(id, latest) {
+function toolbar(/** @type {string} */ id, /** @type {() => Api.Receipt} */ latest) {
   const save = h("a", { class: "button", download: `receipt-${id}.json`, href: address(`/v1/runs/${part(id)}/receipt`).href }, "Download JSON");
   // A link cannot send a key, so with a key the receipt on the screen is saved.
   save.addEventListener("click", (event) => {
@@ -56,13 +56,13 @@ function toolbar(id, latest) {
     copyButton("Copy link", () => `${location.origin}${location.pathname}#/run/${part(id)}/receipt`), save);
 }
 
-function saveAs(name, text) {
+function saveAs(/** @type {string} */ name, /** @type {string} */ text) {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-function body(run, receipt) {
+function body(/** @type {Api.Run} */ run, /** @type {Api.Receipt} */ receipt) {
   return [
     head(run, receipt),
     section("The stop", stop(receipt)),
@@ -77,9 +77,9 @@ function body(run, receipt) {
   ];
 }
 
-const section = (name, ...what) => h("section", null, h("h2", null, name), what);
+const section = (/** @type {string} */ name, /** @type {unknown[]} */ ...what) => h("section", null, h("h2", null, name), what);
 
-function head(run, receipt) {
+function head(/** @type {Api.Run} */ run, /** @type {Api.Receipt} */ receipt) {
   const { session, outcome } = receipt;
   return h("header", null,
     h("p", { class: "kicker" }, h("span", null, "Andon"), h("span", null, "Receipt")),
@@ -95,24 +95,26 @@ function head(run, receipt) {
     ]));
 }
 
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+const sentence = (/** @type {string} */ text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-function definitions(pairs) {
-  const pair = ([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what));
-  return h("dl", null, pairs.filter(Boolean).map(pair));
+/** @typedef {[name: string, what: HTMLElement | string, size?: string]} Definition */
+
+function definitions(/** @type {(Definition | null)[]} */ pairs) {
+  const pair = (/** @type {Definition} */ [name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what));
+  return h("dl", null, pairs.filter((it) => it !== null).map(pair));
 }
 
-function stop(receipt) {
+function stop(/** @type {Api.Receipt} */ receipt) {
   if (!receipt.requested_at) {
     return h("p", null, receipt.outcome ? "This run was not stopped." : "No stop has been requested.");
   }
   const { by, reason, note, force, cut_in: where } = receipt;
   return definitions([
     ["Stopped by", by ? h("bdi", null, by) : "unknown"],
-    ["Reason", `${REASON[reason] ?? reason} (${reason})`],
+    ["Reason", `${REASON[reason ?? ""] ?? reason} (${reason})`],
     note ? ["Note", h("q", null, h("bdi", null, note))] : null,
-    ["Force", FORCE[force] ?? force],
-    ["Phase", CUT_IN[where] ?? where ?? "unknown"],
+    ["Force", FORCE[force ?? ""] ?? force],
+    ["Phase", CUT_IN[where ?? ""] ?? where ?? "unknown"],
     ["Requested", h("time", { datetime: receipt.requested_at }, exactTime(receipt.requested_at))],
   ]);
 }

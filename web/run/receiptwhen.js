@@ -7,10 +7,12 @@ import { wallUs } from "../instants.js";
 
 const WIDTH = 600;
 
-/** @param {any} receipt */
+/** @typedef {[name: string, wall: string | null, us: number | null]} Instant `us` is the time since the request, in microseconds */
+
+/** @param {Api.Receipt} receipt */
 export function instantsOf(receipt) {
   const { took } = receipt;
-  /** @type {[string, string | null, number | null][]} */
+  /** @type {Instant[]} */
   const all = [
     ["accepted", receipt.accepted_at, null],
     ["requested", receipt.requested_at, receipt.requested_at ? 0 : null],
@@ -29,12 +31,18 @@ export function instantsOf(receipt) {
   ];
 }
 
-/** What each instant means. */
+/** @type {Record<string, string>} what each instant means */
 const WHAT = {
   requested: "the stop was requested", delivered: "the run received it", quiet: "nothing more is accepted or started",
   settled: "everything has ended, and the outcome is on disk",
 };
 
+/**
+ * @param {Instant} instant
+ * @param {Instant | undefined} before
+ * @param {boolean} hasStop
+ * @param {boolean} isOnDisk
+ */
 function line([name, wall, us], before, hasStop, isOnDisk) {
   const head = h("th", { scope: "row", title: WHAT[name] }, name);
   if (!wall) {
@@ -47,29 +55,30 @@ function line([name, wall, us], before, hasStop, isOnDisk) {
     hasStop && h("td", { class: "number" }, step([name, wall, us], before)));
 }
 
-function step([, wall, us], before) {
-  if (!before) return "";
-  const [, earlier, base] = before;
+function step(/** @type {Instant} */ [, wall, us], /** @type {Instant | undefined} */ before) {
+  const [, earlier = null, base = null] = before ?? [];
+  if (!wall || !earlier) return "";
   if (us !== null && base !== null) return spanUs(us - base);
   // From the start to the request there is only wall time.
   return base === null && us === 0 ? `${span((wallUs(wall) - wallUs(earlier)) / 1000)} into the run` : "unknown";
 }
 
 /** From requested to settled, to scale. */
-function bar(rows) {
-  const known = rows.filter(([, , us]) => us !== null && us !== undefined);
-  const total = known.at(-1)?.[2];
+function bar(/** @type {Instant[]} */ rows) {
+  /** @type {[name: string, us: number][]} */
+  const known = rows.flatMap(([name, , us]) => (us === null || us === undefined ? [] : [[name, us]]));
+  const [last, total] = known.at(-1) ?? ["", 0];
   if (!total) return null;
-  const x = (us) => (us / total) * WIDTH;
-  const parts = known.slice(1).map(([name, , us], index) => {
-    const [, , from] = known[index];
+  const x = (/** @type {number} */ us) => (us / total) * WIDTH;
+  const parts = known.slice(1).map(([name, us], index) => {
+    const [, from] = known[index];
     return h("svg:rect", { "data-part": name, x: x(from), width: Math.max(0, x(us) - x(from)), y: 0, height: 14 });
   });
-  const ends = known.map(([, , us]) => h("svg:line", { x1: x(us), x2: x(us), y1: 0, y2: 20 }));
-  const words = known.slice(1).map(([name, , us], index) => `${known[index][0]} to ${name}: ${spanUs(us - known[index][2])}`);
+  const ends = known.map(([, us]) => h("svg:line", { x1: x(us), x2: x(us), y1: 0, y2: 20 }));
+  const words = known.slice(1).map(([name, us], index) => `${known[index][0]} to ${name}: ${spanUs(us - known[index][1])}`);
   const label = `The stop, to scale. ${words.join("; ")}`;
   return h("figure", { class: "tobar" },
     h("svg:svg", { viewBox: `-1 0 ${WIDTH + 2} 20`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts, ends),
-    h("figcaption", { class: "small" }, `To scale: ${spanUs(total)} from requested to ${known.at(-1)[0]}. `,
+    h("figcaption", { class: "small" }, `To scale: ${spanUs(total)} from requested to ${last}. `,
       known.slice(1).map(([name]) => h("span", { class: "swatch", "data-part": name }, `until ${name}`))));
 }

@@ -3,7 +3,7 @@
 // 1. Everything comes from the run's feed, which resumes after a break, and from its receipt.
 // 2. However much arrives, only a little is processed in each frame.
 
-import { get, part, serverIsGone, serverNow } from "../api.js";
+import { get, part, serverIsGone, serverNow, troubleOf } from "../api.js";
 import { announce, fill, h, styled } from "../dom.js";
 import { account } from "./account.js";
 import { conversation } from "./conversation.js";
@@ -23,7 +23,7 @@ const PATIENCE = 3000;
 /** How often to check whether the run has stalled, in milliseconds. */
 const LOOK = 2000;
 
-/** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
+/** @type {ViewModule["default"]} */
 export default async function view(place, { parts, query }, signal) {
   const [id, what] = parts;
   if (!id) {
@@ -42,24 +42,30 @@ export default async function view(place, { parts, query }, signal) {
   });
 }
 
-/** Does the work, or says that there is no such run. */
+/**
+ * Does the work, or says that there is no such run.
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ * @param {() => Promise<void>} work
+ */
 async function found(place, signal, work) {
   try {
     await work();
   } catch (error) {
     if (signal.aborted) return;
-    if (error.status === 404) {
+    const { status } = troubleOf(error);
+    if (status === 404) {
       fill(place, nothing("Run not found, or you do not have access to it. ", "#/runs", "Go to the history"));
-    } else if (error.status === 403) {
+    } else if (status === 403) {
       fill(place, nothing("Your key cannot read runs. Ask the server’s administrator for a key with the scope run:read. ", "#/", "Go to the board"));
     } else throw error;
   }
 }
 
-const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }, h("p", null, words, h("a", { href }, way)));
+const nothing = (/** @type {string} */ words, /** @type {string} */ href, /** @type {string} */ way) => h("div", { class: "empty", role: "alert" }, h("p", null, words, h("a", { href }, way)));
 
 /** Takes as much room as will be needed, so that nothing jumps. */
-function skeleton(what) {
+function skeleton(/** @type {string | undefined} */ what) {
   return h("div", { class: "runpage skeleton", "aria-busy": "true" },
     h("h1", null, what === "receipt" ? "Loading the receipt…" : "Loading the run…"),
     what === "receipt" ? null : ghost());
@@ -67,6 +73,12 @@ function skeleton(what) {
 
 const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Loading events…"));
 
+/**
+ * @param {HTMLElement} place
+ * @param {Api.Run} run
+ * @param {number | null} wanted the number of the event to show
+ * @param {AbortSignal} signal
+ */
 function page(place, run, wanted, signal) {
   const trace = new Trace();
   const log = new EventLog();
@@ -86,7 +98,7 @@ function page(place, run, wanted, signal) {
     { name: "Conversation", element: talk.element, onShow: talk.load },
     { name: "Usage", element: used },
   ], "Run details");
-  const pick = (seq) => {
+  const pick = (/** @type {number} */ seq) => {
     panels.show(0);
     list.jump(seq);
   };
@@ -113,7 +125,12 @@ function page(place, run, wanted, signal) {
   feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }
 
-/** Checks from time to time whether the run has stalled, until it has settled. The feed has only what is on record, so it cannot tell. */
+/**
+ * Checks from time to time whether the run has stalled, until it has settled. The feed has only what is on record, so it cannot tell.
+ * @param {Api.Run} run
+ * @param {Pick<All, "trace" | "head">} all
+ * @param {AbortSignal} signal
+ */
 function lookForStall(run, { trace, head }, signal) {
   let known = run.stalled;
   const look = async () => {
@@ -131,17 +148,31 @@ function lookForStall(run, { trace, head }, signal) {
 /** After these facts the receipt has more to say. */
 const NEWS = new Set(["usage", "tool_finished", "run_settled"]);
 
-/** Follows the run. */
+/**
+ * The parts of the page: `wanted` is the number of the event to show, `pick` shows an event, `show` shows the page.
+ * @typedef {{trace: Trace, log: EventLog, head: ReturnType<typeof runHead>, list: ReturnType<typeof events>,
+ *   chart: ReturnType<typeof timeline>, books: ReturnType<typeof account>, talk: ReturnType<typeof conversation>,
+ *   panels: ReturnType<typeof tabs>, wanted: number | null, pick: (seq: number) => void, show: () => void}} All
+ */
+
+/**
+ * Follows the run.
+ * @param {Api.Run} run
+ * @param {All} all
+ * @param {AbortSignal} signal
+ */
 function feed(run, all, signal) {
   const { trace, log, head, list, chart, books, talk } = all;
   let jumpTo = all.wanted;
+  /** @type {RunStanding | null} */
   let changes = null;
+  /** @type {RunStanding | null} */
   let shown = null;
   let isNews = false;
-  const take = (item) => {
+  const take = (/** @type {Api.RunItem} */ item) => {
     if (item.type === "cancel_reply") return;
     if (item.type === "delta" || item.type === "text_lost") {
-      log.add(item);
+      log.stream(item);
       return;
     }
     log.add(item, trace.add(item));
@@ -152,7 +183,7 @@ function feed(run, all, signal) {
     all.show();
     list.changed();
     chart.changed();
-    if (changes !== shown) head.changed(changes);
+    if (changes && changes !== shown) head.changed(changes);
     shown = changes;
     if (isNews) books.look();
     if (isNews && all.panels.shown() === 1) talk.load();
@@ -176,6 +207,6 @@ function feed(run, all, signal) {
 }
 
 /** Puts the selected event into the address, so that it can be shared. */
-function remember(run, seq) {
+function remember(/** @type {string} */ run, /** @type {number} */ seq) {
   history.replaceState(null, "", `#/run/${part(run)}?seq=${seq}`);
 }

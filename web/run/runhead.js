@@ -14,7 +14,7 @@ import { nextForce, NOT_YET, sendStop, WORDS } from "../stop.js";
 import { oneLine } from "./facts.js";
 
 /**
- * @param {any} run as the server sends it
+ * @param {Api.Run} run
  * @param {{now: () => number, signal: AbortSignal}} how `now` returns the time since the run started, in milliseconds
  */
 export function runHead(run, { now, signal }) {
@@ -23,15 +23,16 @@ export function runHead(run, { now, signal }) {
   const times = h("dd");
   const outcome = h("p", { class: "outcome", hidden: true });
   const stalled = h("p", { class: "stalled", role: "status" });
+  /** @type {{run: ShownRun}} */
   const view = { run };
   const receipt = h("a", { class: "button", href: `#/run/${part(run.run_id)}/receipt` }, "Receipt");
-  const showStalled = (isStopping) => {
+  const showStalled = (/** @type {boolean} */ isStopping) => {
     const isStalled = shownState(view.run) === "stalled";
     write(stalled, isStalled ? stalledWords(view.run.stalled, isStopping) : "");
   };
   const stop = stopButton(run.run_id, receipt, showStalled);
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
-  const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
+  const fact = (/** @type {string} */ name, /** @type {Node[]} */ ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
     h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "Run without a prompt")),
       h("div", { class: "acts" }, state, stop.element, receipt)),
@@ -59,7 +60,7 @@ export function runHead(run, { now, signal }) {
   return {
     element,
     /** Applies changes to the run. */
-    changed(more) {
+    changed(/** @type {Partial<ShownRun>} */ more) {
       const wasSettled = view.run.state === "settled";
       view.run = { ...view.run, ...more };
       show();
@@ -68,8 +69,8 @@ export function runHead(run, { now, signal }) {
   };
 }
 
-const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const time = (/** @type {string} */ wall, /** @type {string} */ words) => h("time", { datetime: wall, title: wall }, words);
+const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /**
  * Stop, and then stop now (invariants 1 to 5).
@@ -80,10 +81,11 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 function stopButton(run, after, onShow) {
   const said = h("p", { class: "problem", role: "alert" });
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
-  /** The force of the last press here, and the run as the server sees it. */
+  /** @type {Api.Force | null} the force of the last press here */
   let pressed = null;
+  /** @type {Pick<ShownRun, "state" | "force">} the run as the server sees it */
   let told = { state: "running" };
-  /** What the next press does. */
+  /** @type {NextForce} what the next press does */
   let next = "graceful";
   let isUnsent = false;
   const show = () => {
@@ -119,7 +121,7 @@ function stopButton(run, after, onShow) {
     });
   });
   /** Takes the current state of the run. */
-  const changed = (is) => {
+  const changed = (/** @type {ShownRun} */ is) => {
     told = is;
     const isSettled = told.state === "settled";
     if (isSettled && element === document.activeElement) after.focus({ preventScroll: true });

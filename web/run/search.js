@@ -10,8 +10,15 @@ import { KIND } from "./facts.js";
 const SLICE = 6;
 
 /**
- * @param {import("./eventlog.js").EventLog} log
- * @param {(record: any) => string} textOf the text of a fact that is searched
+ * @typedef {import("./eventlog.js").EventLog} EventLog
+ * @typedef {{text: string, type: string}} Wanted
+ * @typedef {{log: EventLog, textOf: (record: Api.Fact) => string, wanted: Wanted | null, lines: number[], next: number}} Search
+ * @typedef {(seq: number) => boolean} Jump
+ */
+
+/**
+ * @param {EventLog} log
+ * @param {(record: Api.Fact) => string} textOf the text of a fact that is searched
  * @param {(lines: number[] | null) => void} onFound called with the lines found so far; null if there is no search
  * @param {AbortSignal} signal
  */
@@ -19,7 +26,7 @@ export function searcher(log, textOf, onFound, signal) {
   const type = h("select", { "aria-label": "Event type" }, h("option", { value: "" }, "All types"));
   const words = h("input", { type: "search", placeholder: "Search…", "aria-label": "Search events" });
   const said = h("span", { class: "small soft", role: "status" });
-  /** @type {{log: typeof log, textOf: typeof textOf, wanted: {text: string, type: string} | null, lines: number[], next: number}} */
+  /** @type {Search} */
   const state = { log, textOf, wanted: null, lines: [], next: 0 };
   const tell = () => {
     const found = `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}`;
@@ -27,7 +34,7 @@ export function searcher(log, textOf, onFound, signal) {
   };
   const look = everyFrame(() => {
     if (!state.wanted) return;
-    lookOn(state);
+    lookOn(state, state.wanted);
     tell();
     onFound(state.lines);
     if (state.next < log.facts.length) look();
@@ -43,7 +50,7 @@ export function searcher(log, textOf, onFound, signal) {
   type.addEventListener("change", begin);
   words.addEventListener("input", begin);
   return {
-    element: (jump) => h("div", { class: "find" }, type, words, numberForm(jump), said),
+    element: (/** @type {Jump} */ jump) => h("div", { class: "find" }, type, words, numberForm(jump), said),
     clear() {
       words.value = "";
       type.value = "";
@@ -57,8 +64,8 @@ export function searcher(log, textOf, onFound, signal) {
   };
 }
 
-function lookOn(state) {
-  const { log, wanted, textOf } = state;
+function lookOn(/** @type {Search} */ state, /** @type {Wanted} */ wanted) {
+  const { log, textOf } = state;
   const end = performance.now() + SLICE;
   while (state.next < log.facts.length) {
     const fact = log.facts[state.next];
@@ -70,7 +77,7 @@ function lookOn(state) {
 }
 
 /** Lists the types that occur, with their counts. */
-function offerTypes(select, log) {
+function offerTypes(/** @type {HTMLSelectElement} */ select, /** @type {EventLog} */ log) {
   const known = [...select.options].slice(1);
   for (const [name, count] of log.types) {
     const text = `${KIND[name] ?? name} (${number(count)})`;
@@ -80,9 +87,9 @@ function offerTypes(select, log) {
   }
 }
 
-function numberForm(jump) {
+function numberForm(/** @type {Jump} */ jump) {
   const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "No.", "aria-label": "Event number" });
-  const submit = (event) => {
+  const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const found = input.value && jump(Number(input.value));
     input.setCustomValidity(found || !input.value ? "" : "There is no event with this number.");

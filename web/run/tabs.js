@@ -10,13 +10,13 @@ let sets = 0;
  */
 export function tabs(panels, label) {
   sets += 1;
-  const id = (kind, index) => `tabs-${sets}-${kind}-${index}`;
+  const id = (/** @type {string} */ kind, /** @type {number} */ index) => `tabs-${sets}-${kind}-${index}`;
   let current = 0;
   const buttons = panels.map(({ name }, index) => h("button", {
     type: "button", role: "tab", id: id("tab", index), "aria-controls": id("panel", index), onclick: () => show(index),
   }, name));
   const places = panels.map(({ element }, index) => h("div", { role: "tabpanel", id: id("panel", index), "aria-labelledby": id("tab", index) }, element));
-  const show = (index, isFirst) => {
+  const show = (/** @type {number} */ index, isFirst = false) => {
     const isNew = index !== current || isFirst;
     current = index;
     buttons.forEach((button, at) => {
@@ -28,7 +28,9 @@ export function tabs(panels, label) {
   };
   const row = h("div", { class: "tabs", role: "tablist", "aria-label": label }, buttons);
   row.addEventListener("keydown", (event) => {
-    const wanted = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: panels.length - 1 }[event.key];
+    /** @type {Record<string, number>} */
+    const keys = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: panels.length - 1 };
+    const wanted = keys[event.key];
     if (wanted === undefined) return;
     event.preventDefault();
     const next = (wanted + panels.length) % panels.length;

@@ -17,12 +17,21 @@ const PACE = 250;
 const ZOOM = 2;
 
 /**
- * @param {import("./trace.js").Trace} trace
+ * `window` is null while the whole run is shown; `pointed` is what is said of the bar that someone points at.
+ * @typedef {{trace: Trace, window: TimeWindow | null, now: () => number, pointed: string, detail: HTMLElement}} View
+ * @typedef {import("./trace.js").Trace} Trace
+ * @typedef {(window: TimeWindow | null) => void} SetWindow
+ * @typedef {(factor: number, at?: number) => void} Zoom
+ */
+
+/**
+ * @param {Trace} trace
  * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` returns the time since the run started
  * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
  */
 export function timeline(trace, { onPick, now, signal }) {
-  const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
+  /** @type {View} */
+  const view = { trace, window: null, now, pointed: "", detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
   const chart = drawing({
     label: "Timeline of the run. Use the arrow keys to move from bar to bar, Enter to show the event, plus and minus to zoom.",
     onPick,
@@ -37,13 +46,15 @@ export function timeline(trace, { onPick, now, signal }) {
   const said = h("p", { class: "small soft", role: "note" });
   const table = tableOf(trace);
   const redraw = paced(() => draw(view, chart, inset, said, table), signal);
+  /** @type {SetWindow} */
   const setWindow = (window) => {
     view.window = window;
     announce(window ? `Showing ${since(window.from)} to ${since(window.to)}` : "Showing the whole run");
     redraw();
   };
+  /** @type {Zoom} */
   const zoom = (factor, at) => setWindow(zoomed(view, factor, at));
-  const move = (part) => { if (view.window) setWindow(moved(view, part)); };
+  const move = (/** @type {number} */ part) => { if (view.window) setWindow(moved(view, view.window, part)); };
   new ResizeObserver(redraw).observe(chart.element);
   signal.addEventListener("abort", () => clearInterval(growing), { once: true });
   // A run in progress grows even while nothing arrives.
@@ -55,10 +66,10 @@ export function timeline(trace, { onPick, now, signal }) {
   return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
 }
 
-const hint = ({ trace }) => (trace.bars ? "Point at a bar, or move to one with the keyboard, for details. Drag to zoom in." : "Nothing yet.");
+const hint = (/** @type {View} */ { trace }) => (trace.bars ? "Point at a bar, or move to one with the keyboard, for details. Drag to zoom in." : "Nothing yet.");
 
-function buttons(zoom, move, setWindow) {
-  const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
+function buttons(/** @type {Zoom} */ zoom, /** @type {(part: number) => void} */ move, /** @type {SetWindow} */ setWindow) {
+  const button = (/** @type {string} */ label, /** @type {string} */ name, /** @type {() => void} */ onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
   return h("div", { class: "tools", role: "group", "aria-label": "Zoom" },
     button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
     button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)),
@@ -66,14 +77,14 @@ function buttons(zoom, move, setWindow) {
 }
 
 /** The window of the whole run. */
-function whole({ trace, now }) {
+function whole(/** @type {View} */ { trace, now }) {
   const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
   const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
   // A little room after the last instant, so that its mark is visible.
   return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
 }
 
-function zoomed(view, factor, at) {
+function zoomed(/** @type {View} */ view, /** @type {number} */ factor, /** @type {number | undefined} */ at) {
   const all = whole(view);
   const { from, to } = view.window ?? all;
   const middle = at ?? (from + to) / 2;
@@ -84,13 +95,20 @@ function zoomed(view, factor, at) {
 }
 
 /** Moves the window by a part of its length, within the run. */
-function moved(view, part) {
+function moved(/** @type {View} */ view, /** @type {TimeWindow} */ window, /** @type {number} */ part) {
   const all = whole(view);
-  const length = view.window.to - view.window.from;
-  const from = Math.min(Math.max(view.window.from + length * part, all.from), all.to - length);
+  const length = window.to - window.from;
+  const from = Math.min(Math.max(window.from + length * part, all.from), all.to - length);
   return { from, to: from + length };
 }
 
+/**
+ * @param {View} view
+ * @param {ReturnType<typeof drawing>} chart
+ * @param {{draw: (trace: Trace, now: number) => void}} inset
+ * @param {HTMLElement} said
+ * @param {{changed: () => void}} table
+ */
 function draw(view, chart, inset, said, table) {
   const { trace } = view;
   const window = view.window ?? whole(view);
@@ -109,7 +127,7 @@ function draw(view, chart, inset, said, table) {
 }
 
 /** Does the work now, or once `PACE` has passed since the last time (invariant 2). */
-function paced(work, signal) {
+function paced(/** @type {() => void} */ work, /** @type {AbortSignal} */ signal) {
   let last = -PACE;
   let timer = 0;
   const go = () => {

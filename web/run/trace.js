@@ -10,45 +10,51 @@ import { Instants } from "../instants.js";
 
 const LANES = 12;
 
-/**
- * @typedef {{key: string, group: string, name: string, from: number, to: number | null, how: string, seq: number,
- *   first?: number, lane: number, detail: string}} Bar times in milliseconds since the run started
- * @typedef {{name: string, at: number, seq: number, isMain: boolean, detail: string}} Mark
- */
-
 /** A run's bars and marks. */
 export class Trace {
   clock = new Instants();
-  /** Bars by group and lane, each lane sorted by time. */
+  /** @type {Record<Group, Lane[]>} bars by group and lane, each lane sorted by time */
   groups = { waits: [], model: [], tools: [] };
   /** @type {Mark[]} */
   marks = [];
   bars = 0;
   crowded = 0;
   isSettled = false;
-  /** @type {{record: any, at: number} | null} */
+  /** @type {{record: Api.Fact, at: number} | null} */
   #end = null;
   /** @type {{at: number | null} | null} */
   #settled = null;
+  /** @type {Record<Group, (Bar | null)[]>} */
   #busy = { waits: [], model: [], tools: [] };
+  /** @type {Map<string, Bar>} by key */
   #open = new Map();
+  /** @type {Map<string, string>} the name of each call's tool */
   #tools = new Map();
 
   /** The latest known instant. */
   get latest() { return Math.max(this.clock.latest, this.#settled?.at ?? 0); }
 
   /** The name of a tool call. */
-  toolOf(call) { return this.#tools.get(call) ?? call; }
+  toolOf(/** @type {string} */ call) { return this.#tools.get(call) ?? call; }
 
   /** Adds a fact; returns its time. */
-  add(record) {
+  add(/** @type {Api.Fact} */ record) {
     const at = this.clock.of(record);
-    FOLD[record.type]?.(this, record, at);
+    /** @type {Table} */ (FOLD)[record.type]?.(this, record, at);
     return at;
   }
 
+  /**
+   * @param {Group} group
+   * @param {string} key
+   * @param {string} name
+   * @param {Api.Fact} record
+   * @param {number} at
+   * @param {Partial<Bar>} [more]
+   */
   begin(group, key, name, record, at, more) {
     const lane = this.#free(group);
+    /** @type {Bar} */
     const bar = { key, group, name, from: at, to: null, how: "open", seq: record.seq, lane, detail: "", ...more };
     const bars = (this.groups[group][lane] ??= []);
     bars.push(bar);
@@ -59,6 +65,12 @@ export class Trace {
     return bar;
   }
 
+  /**
+   * @param {string} key
+   * @param {number} at
+   * @param {string} how
+   * @param {Partial<Bar>} [more]
+   */
   end(key, at, how, more) {
     const bar = this.#open.get(key);
     if (!bar) return;
@@ -68,26 +80,32 @@ export class Trace {
   }
 
   /** Drops a wait that took no time. */
-  forgetIfNothing(group) {
+  forgetIfNothing(/** @type {Group} */ group) {
     const lane = this.groups[group][0];
     if (lane.at(-1)?.to !== lane.at(-1)?.from) return;
     lane.pop();
     this.bars -= 1;
   }
 
+  /**
+   * @param {string} name
+   * @param {number} at
+   * @param {Api.Fact} record
+   * @param {boolean} isMain
+   */
   mark(name, at, record, isMain, detail = "") {
     this.marks.push({ name, at, seq: record.seq, isMain, detail });
   }
 
   /** Adds the run's last event. */
-  finish(record, at) {
+  finish(/** @type {Api.Fact} */ record, /** @type {number} */ at) {
     this.isSettled = true;
     this.#end = { record, at };
     this.#markEnd();
   }
 
   /** Takes from the receipt when the run settled. */
-  learn({ settled_at: settled, on_disk: isOnDisk, run_us: us }) {
+  learn(/** @type {Api.Receipt} */ { settled_at: settled, on_disk: isOnDisk, run_us: us }) {
     this.#settled = isOnDisk ? { at: settled ? us / 1000 : null } : null;
     this.#markEnd();
   }
@@ -99,11 +117,11 @@ export class Trace {
     else this.mark("settled", this.#settled.at, record, true, "the outcome is on disk");
   }
 
-  meet(message) {
+  meet(/** @type {Api.Message} */ message) {
     for (const part of message.parts) if (part.type === "tool_call") this.#tools.set(part.id, part.name);
   }
 
-  #free(group) {
+  #free(/** @type {Group} */ group) {
     const busy = this.#busy[group];
     for (let lane = 0; lane < LANES; lane += 1) if (!busy[lane]) return lane;
     this.crowded += 1;
@@ -111,14 +129,20 @@ export class Trace {
   }
 }
 
+/** @type {Record<string, string>} */
 const HOOKS = {
   before_run: "hook before the run", after_run: "hook after the run", before_model: "hook before the model",
   after_model: "hook after the model", before_tool: "hook before a tool", after_tool: "hook after a tool",
 };
 
-/** What each fact does to the bars and marks. */
+/** @typedef {Record<string, ((trace: Trace, record: Api.Fact, at: number) => void) | undefined>} Table of facts of any type */
+
+/**
+ * What each fact does to the bars and marks.
+ * @type {{[Type in Api.Fact["type"]]?: (trace: Trace, record: Api.FactOf<Type>, at: number) => void}}
+ */
 const FOLD = {
-  run_accepted: (trace, record, at) => trace.begin("waits", "queued", "queued", record, at),
+  run_accepted: (trace, record, at) => { trace.begin("waits", "queued", "queued", record, at); },
   run_started: (trace, record, at) => {
     trace.end("queued", at, "over");
     trace.forgetIfNothing("waits");
@@ -135,7 +159,7 @@ const FOLD = {
     const first = record.first_piece_us === null ? undefined : record.first_piece_us / 1000;
     trace.end(`model ${record.call}`, at, record.end.how, { first });
   },
-  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waiting to retry", record, at),
+  backoff_started: (trace, record, at) => { trace.begin("waits", "backoff", "waiting to retry", record, at); },
   backoff_finished: (trace, record, at) => trace.end("backoff", at, "over"),
   approval_requested: (trace, record, at) => {
     trace.begin("waits", `yes ${record.call}`, `waiting for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });

@@ -9,7 +9,9 @@ import { HOW, since } from "../runwords.js";
 
 const PAGE = 200;
 
-/** @param {import("./trace.js").Trace} trace */
+/** @typedef {import("./trace.js").Trace} Trace */
+
+/** @param {Trace} trace */
 export function tableOf(trace) {
   const summary = h("summary", null, "As a table");
   const place = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The timeline as a table" });
@@ -33,7 +35,7 @@ export function tableOf(trace) {
   };
 }
 
-function table(trace, shown) {
+function table(/** @type {Trace} */ trace, /** @type {number} */ shown) {
   const bars = Object.values(trace.groups).flat(2).sort((a, b) => a.from - b.from).slice(0, shown);
   const rows = bars.map((bar) => row(since(bar.from), bar.group === "waits" ? "wait" : bar.group === "model" ? "model call" : "tool call",
     bar.name, bar.to === null ? "in progress" : span(bar.to - bar.from), HOW[bar.how] ?? bar.how));
@@ -43,8 +45,8 @@ function table(trace, shown) {
     h("tbody", null, rows, marks));
 }
 
-const row = (...cells) => h("tr", null, cells.map((cell) => h("td", null, cell)));
+const row = (/** @type {string[]} */ ...cells) => h("tr", null, cells.map((cell) => h("td", null, cell)));
 
-function more(trace, shown, onclick) {
+function more(/** @type {Trace} */ trace, /** @type {number} */ shown, /** @type {() => void} */ onclick) {
   return trace.bars > shown && h("button", { type: "button", onclick }, `Show more (${number(trace.bars - shown)} left)`);
 }

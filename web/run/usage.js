@@ -7,11 +7,17 @@ import { h } from "../dom.js";
 import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "../words.js";
 import { PENDING, moneyInFull } from "../runwords.js";
 
+/** @type {[keyof Api.Usage, string][]} */
 const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "Thinking"]];
 
 /**
+ * A model call of a receipt, or of a correction, which has figures only.
+ * @typedef {Pick<Api.ModelAccount, "call" | "model" | "usage"> & Partial<Api.ModelAccount>} Call
+ */
+
+/**
  * The table of a receipt's model calls.
- * @param {any} receipt
+ * @param {{model_calls: Call[], usage: Api.Used | null, cost?: Api.Cost, outcome?: Api.Outcome | null}} receipt
  */
 export function usageTable(receipt) {
   const { model_calls: calls, usage, cost } = receipt;
@@ -28,11 +34,11 @@ export function usageTable(receipt) {
 }
 
 /** A column header; that of the second column is only for screen readers. */
-function headCell(name, isFigure) {
+function headCell(/** @type {string} */ name, /** @type {boolean} */ isFigure) {
   return h("th", { scope: "col", class: isFigure ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
 }
 
-function timesOf({ first_piece_us: first, took_us: took, pending }) {
+function timesOf(/** @type {Call} */ { first_piece_us: first, took_us: took, pending }) {
   // A correction has figures only.
   if (first === undefined) return [];
   return [
@@ -42,9 +48,17 @@ function timesOf({ first_piece_us: first, took_us: took, pending }) {
   ].filter(Boolean);
 }
 
-/** A call in two rows: what was delivered, and what was billed. */
+/**
+ * A call in two rows: what was delivered, and what was billed.
+ * @param {string} name
+ * @param {HTMLElement | ""} more
+ * @param {Api.Used} used
+ * @param {Api.Cost | undefined} cost
+ * @param {boolean} hasCost
+ * @param {string[]} notes
+ */
 function group(name, more, { delivered, billed }, cost, hasCost, notes) {
-  const row = (what, used, isFirst) => h("tr", { "data-used": what },
+  const row = (/** @type {string} */ what, /** @type {Api.Usage} */ used, /** @type {boolean} */ isFirst) => h("tr", { "data-used": what },
     isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
     h("th", { scope: "row" }, what),
     COLUMNS.map(([key]) => cell(used[key])),
@@ -54,19 +68,19 @@ function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   return h("tbody", null, row("delivered", delivered, true), row("billed", billed, false), notesRow);
 }
 
-function cell(it) {
-  const hasRange = it?.value !== null && it?.low !== null && it?.high !== null && it.low !== it.high;
-  return h("td", { class: "right number", title: figureInFull(it), "data-provenance": it?.provenance },
-    figure(it), hasRange ? h("span", { class: "range" }, `${number(it.low)}–${number(it.high)}`) : null);
+function cell(/** @type {Api.Figure} */ it) {
+  const range = it.value !== null && it.low !== null && it.high !== null && it.low !== it.high ? `${number(it.low)}–${number(it.high)}` : "";
+  return h("td", { class: "right number", title: figureInFull(it), "data-provenance": it.provenance },
+    figure(it), range ? h("span", { class: "range" }, range) : null);
 }
 
 /** The sources of the figures of a row; figures with the same source are grouped. */
-function known(used) {
+function known(/** @type {Api.Usage} */ used) {
+  /** @type {Map<string, string[]>} */
   const ways = new Map();
   for (const [key, name] of COLUMNS) {
     const way = used[key]?.provenance ?? "unknown";
-    if (!ways.has(way)) ways.set(way, []);
-    ways.get(way).push(name.toLowerCase());
+    ways.set(way, [...(ways.get(way) ?? []), name.toLowerCase()]);
   }
   if (ways.size === 1) return PROVENANCE[[...ways.keys()][0]] ?? [...ways.keys()][0];
   return [...ways].map(([way, names]) => `${names.join(", ")}: ${PROVENANCE[way] ?? way}`).join("; ");

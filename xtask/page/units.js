@@ -8,7 +8,7 @@ const seed = Number(arguments[0]) || 20_261;
 
 (async () => {
   const here = new URL("./", document.baseURI);
-  const load = (file) => import(new URL(file, here).href);
+  const load = (/** @type {string} */ file) => import(new URL(file, here).href);
   const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }, stops, { standing }] = await Promise.all(
     ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
@@ -16,20 +16,22 @@ const seed = Number(arguments[0]) || 20_261;
   const { cuts, hardest, nextForce, sendStop, WORDS } = stops;
 
   const failures = [];
+  /** @type {Record<string, string | number>} */
   const measured = { seed };
-  const says = (wanted, found) => {
+  const says = (/** @type {unknown} */ wanted, /** @type {unknown} */ found) => {
     const [a, b] = [JSON.stringify(wanted), JSON.stringify(found)];
     if (a !== b) throw new Error(`wanted ${String(a).slice(0, 600)}, found ${String(b).slice(0, 600)}`);
   };
-  const isTrue = (what, is) => { if (!is) throw new Error(what); };
-  const html = (text) => markdown(text).innerHTML.replaceAll(' dir="auto"', "");
+  const isTrue = (/** @type {string} */ what, /** @type {unknown} */ is) => { if (!is) throw new Error(what); };
+  const html = (/** @type {string} */ text) => markdown(text).innerHTML.replaceAll(' dir="auto"', "");
+  /** @type {[name: string, run: () => unknown][]} */
   const cases = [];
-  const test = (name, run) => cases.push([name, run]);
+  const test = (/** @type {string} */ name, /** @type {() => unknown} */ run) => cases.push([name, run]);
 
   /** Pseudo-random numbers: the same for the same seed. */
-  function chance(from) {
+  function chance(/** @type {number} */ from) {
     let state = from >>> 0;
-    return (most) => {
+    return (/** @type {number} */ most) => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       return Math.floor((state / 2 ** 32) * most);
     };
@@ -127,7 +129,7 @@ const seed = Number(arguments[0]) || 20_261;
     for (const fine of ["👩‍👩‍👧", "می‌خواهم", "ça 漢字 🏳️‍🌈"]) says(fine, revealed(fine));
   });
   test("a link whose words name another place says where it leads", () => {
-    const said = (text) => markdown(text).querySelector("a").textContent;
+    const said = (/** @type {string} */ text) => markdown(text).querySelector("a").textContent;
     says("https://bank.example (evil.example)", said("[https://bank.example](https://evil.example/x)"));
     says("bank.example/login (evil.example)", said("[bank.example/login](https://evil.example)"));
     says("https://bank.example@evil.example/ (evil.example)", said("https://bank.example@evil.example/"));
@@ -153,7 +155,7 @@ const seed = Number(arguments[0]) || 20_261;
       let text = "";
       for (let count = next(60); count >= 0; count -= 1) text += alphabet[next(alphabet.length)];
       const shown = markdown(text).textContent;
-      const words = (it) => [...it].filter((letter) => letter === "й" || letter === "😀" || letter === "w").join("");
+      const words = (/** @type {string} */ it) => [...it].filter((letter) => letter === "й" || letter === "😀" || letter === "w").join("");
       says(words(text), words(shown));
     }
   });
@@ -265,7 +267,7 @@ const seed = Number(arguments[0]) || 20_261;
     });
   }
   test("a line of marks is read in linear time", () => {
-    const time = (text) => { const from = performance.now(); inline(text); return performance.now() - from; };
+    const time = (/** @type {string} */ text) => { const from = performance.now(); inline(text); return performance.now() - from; };
     for (const unit of ["*a ", "[a](", "`a ``b ", "**a* ", "![", "<a ", "https://a.b ", "_a*b~~c ", "\\"]) {
       time(unit.repeat(500));
       const long = time(unit.repeat(Math.floor(16_000 / unit.length)));
@@ -275,18 +277,22 @@ const seed = Number(arguments[0]) || 20_261;
 
   /* The fold. */
 
-  const stamp = (ms) => ({ wall: new Date(Date.UTC(2026, 0, 1) + ms).toISOString(), mono_us: ms * 1000 });
+  // The items are as loose as a server's: what a test does not need is left out.
+  /** @typedef {Record<string, any>} Item */
+  const stamp = (/** @type {number} */ ms) => ({ wall: new Date(Date.UTC(2026, 0, 1) + ms).toISOString(), mono_us: ms * 1000 });
+  /** @type {(seq: number, type: string, more?: Item, epoch?: number) => Item} */
   const item = (seq, type, more, epoch = 1) => ({ v: 1, seq, epoch, at: stamp(seq * 100), type, ...more });
-  const figureOf = (value) => ({ value, provenance: value === null ? "unknown" : "reported", low: value, high: value });
-  const usage = (input, output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
-  const used = (input, output) => ({ delivered: usage(input, output), billed: usage(input, output) });
+  const figureOf = (/** @type {number | null} */ value) => ({ value, provenance: value === null ? "unknown" : "reported", low: value, high: value });
+  const usage = (/** @type {number | null} */ input, /** @type {number | null} */ output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
+  const used = (/** @type {number | null} */ input, /** @type {number | null} */ output) => ({ delivered: usage(input, output), billed: usage(input, output) });
   const accepted = { run: "r", session: { app: "a", user: "u", session: "s" }, input: { role: "user", parts: [{ type: "text", text: "hi" }] } };
-  /** A fact with the standing of the run after it. */
+  /** @type {(fact: Item, state: string, phase?: string | null, force?: string) => Item} a fact with the standing of the run after it */
   const stood = (fact, state, phase, force) => ({ ...fact, standing: { state, ...(phase && { phase }), ...(force && { force }) } });
   const begin = [stood(item(1, "run_accepted", { accepted }), "queued", "queued"), stood(item(2, "run_started"), "running", "between"),
     stood(item(3, "model_started", { call: 1, model: "m" }), "running", "model")];
-  const request = (ms, force = "graceful") => ({ reason: "requested", force, by: "ada", requested_at: stamp(ms) });
-  const result = (call, status, text) => ({ call, status, content: [{ type: "text", text }] });
+  const request = (/** @type {number} */ ms, force = "graceful") => ({ reason: "requested", force, by: "ada", requested_at: stamp(ms) });
+  const result = (/** @type {string} */ call, /** @type {string} */ status, /** @type {string} */ text) => ({ call, status, content: [{ type: "text", text }] });
+  /** @type {Item[]} */
   const whole = [
     ...begin,
     { type: "delta", at: "3.5", thinking: "hmm, " }, { type: "delta", at: "3.9", thinking: "well" },
@@ -307,11 +313,11 @@ const seed = Number(arguments[0]) || 20_261;
     stood(item(13, "run_quieted"), "cancelling", "between", "graceful"),
     stood(item(14, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }), "settled", null, "graceful"),
   ];
-  const folded = (items) => items.reduce((run, it) => fold(run, it), newRun("r"));
+  const folded = (/** @type {Item[]} */ items) => items.reduce((run, it) => fold(run, it), newRun("r"));
   /** What is shown of a run, however it was split into pieces. */
-  const seen = (run) => ({
+  const seen = (/** @type {ChatRun} */ run) => ({
     ...run, answerFrom: null,
-    parts: run.parts.map((part) => ({ ...part, ...(part.pieces && { pieces: textOf(part), edition: 0 }), ...(part.output && { output: part.output.join("") }) })),
+    parts: run.parts.map((/** @type {Item} */ part) => ({ ...part, ...(part.pieces && { pieces: textOf(part), edition: 0 }), ...(part.output && { output: part.output.join("") }) })),
   });
 
   test("a feed gives the same run live and after a reload, wherever it was cut", () => {
@@ -330,6 +336,7 @@ const seed = Number(arguments[0]) || 20_261;
   });
   test("parts keep their identity, and their text only grows", () => {
     const run = newRun("r");
+    /** @type {ChatPart[]} */
     let before = [];
     for (const it of whole) {
       fold(run, it);
@@ -352,7 +359,7 @@ const seed = Number(arguments[0]) || 20_261;
   test("what was shown and is not on record goes", () => {
     const run = folded([...begin, { type: "delta", at: "3.9", text: "a" }, { type: "delta", at: "3.12", tool_input: "{", call: "c9", tool: "t" },
       item(4, "message", { message: { role: "assistant", parts: [{ type: "text", text: "a" }], cut: { by: "cancelled", reason: "requested" } } })]);
-    says(["text"], run.parts.map(({ kind }) => kind));
+    says(["text"], run.parts.map((/** @type {ChatPart} */ { kind }) => kind));
   });
   test("a run is cancelling when it was asked to stop, and cut when it has settled", () => {
     const states = [];
@@ -364,7 +371,7 @@ const seed = Number(arguments[0]) || 20_261;
     says(456.789, learn(run, { calls: [], took: { settled_us: 456789 } }).settledTook);
   });
   /** How the chat and the run's page show a run with these facts, and what their Stop does next. */
-  const shownBy = (items) => {
+  const shownBy = (/** @type {Item[]} */ items) => {
     const run = folded(items);
     const page = items.reduce(standing, null);
     return [run, page].map(({ state, phase, force }) => [state, phase, force, nextForce({ state, force })]);
@@ -381,7 +388,7 @@ const seed = Number(arguments[0]) || 20_261;
   });
   test("P7: with two approvals open and one denied the chat and the run's page say the same", () => {
     const parts = ["a", "b"].map((id) => ({ type: "tool_call", id, name: "t", arguments: "{}" }));
-    const waits = (seq, type, more) => stood(item(seq, type, more), "waiting", "waiting");
+    const waits = (/** @type {number} */ seq, /** @type {string} */ type, /** @type {Item} */ more) => stood(item(seq, type, more), "waiting", "waiting");
     const asked = [...begin, stood(item(4, "message", { message: { role: "assistant", parts } }), "running", "model"),
       stood(item(5, "approval_requested", { call: "a", arguments: "d1" }), "running", "tools"), waits(6, "approval_requested", { call: "b", arguments: "d2" }),
       waits(7, "approval_resolved", { call: "a", verdict: { verdict: "denied" } })];
@@ -391,7 +398,7 @@ const seed = Number(arguments[0]) || 20_261;
     says([wanted, wanted], shownBy([...asked, refused]));
   });
   test("a settled run is settled on its page, with how and when it ended", () => {
-    const { state, phase, force, outcome, ended_at: at } = whole.reduce(standing, null);
+    const { state, phase, force, outcome, ended_at: at } = whole.reduce(standing, /** @type {any} */ (null));
     says(["settled", null, "graceful", "cancelled", stamp(1400).wall], [state, phase, force, outcome.kind, at]);
     const before = begin.reduce(standing, null);
     isTrue("a fact that changes nothing makes something new to show", standing(before, stood(item(4, "usage"), "running", "model")) === before);
@@ -405,16 +412,16 @@ const seed = Number(arguments[0]) || 20_261;
     const parts = calls.map((verdict) => ({ type: "tool_call", id: verdict, name: "t", arguments: "{}" }));
     const ends = calls.map((verdict, at) => item(10 + at, "tool_finished", { call: verdict, end: verdict, result: result(verdict, "ok", "") }));
     const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }), ...ends]);
-    says(calls, callsOf(run).map(({ verdict }) => verdict));
+    says(calls, callsOf(run).map((/** @type {CallPart} */ { verdict }) => verdict));
     learn(run, { calls: [{ call: "leaked", verdict: "late" }, { call: "cut", verdict: "cut" }, { call: "other", verdict: "late" }] });
-    says(["finished", "cut", "unknown", "never_started", "late", "detached", "panicked"], callsOf(run).map(({ verdict }) => verdict));
+    says(["finished", "cut", "unknown", "never_started", "late", "detached", "panicked"], callsOf(run).map((/** @type {CallPart} */ { verdict }) => verdict));
   });
   test("of two calls with one id the first is made and the second is refused", () => {
     const parts = [1, 2].map((n) => ({ type: "tool_call", id: "same", name: `t${n}`, arguments: "{}" }));
     const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }),
       item(5, "tool_refused", { call: "same", why: "duplicate_id", result: result("same", "refused", "") }),
       item(6, "tool_started", { call: "same", effect: "effect" }), item(7, "tool_finished", { call: "same", end: "finished", result: result("same", "ok", "") })]);
-    says([["t1", "finished"], ["t2", "never_started"]], callsOf(run).map(({ tool, verdict }) => [tool, verdict]));
+    says([["t1", "finished"], ["t2", "never_started"]], callsOf(run).map((/** @type {CallPart} */ { tool, verdict }) => [tool, verdict]));
   });
   test("an approval is asked for, decided, and closed by a stop", () => {
     const message = item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } });
@@ -433,7 +440,7 @@ const seed = Number(arguments[0]) || 20_261;
   test("a failed call that is tried again says so, and why", () => {
     const run = folded([...begin, item(4, "model_finished", { call: 1, end: { how: "failed", failure: { error: "model", message: "busy" } } }),
       item(5, "backoff_started", { delay_ms: 500 })]);
-    says([["again", 500, "busy", false]], run.parts.map(({ kind, delay, failure, isOver }) => [kind, delay, failure.message, isOver]));
+    says([["again", 500, "busy", false]], run.parts.map((/** @type {AgainPart} */ { kind, delay, failure, isOver }) => [kind, delay, failure?.message, isOver]));
     says(true, fold(run, item(6, "backoff_finished")).parts[0].isOver);
   });
   test("how long it thought is known to who was there, and to nobody else", () => {
@@ -483,6 +490,7 @@ const seed = Number(arguments[0]) || 20_261;
 
   test("P6: a press is graceful first, also behind a stop after the turn, then now, and then there is nothing harder", () => {
     const forces = [null, "after_turn", "graceful", "now"];
+    /** @type {Record<string, string>} */
     const wanted = { null: "graceful", after_turn: "graceful", graceful: "now", now: "none" };
     for (const force of forces) {
       for (const pressed of forces) {
@@ -500,9 +508,13 @@ const seed = Number(arguments[0]) || 20_261;
     says(["Stop", "Stop", "Stop", "Stop"], [WORDS.run.graceful, WORDS.call.graceful, WORDS.chat.graceful[0], WORDS.row.graceful.label]);
   });
   test("P7: a stop that does not reach the server is sent again, one that is refused is no press, and one on its way to the disk is", async () => {
+    /** @type {unknown[]} */
     const told = [];
-    const how = (isOver = () => false) => ({ isOver, onHeard: (it) => told.push(it), onProblem: (_, { isGone, isRefused }) => told.push([isGone, isRefused]) });
-    const failing = (more) => () => Promise.reject(Object.assign(new Error("no"), more));
+    const how = (isOver = () => false) => ({
+      isOver, onHeard: (/** @type {string} */ it) => told.push(it),
+      onProblem: (/** @type {string} */ _, /** @type {{isGone: boolean, isRefused: boolean}} */ { isGone, isRefused }) => told.push([isGone, isRefused]),
+    });
+    const failing = (/** @type {object} */ more) => () => Promise.reject(Object.assign(new Error("no"), more));
     let tries = 0;
     await sendStop(() => ((tries += 1) < 3 ? failing({ isGone: true })() : Promise.resolve("heard")), how());
     await sendStop(failing({ body: { pulled: true } }), how());
@@ -541,7 +553,7 @@ const seed = Number(arguments[0]) || 20_261;
     try {
       await run();
     } catch (error) {
-      failures.push(`${name}: ${error.message}`);
+      failures.push(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   }
   return { failures, cases: cases.length, measured };

@@ -11,21 +11,17 @@ use crate::stages::{Stages, xtask};
 
 /// Pinned, because another version finds other errors.
 const VERSION: &str = "5.9.3";
-/// The configurations, relative to the root: of all modules, and of those that have to declare more. They are not beside the
-/// modules, because everything there is put into the program.
-const PROJECTS: [&str; 2] = ["xtask/page/tsconfig.json", "xtask/page/shared.json"];
+/// The configuration, relative to the root. It is not beside the modules, because everything there is put into the program.
+const PROJECT: &str = "xtask/page/tsconfig.json";
 
 /// Checks them, and prints what is wrong.
 pub(crate) fn types() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let compiler = ensure_compiler()?;
-    for project in PROJECTS {
-        let mut check = Command::new(&compiler);
-        // From the root, so that files are named as seen from there.
-        let status = check.args(["--project", project]).current_dir(&root).status().context("tsc cannot be started")?;
-        if !status.success() {
-            bail!("the types of the page are wrong ({status}, {project})");
-        }
+    let mut check = Command::new(ensure_compiler()?);
+    // From the root, so that files are named as seen from there.
+    let status = check.args(["--project", PROJECT]).current_dir(&root).status().context("tsc cannot be started")?;
+    if !status.success() {
+        bail!("the types of the page are wrong ({status})");
     }
     Ok(())
 }

@@ -159,13 +159,13 @@ pub(crate) async fn create(
         && let Some(run) = named.find(&core, &principal).await?
     {
         let wanted = wanted(run.session())?;
-        return answer(&core, &run, StatusCode::OK, wanted);
+        return answer(&core, &principal, &run, StatusCode::OK, wanted);
     }
     let order = Order::new(&core, &principal, request, named)?;
     // If no feed can be opened, no run is started.
     let mut wanted = wanted(order.agent.session_key())?;
     let (run, status) = start(&core, &principal, &order, &mut wanted).await?;
-    answer(&core, &run, status, wanted)
+    answer(&core, &principal, &run, status, wanted)
 }
 
 /// A permit to start a run.
@@ -175,13 +175,20 @@ pub(crate) fn may_create(core: &Shared) -> Result<SemaphorePermit<'_>, Problem> 
 }
 
 /// The run or its feed.
-fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<WantedFeed>) -> Result<Response, Problem> {
+fn answer(
+    core: &Shared,
+    principal: &Principal,
+    run: &Run,
+    status: StatusCode,
+    wanted: Option<WantedFeed>,
+) -> Result<Response, Problem> {
     if let Some(wanted) = wanted {
         return Ok(events::feed(core, run, wanted));
     }
     // Relative to the requested path, so that it is right wherever the router is mounted.
     let location = format!("runs/{}", events::encoded(run.id()));
-    let view = RunView::of(run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
+    let unrecorded = || Problem::unavailable("journal", "the run is not on record yet");
+    let view = RunView::of(run, principal).ok_or_else(unrecorded)?;
     let mut response = (status, Json(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);

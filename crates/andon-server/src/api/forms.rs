@@ -30,6 +30,10 @@ pub(crate) struct RunView {
     user: Arc<str>,
     /// The session of the run.
     session: String,
+    /// The tenant of the run, if it is not your own.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<Arc<str>>,
     /// The state of the run.
     #[schema(value_type = StateForm)]
     pub(crate) state: State,
@@ -80,13 +84,14 @@ pub(crate) struct AwaitedApproval {
 }
 
 impl RunView {
-    pub(crate) fn of_info(info: RunInfo) -> Self {
-        let SessionKey { app, user, session, .. } = info.session;
+    pub(crate) fn of_info(info: RunInfo, principal: &Principal) -> Self {
+        let SessionKey { tenant, app, user, session } = info.session;
         Self {
             run_id: info.run,
             app,
             user,
             session: session.to_string(),
+            tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
             state: info.state,
             phase: None,
             outcome: info.ending,
@@ -101,12 +106,12 @@ impl RunView {
 
     /// A run, from its durable events; `None` until it is on record. The events are folded only if the run may need
     /// approval.
-    pub(crate) fn of(run: &Run) -> Option<Self> {
+    pub(crate) fn of(run: &Run, principal: &Principal) -> Option<Self> {
         // The state is read first: once it is settled, the outcome and the last event exist.
         let (state, phase) = run.state_and_phase();
         let (first, last) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
-        let SessionKey { app, user, session, .. } = run.session().clone();
+        let SessionKey { tenant, app, user, session } = run.session().clone();
         let outcome = run.try_outcome();
         let is_end = matches!(last.event, Event::RunSettled { .. });
         let settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
@@ -115,6 +120,7 @@ impl RunView {
             app,
             user,
             session: session.to_string(),
+            tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
             state: if outcome.is_some() { State::Settled } else { state },
             phase: if outcome.is_some() { None } else { phase },
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),

@@ -109,7 +109,7 @@ pub(crate) async fn list(
         limit: Some(limit + 1),
     };
     let listed = core.runtime.list_runs(filter).await?;
-    let mut runs: Vec<RunView> = listed.into_iter().map(RunView::of_info).collect();
+    let mut runs: Vec<RunView> = listed.into_iter().map(|info| RunView::of_info(info, &principal)).collect();
     for view in &mut runs {
         let run = core.runtime.find_in_progress(&view.run_id);
         view.stalled = run.and_then(|run| run.stalled()).map(|why| why.to_string());
@@ -136,20 +136,20 @@ pub(crate) async fn one(
 ) -> Result<Json<RunView>, Problem> {
     let id = id(&run)?;
     if let Some(run) = reached_in_progress(&core, &principal, &id) {
-        return RunView::of(&run).map(Json).ok_or_else(unknown);
+        return RunView::of(&run, &principal).map(Json).ok_or_else(unknown);
     }
     for id in names(&principal, &id) {
         let alone = RunFilter { run: Some(id), limit: Some(1), ..RunFilter::default() };
         let info = core.runtime.list_runs(alone).await?.pop().filter(|info| principal.reaches(&info.session));
         match info {
             // For a settled run, its row in the index has everything, so its record, however long, is not read.
-            Some(info) if info.ending.is_some() => return Ok(Json(RunView::of_info(info))),
+            Some(info) if info.ending.is_some() => return Ok(Json(RunView::of_info(info, &principal))),
             Some(_) => break,
             None => {}
         }
     }
     let run = find(&core, &principal, &run).await?;
-    RunView::of(&run).map(Json).ok_or_else(unknown)
+    RunView::of(&run, &principal).map(Json).ok_or_else(unknown)
 }
 
 /// The receipt of a run. Until the run has settled, it covers what has happened so far.

@@ -229,6 +229,24 @@ async fn somebody_elses_user_is_answered_as_one_that_there_is_not_and_nothing_of
     assert_eq!(guarded.in_progress(), 2);
 }
 
+#[tokio::test]
+async fn a_run_names_its_tenant_to_those_of_another_tenant() {
+    let guarded = Guarded::new().await;
+    let (_, admin) = key(&guarded.house, "ops", "local", &["admin"]).await;
+    let get = async |path: &str| {
+        let request = guarded.house.request(Method::GET, path).bearer_auth(&admin);
+        answered(request.send().await.unwrap()).await.1
+    };
+    let list = get("/v1/runs").await;
+    let named = |run: &Value| (run["user"].clone(), run["tenant"].clone());
+    let runs = list["runs"].as_array().unwrap();
+    let wanted = [(json!("ada"), json!("south")), (json!("bob"), Value::Null), (json!("ada"), Value::Null)];
+    assert_eq!(runs.iter().map(named).collect::<Vec<_>>(), wanted, "newest first: {list}");
+    let path = format!("/v1/runs/{}", runs[0]["run_id"].as_str().unwrap());
+    let run = get(&path).await;
+    assert_eq!(run["tenant"], "south", "{run}");
+}
+
 /// Checks P7, P9 and P11.
 #[tokio::test]
 async fn each_key_is_told_how_far_it_reaches() {
