@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use crate::answer::{AnswerEnd, Span, assemble};
-use crate::cancel::Reason;
+use crate::ending::Failure;
 use crate::event::{Approval, Event, HookEnd, ModelEnd, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
-use crate::outcome::Failure;
 use crate::progress::{Call, CallState, OpenModel, Progress};
+use crate::reason::Reason;
 use crate::usage::{Awaited, Usage, Used};
 
 /// Why everything open is closed.

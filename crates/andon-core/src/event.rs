@@ -17,17 +17,18 @@ use serde_json::{Map, Value};
 
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
+use crate::ending::{Ending, Failure, ModelStop};
 use crate::id::CallId;
 use crate::message::{Message, ToolResult};
-use crate::outcome::{Ending, Failure, ModelStop};
 use crate::time::Stamp;
 use crate::usage::{Awaited, Used};
 
+pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
 pub use addendum::{Addendum, Learnt};
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookEnd, HookPoint};
-pub use record::{Entry, Epoch, Record, Seq};
+pub use record::{Entry, Record};
 
 /// New values of keys in a session's state. A key that was removed has the value null, too.
 pub type Changes = Map<String, Value>;

@@ -17,56 +17,20 @@ mod turn;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::answer::Span;
-use crate::cancel::{Force, Reason};
-use crate::event::{Accepted, HookPoint, Seq};
-use crate::id::CallId;
+use crate::cancel::Force;
+use crate::ending::{Ending, Failure, FailureKind, ModelStop};
+use crate::event::{Accepted, HookPoint};
+use crate::id::{CallId, Seq};
 use crate::message::{Message, Role};
-use crate::outcome::{Ending, Failure, FailureKind, ModelStop};
+use crate::reason::Reason;
 use crate::standing::{RunStanding, StandingFold};
 use crate::usage::Used;
 
+pub use crate::standing::{Phase, State};
 pub use call::{Call, CallState};
 pub use fold::FoldError;
 use turn::Turn;
-
-/// A run's state, in the words of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It waits for its session.
-    Queued,
-    /// It is being worked on.
-    Running,
-    /// It waits for a person's approval, and nothing else goes on.
-    Waiting,
-    /// It was told to stop and is coming to rest.
-    Cancelling,
-    /// It is at rest for ever.
-    Settled,
-}
-
-/// What a run is doing, for [`Receipt::cut_in`](crate::receipt::Receipt::cut_in).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Waiting for its session.
-    Queued,
-    /// Waiting in a hook.
-    Hook,
-    /// Calling the model or reading its answer.
-    Model,
-    /// Waiting to try a failed model call again.
-    Backoff,
-    /// Running tools.
-    Tools,
-    /// Waiting for a person.
-    Waiting,
-    /// Between two of these.
-    Between,
-}
 
 /// What the driver must do next.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,42 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::Force;
 use crate::event::{Approval, Event};
 use crate::id::CallId;
-use crate::progress::{Phase, State};
+
+/// A run's state, in the words of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for its session.
+    Queued,
+    /// It is being worked on.
+    Running,
+    /// It waits for a person's approval, and nothing else goes on.
+    Waiting,
+    /// It was told to stop and is coming to rest.
+    Cancelling,
+    /// It is at rest for ever.
+    Settled,
+}
+
+/// What a run is doing, for [`Receipt::cut_in`](crate::receipt::Receipt::cut_in).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Waiting for its session.
+    Queued,
+    /// Waiting in a hook.
+    Hook,
+    /// Calling the model or reading its answer.
+    Model,
+    /// Waiting to try a failed model call again.
+    Backoff,
+    /// Running tools.
+    Tools,
+    /// Waiting for a person.
+    Waiting,
+    /// Between two of these.
+    Between,
+}
 
 /// Where a run stands after one of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

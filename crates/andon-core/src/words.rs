@@ -1,9 +1,9 @@
 //! The word for each variant of an enum that people are shown, as in its JSON.
 
+use crate::ending::FailureKind;
 use crate::event::{Approval, Effect, HookEnd, ModelEnd, Refusal};
-use crate::outcome::FailureKind;
-use crate::progress::Phase;
 use crate::receipt::Verdict;
+use crate::standing::Phase;
 use crate::usage::Provenance;
 
 macro_rules! words {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::answer::{Kind, Lump, LumpGap, Mark, Span, What};
 use crate::cancel::CancelRequest;
-use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Seq};
-use crate::id::CallId;
+use crate::ending::{Ending, Failure, FailureKind};
+use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record};
+use crate::id::{CallId, Seq};
 use crate::message::{Message, Part, Role};
-use crate::outcome::{Ending, Failure, FailureKind};
 use crate::usage::Used;
 
 use super::turn::{NO_SUCH_CALL, Turn};

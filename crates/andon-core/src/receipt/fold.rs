@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Epoch, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
-use crate::id::CallId;
+use crate::event::{Accepted, Addendum, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
 use crate::progress::Progress;
 use crate::time::Stamp;
