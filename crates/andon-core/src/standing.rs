@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Force;
-use crate::event::{Approval, Event};
+use crate::event::{Approval, Event, HookPoint};
 use crate::id::CallId;
 
 /// A run's state, in the words of the API.
@@ -68,8 +68,9 @@ pub struct RunStanding {
 // A feed keeps one for each event.
 const _: () = assert!(std::mem::size_of::<RunStanding>() <= 3);
 
+/// Whether a run has its session, and whether it is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Life {
+pub(crate) enum Life {
     #[default]
     Queued,
     Running,
@@ -88,7 +89,7 @@ enum Asked {
 pub struct StandingFold {
     life: Life,
     force: Option<Force>,
-    is_in_hook: bool,
+    hook: Option<HookPoint>,
     is_in_backoff: bool,
     is_in_model: bool,
     /// How many calls may start or run.
@@ -110,8 +111,8 @@ impl StandingFold {
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
             Event::RunStarted => self.life = Life::Running,
-            Event::HookStarted { .. } => self.is_in_hook = true,
-            Event::HookFinished { .. } => self.is_in_hook = false,
+            Event::HookStarted { point } => self.hook = Some(*point),
+            Event::HookFinished { .. } => self.hook = None,
             Event::ModelStarted { .. } => self.is_in_model = true,
             Event::ModelFinished { .. } => self.is_in_model = false,
             Event::Message { message } => {
@@ -175,7 +176,7 @@ impl StandingFold {
     pub fn phase(&self) -> Phase {
         if self.life == Life::Queued {
             Phase::Queued
-        } else if self.is_in_hook {
+        } else if self.hook.is_some() {
             Phase::Hook
         } else if self.is_in_backoff {
             Phase::Backoff
@@ -198,6 +199,18 @@ impl StandingFold {
     /// How many calls wait for a person.
     pub fn open_approvals(&self) -> u32 {
         self.waiting
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    pub(crate) fn open_hook(&self) -> Option<HookPoint> {
+        self.hook
+    }
+
+    pub(crate) fn is_in_backoff(&self) -> bool {
+        self.is_in_backoff
     }
 
     /// State, phase and force together.

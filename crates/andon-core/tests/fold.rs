@@ -429,18 +429,6 @@ mod tally {
     }
 
     #[test]
-    fn what_a_live_run_has_streamed_belongs_to_its_open_model_call() {
-        let mut span = Span::new(3);
-        span.push(&Kind::Text, "So");
-        let mut open = run([model_started(1)]);
-        open.set_streamed(vec![span.clone()]);
-        assert_eq!(open.open_model().unwrap().spans, [span.clone()]);
-        let mut idle = run([]);
-        idle.set_streamed(vec![span]);
-        assert_eq!(idle.open_model(), None);
-    }
-
-    #[test]
     fn a_hook_that_panics_fails_the_run_unless_it_is_a_tool_hook() {
         let ended = |point, end| run([hook_started(point), Event::HookFinished { point, end }]);
         for point in [HookPoint::BeforeRun, HookPoint::AfterRun, HookPoint::BeforeModel, HookPoint::AfterModel] {
