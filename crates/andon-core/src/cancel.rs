@@ -33,15 +33,6 @@ impl Force {
     pub fn cuts(self) -> bool {
         self >= Self::Graceful
     }
-
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AfterTurn => "after_turn",
-            Self::Graceful => "graceful",
-            Self::Now => "now",
-        }
-    }
 }
 
 /// What somebody asks for: reason, who, force and note.
@@ -85,21 +76,6 @@ pub enum ReplyKind {
     Armed,
     /// Nothing with that id is known.
     NotFound,
-}
-
-impl ReplyKind {
-    /// The word for it, as in JSON.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Hardened => "hardened",
-            Self::AlreadyCancelling => "already_cancelling",
-            Self::TooLate { .. } => "too_late",
-            Self::NotRunning => "not_running",
-            Self::Armed => "armed",
-            Self::NotFound => "not_found",
-        }
-    }
 }
 
 /// Whether a run must stop: the value that finish and pull compete for.

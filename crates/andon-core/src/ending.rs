@@ -20,19 +20,6 @@ pub enum ModelStop {
     Refused,
 }
 
-impl ModelStop {
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EndTurn => "end_turn",
-            Self::ToolUse => "tool_use",
-            Self::MaxTokens => "max_tokens",
-            Self::StopSequence => "stop_sequence",
-            Self::Refused => "refused",
-        }
-    }
-}
-
 /// How a run ended: the four outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -88,16 +75,6 @@ impl Ending {
             Self::Completed { stop } => stop.as_str(),
             Self::Cancelled { .. } => "cancelled",
             Self::Failed(Failure { error: FailureKind::ContextOverflow, .. }) => "context_overflow",
-            Self::Failed(_) => "failed",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// The outcome in one word: `completed`, `cancelled`, `failed` or `lost`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Completed { .. } => "completed",
-            Self::Cancelled { .. } => "cancelled",
             Self::Failed(_) => "failed",
             Self::Lost => "lost",
         }

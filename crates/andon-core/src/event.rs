@@ -178,32 +178,6 @@ impl Event {
         Self::Usage { call, used: Box::new(used), pending: None }
     }
 
-    /// The word for what happened, as in JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RunAccepted { .. } => "run_accepted",
-            Self::RunStarted => "run_started",
-            Self::HookStarted { .. } => "hook_started",
-            Self::HookFinished { .. } => "hook_finished",
-            Self::ModelStarted { .. } => "model_started",
-            Self::Message { .. } => "message",
-            Self::Usage { .. } => "usage",
-            Self::ModelFinished { .. } => "model_finished",
-            Self::BackoffStarted { .. } => "backoff_started",
-            Self::BackoffFinished => "backoff_finished",
-            Self::ApprovalRequested { .. } => "approval_requested",
-            Self::ApprovalResolved { .. } => "approval_resolved",
-            Self::ToolStarted { .. } => "tool_started",
-            Self::ToolFinished { .. } => "tool_finished",
-            Self::ToolRefused { .. } => "tool_refused",
-            Self::CallCancelRequested { .. } => "call_cancel_requested",
-            Self::CancelRequested { .. } => "cancel_requested",
-            Self::RunQuieted => "run_quieted",
-            Self::GraceEnded { .. } => "grace_ended",
-            Self::RunSettled { .. } => "run_settled",
-        }
-    }
-
     /// Whether it is a cancel request, for the run or for one call.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::CancelRequested { .. } | Self::CallCancelRequested { .. })

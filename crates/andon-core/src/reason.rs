@@ -29,22 +29,3 @@ pub enum Reason {
     /// The process that ran it is gone.
     OwnerLost,
 }
-
-impl Reason {
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::ClientDisconnected => "client_disconnected",
-            Self::Superseded => "superseded",
-            Self::Parent => "parent",
-            Self::Deadline => "deadline",
-            Self::Budget => "budget",
-            Self::Policy => "policy",
-            Self::ApprovalDenied => "approval_denied",
-            Self::Operator => "operator",
-            Self::Shutdown => "shutdown",
-            Self::OwnerLost => "owner_lost",
-        }
-    }
-}
