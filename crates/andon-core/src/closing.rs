@@ -182,7 +182,7 @@ pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> Too
         ToolEnd::Detached => (
             ResultStatus::Unknown,
             Some(
-                "This call goes on by itself, as it is meant to. What it returns will not be seen here: check before \
+                "This call keeps running in the background, as intended. Its result will not appear here: check before \
                   you repeat it.",
             ),
         ),

@@ -180,15 +180,15 @@ impl Progress {
 
     fn take_answer(&mut self, message: &Arc<Message>) -> Result<(), Misfit> {
         let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
-            return Err("an answer comes from an open model call, once");
+            return Err("an answer needs an open model call, and each call has only one");
         };
         if message.role != Role::Assistant {
-            return Err("an answer is the assistant's");
+            return Err("an answer must have the role assistant");
         }
         let mut ids = HashSet::new();
         if !message.calls().all(|call| ids.insert(&call.id)) {
             // Only one of them could ever be closed.
-            return Err("two calls of an answer have one id");
+            return Err("two calls of one answer have the same id");
         }
         model.answered = true;
         self.turns += 1;
@@ -199,7 +199,7 @@ impl Progress {
 
     fn account(&mut self, number: u32, used: Used) -> Result<(), Misfit> {
         let Some(model) = self.model.as_mut().filter(|model| model.number == number && !model.accounted) else {
-            return Err("usage is of an open model call, once");
+            return Err("usage must belong to an open model call, and comes once");
         };
         model.accounted = true;
         self.used = Some(Box::new(self.used().plus(used)));
@@ -225,7 +225,7 @@ impl Progress {
 
     fn start_backoff(&mut self) -> Result<(), Misfit> {
         if self.in_backoff() || self.model.is_some() {
-            return Err("a back-off stands between two model calls");
+            return Err("a back-off is only allowed between two model calls");
         }
         self.failure = None;
         Ok(())

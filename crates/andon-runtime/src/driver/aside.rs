@@ -349,7 +349,7 @@ pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
         OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
     };
     let limit = spec.timeout.unwrap_or_default();
-    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"))
+    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} was reached"))
 }
 
 fn leaked(what: String) -> Remains {
