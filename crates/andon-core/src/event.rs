@@ -165,7 +165,7 @@ pub enum Event {
         /// The calls.
         calls: Arc<[CallId]>,
     },
-    /// The run is at rest for ever. Always the last event.
+    /// The run is at rest forever. Always the last event.
     RunSettled {
         /// How it ended.
         outcome: Arc<Ending>,

@@ -192,7 +192,7 @@ pub struct Receipt {
     pub leaked: Vec<String>,
     /// How many addenda are folded in.
     pub revision: u32,
-    /// What was learnt after the end.
+    /// What was learned after the end.
     pub addenda: Vec<Addendum>,
 }
 

@@ -28,7 +28,7 @@ pub enum State {
     Waiting,
     /// It was told to stop and is coming to rest.
     Cancelling,
-    /// It is at rest for ever.
+    /// It is at rest forever.
     Settled,
 }
 
@@ -172,7 +172,7 @@ impl StandingFold {
         }
     }
 
-    /// What the run is doing. A settled run is between things for ever.
+    /// What the run is doing. A settled run is between things forever.
     pub fn phase(&self) -> Phase {
         if self.life == Life::Queued {
             Phase::Queued

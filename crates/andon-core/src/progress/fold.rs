@@ -134,7 +134,7 @@ impl Progress {
         }
     }
 
-    /// A run that waits for its session can only start or be stopped, and a settled one is at rest for ever.
+    /// A run that waits for its session can only start or be stopped, and a settled one is at rest forever.
     fn check_life(&self, event: &Event) -> Result<(), Misfit> {
         match (self.standing.life(), event) {
             (Life::Running, _) => Ok(()),
