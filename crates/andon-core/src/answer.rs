@@ -14,8 +14,8 @@
 mod assemble;
 mod span;
 
+use crate::ending::ModelStop;
 use crate::message::Signature;
-use crate::outcome::ModelStop;
 use crate::usage::Usage;
 
 pub use assemble::{AnswerEnd, assemble};

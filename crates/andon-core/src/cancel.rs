@@ -11,55 +11,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Ending;
+use crate::ending::Ending;
 use crate::time::Stamp;
 
-/// Why a run is cancelled: a closed set. Free text goes into the note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// Somebody asked for it.
-    Requested,
-    /// The client that wanted the answer went away.
-    ClientDisconnected,
-    /// A newer prompt took its place.
-    Superseded,
-    /// The run that started it was cancelled.
-    Parent,
-    /// Its time was up, or the model was silent for too long.
-    Deadline,
-    /// Its turns or tokens were used up.
-    Budget,
-    /// A rule of the program did not allow it.
-    Policy,
-    /// A person did not approve.
-    ApprovalDenied,
-    /// An operator stopped it.
-    Operator,
-    /// The process is shutting down.
-    Shutdown,
-    /// The process that ran it is gone.
-    OwnerLost,
-}
-
-impl Reason {
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::ClientDisconnected => "client_disconnected",
-            Self::Superseded => "superseded",
-            Self::Parent => "parent",
-            Self::Deadline => "deadline",
-            Self::Budget => "budget",
-            Self::Policy => "policy",
-            Self::ApprovalDenied => "approval_denied",
-            Self::Operator => "operator",
-            Self::Shutdown => "shutdown",
-            Self::OwnerLost => "owner_lost",
-        }
-    }
-}
+pub use crate::reason::Reason;
 
 /// How hard the cord is pulled. It only rises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,15 +32,6 @@ impl Force {
     /// Whether work in progress is cut, and not only what would come next.
     pub fn cuts(self) -> bool {
         self >= Self::Graceful
-    }
-
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AfterTurn => "after_turn",
-            Self::Graceful => "graceful",
-            Self::Now => "now",
-        }
     }
 }
 
@@ -130,21 +76,6 @@ pub enum ReplyKind {
     Armed,
     /// Nothing with that id is known.
     NotFound,
-}
-
-impl ReplyKind {
-    /// The word for it, as in JSON.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Hardened => "hardened",
-            Self::AlreadyCancelling => "already_cancelling",
-            Self::TooLate { .. } => "too_late",
-            Self::NotRunning => "not_running",
-            Self::Armed => "armed",
-            Self::NotFound => "not_found",
-        }
-    }
 }
 
 /// Whether a run must stop: the value that finish and pull compete for.
@@ -217,7 +148,7 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::ModelStop;
+    use crate::ending::ModelStop;
 
     fn completed() -> Arc<Ending> {
         Arc::new(Ending::Completed { stop: ModelStop::EndTurn })

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use crate::answer::{AnswerEnd, Span, assemble};
-use crate::cancel::Reason;
+use crate::ending::Failure;
 use crate::event::{Approval, Event, HookEnd, ModelEnd, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
-use crate::outcome::Failure;
 use crate::progress::{Call, CallState, OpenModel, Progress};
+use crate::reason::Reason;
 use crate::usage::{Awaited, Usage, Used};
 
 /// Why everything open is closed.
@@ -182,7 +182,7 @@ pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> Too
         ToolEnd::Detached => (
             ResultStatus::Unknown,
             Some(
-                "This call goes on by itself, as it is meant to. What it returns will not be seen here: check before \
+                "This call keeps running in the background, as intended. Its result will not appear here: check before \
                   you repeat it.",
             ),
         ),

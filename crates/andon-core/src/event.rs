@@ -17,17 +17,18 @@ use serde_json::{Map, Value};
 
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
+use crate::ending::{Ending, Failure, ModelStop};
 use crate::id::CallId;
 use crate::message::{Message, ToolResult};
-use crate::outcome::{Ending, Failure, ModelStop};
 use crate::time::Stamp;
 use crate::usage::{Awaited, Used};
 
+pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
 pub use addendum::{Addendum, Learnt};
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookEnd, HookPoint};
-pub use record::{Entry, Epoch, Record, Seq};
+pub use record::{Entry, Record};
 
 /// New values of keys in a session's state. A key that was removed has the value null, too.
 pub type Changes = Map<String, Value>;
@@ -164,7 +165,7 @@ pub enum Event {
         /// The calls.
         calls: Arc<[CallId]>,
     },
-    /// The run is at rest for ever. Always the last event.
+    /// The run is at rest forever. Always the last event.
     RunSettled {
         /// How it ended.
         outcome: Arc<Ending>,
@@ -175,32 +176,6 @@ impl Event {
     /// What a model call used, with no better figure being looked for.
     pub fn usage(call: u32, used: Used) -> Self {
         Self::Usage { call, used: Box::new(used), pending: None }
-    }
-
-    /// The word for what happened, as in JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RunAccepted { .. } => "run_accepted",
-            Self::RunStarted => "run_started",
-            Self::HookStarted { .. } => "hook_started",
-            Self::HookFinished { .. } => "hook_finished",
-            Self::ModelStarted { .. } => "model_started",
-            Self::Message { .. } => "message",
-            Self::Usage { .. } => "usage",
-            Self::ModelFinished { .. } => "model_finished",
-            Self::BackoffStarted { .. } => "backoff_started",
-            Self::BackoffFinished => "backoff_finished",
-            Self::ApprovalRequested { .. } => "approval_requested",
-            Self::ApprovalResolved { .. } => "approval_resolved",
-            Self::ToolStarted { .. } => "tool_started",
-            Self::ToolFinished { .. } => "tool_finished",
-            Self::ToolRefused { .. } => "tool_refused",
-            Self::CallCancelRequested { .. } => "call_cancel_requested",
-            Self::CancelRequested { .. } => "cancel_requested",
-            Self::RunQuieted => "run_quieted",
-            Self::GraceEnded { .. } => "grace_ended",
-            Self::RunSettled { .. } => "run_settled",
-        }
     }
 
     /// Whether it is a cancel request, for the run or for one call.

@@ -1,4 +1,4 @@
-//! The ids of runs, sessions and calls.
+//! The ids of runs, sessions and calls, and the numbers of events and owners.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -95,6 +95,12 @@ id! {
     /// Names one tool call; unique within its session.
     CallId
 }
+
+/// An event's place in its run's journal, from 1 without a gap.
+pub type Seq = u64;
+
+/// Counts the owners of a run: a writer with an older epoch is refused.
+pub type Epoch = u32;
 
 /// The tenant of everything that does not name one.
 pub const LOCAL: &str = "local";

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cancel::Reason;
 use crate::digest::Digest;
 use crate::id::CallId;
+use crate::reason::Reason;
 
 pub use image::{Image, ImageError};
 

@@ -1,118 +1,14 @@
-//! How a run ended.
+//! A settled run: how it ended, its last answer, its usage and its receipt.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cancel::Reason;
 use crate::message::Message;
 use crate::receipt::Receipt;
 use crate::usage::Used;
 
-/// Why the model stopped writing, in words that are the same for all providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelStop {
-    /// It had finished.
-    EndTurn,
-    /// It wants tools to be called.
-    ToolUse,
-    /// It reached the limit of tokens for one answer.
-    MaxTokens,
-    /// It wrote a stop sequence.
-    StopSequence,
-    /// It, or a filter, refused.
-    Refused,
-}
-
-impl ModelStop {
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EndTurn => "end_turn",
-            Self::ToolUse => "tool_use",
-            Self::MaxTokens => "max_tokens",
-            Self::StopSequence => "stop_sequence",
-            Self::Refused => "refused",
-        }
-    }
-}
-
-/// How a run ended: the four outcomes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Ending {
-    /// The model finished.
-    Completed {
-        /// Why it stopped writing.
-        stop: ModelStop,
-    },
-    /// The cord was pulled.
-    Cancelled {
-        /// Why.
-        reason: Reason,
-    },
-    /// Something went wrong.
-    Failed(Failure),
-    /// The process that ran it died, and nobody had asked for a stop.
-    Lost,
-}
-
-/// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
-    /// What kind of failure it is.
-    pub error: FailureKind,
-    /// What happened and what to do, for people.
-    pub message: String,
-}
-
-/// The kinds of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The model or its provider.
-    Model,
-    /// The conversation is too long for the model.
-    ContextOverflow,
-    /// The model's answer broke off after something of it was shown.
-    StreamBroken,
-    /// The journal could not be written.
-    Journal,
-    /// A hook panicked.
-    Hook,
-    /// A defect in the runtime itself.
-    Internal,
-}
-
-impl Ending {
-    /// Strands' word for how a run ended: the model's own stop reason, or `cancelled`, `failed`, `context_overflow` or `lost`.
-    pub fn stop_reason(&self) -> &'static str {
-        match self {
-            Self::Completed { stop } => stop.as_str(),
-            Self::Cancelled { .. } => "cancelled",
-            Self::Failed(Failure { error: FailureKind::ContextOverflow, .. }) => "context_overflow",
-            Self::Failed(_) => "failed",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// The outcome in one word: `completed`, `cancelled`, `failed` or `lost`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Completed { .. } => "completed",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Failed(_) => "failed",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled { .. })
-    }
-}
+pub use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 
 /// How a settled run ended, with its last answer, its usage and its receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +44,7 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::id::{RunId, SessionKey};
+    use crate::reason::Reason;
 
     fn failed(error: FailureKind) -> Ending {
         Ending::Failed(Failure { error, message: "It broke.".into() })

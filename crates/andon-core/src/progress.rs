@@ -17,56 +17,20 @@ mod turn;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::answer::Span;
-use crate::cancel::{Force, Reason};
-use crate::event::{Accepted, HookPoint, Seq};
-use crate::id::CallId;
+use crate::cancel::Force;
+use crate::ending::{Ending, Failure, FailureKind, ModelStop};
+use crate::event::{Accepted, HookPoint};
+use crate::id::{CallId, Seq};
 use crate::message::{Message, Role};
-use crate::outcome::{Ending, Failure, FailureKind, ModelStop};
-use crate::standing::{RunStanding, StandingFold};
+use crate::reason::Reason;
+use crate::standing::{Life, RunStanding, StandingFold};
 use crate::usage::Used;
 
+pub use crate::standing::{Phase, State};
 pub use call::{Call, CallState};
 pub use fold::FoldError;
 use turn::Turn;
-
-/// A run's state, in the words of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It waits for its session.
-    Queued,
-    /// It is being worked on.
-    Running,
-    /// It waits for a person's approval, and nothing else goes on.
-    Waiting,
-    /// It was told to stop and is coming to rest.
-    Cancelling,
-    /// It is at rest for ever.
-    Settled,
-}
-
-/// What a run is doing, for [`Receipt::cut_in`](crate::receipt::Receipt::cut_in).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Waiting for its session.
-    Queued,
-    /// Waiting in a hook.
-    Hook,
-    /// Calling the model or reading its answer.
-    Model,
-    /// Waiting to try a failed model call again.
-    Backoff,
-    /// Running tools.
-    Tools,
-    /// Waiting for a person.
-    Waiting,
-    /// Between two of these.
-    Between,
-}
 
 /// What the driver must do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,18 +61,11 @@ pub struct OpenModel {
     pub accounted: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Life {
-    Queued,
-    Running,
-    Settled(Arc<Ending>),
-}
-
 /// How far a run has come.
 #[derive(Debug, Clone)]
 pub struct Progress {
     accepted: Arc<Accepted>,
-    life: Life,
+    ending: Option<Arc<Ending>>,
     seq: Seq,
     messages: Vec<Arc<Message>>,
     /// Boxed, because a run that waits for its model has none.
@@ -117,10 +74,9 @@ pub struct Progress {
     /// Why the model stopped writing in the latest call, if it finished and asked for no tool: then the run is done.
     last_stop: Option<ModelStop>,
     failure: Option<Failure>,
-    hook: Option<HookPoint>,
-    in_backoff: bool,
     /// The reason of the first cancel request. The force is in `standing`.
     reason: Option<Reason>,
+    /// Whether the run has started, and the hook or back-off that is open.
     standing: StandingFold,
     model_calls: u32,
     turns: u32,
@@ -132,15 +88,13 @@ impl Progress {
     pub fn new(accepted: Arc<Accepted>) -> Self {
         Self {
             accepted,
-            life: Life::Queued,
+            ending: None,
             seq: 1,
             messages: Vec::new(),
             turn: None,
             model: None,
             last_stop: None,
             failure: None,
-            hook: None,
-            in_backoff: false,
             reason: None,
             standing: StandingFold::default(),
             model_calls: 0,
@@ -152,8 +106,8 @@ impl Progress {
     /// What to do next, with at most `at_once` tools running together, or `None` if the run waits for its session or has
     /// settled.
     pub fn next_step(&self, at_once: usize) -> Option<Step> {
-        match self.life {
-            Life::Queued | Life::Settled(_) => return None,
+        match self.standing.life() {
+            Life::Queued | Life::Settled => return None,
             Life::Running => {}
         }
         if let Some((reason, force)) = self.cancel()
@@ -165,7 +119,7 @@ impl Progress {
             return Some(Step::Settle(Arc::new(Ending::Failed(failure.clone()))));
         }
         if let Some(turn) = &self.turn {
-            return Some(next_of_turn(turn, at_once));
+            return Some(next_of_turn(turn, at_once, self.standing.open_approvals()));
         }
         Some(match self.last_stop {
             Some(stop) => Step::Settle(Arc::new(Ending::Completed { stop })),
@@ -223,21 +177,14 @@ impl Progress {
         self.model.as_ref()
     }
 
-    /// Gives the open model call what was streamed of its answer: a live run keeps that in its log.
-    pub fn set_streamed(&mut self, spans: Vec<Span>) {
-        if let Some(model) = &mut self.model {
-            model.spans = spans;
-        }
-    }
-
     /// The hook that is open, if one is.
     pub fn open_hook(&self) -> Option<HookPoint> {
-        self.hook
+        self.standing.open_hook()
     }
 
     /// Whether a back-off is open.
     pub fn in_backoff(&self) -> bool {
-        self.in_backoff
+        self.standing.is_in_backoff()
     }
 
     /// The seq of the last event.
@@ -267,10 +214,7 @@ impl Progress {
 
     /// How the run ended, if it has.
     pub fn ending(&self) -> Option<&Arc<Ending>> {
-        match &self.life {
-            Life::Settled(ending) => Some(ending),
-            Life::Queued | Life::Running => None,
-        }
+        self.ending.as_ref()
     }
 
     /// The last answer, whole or cut.
@@ -279,13 +223,13 @@ impl Progress {
     }
 }
 
-fn next_of_turn(turn: &Turn, at_once: usize) -> Step {
-    let count = turn.count();
+fn next_of_turn(turn: &Turn, at_once: usize, open_approvals: u32) -> Step {
+    let running = turn.count().running;
     // At least one tool, or the turn would never end.
-    let start = turn.ready(at_once.max(1).saturating_sub(count.running));
-    if count.running > 0 || !start.is_empty() {
+    let start = turn.ready(at_once.max(1).saturating_sub(running));
+    if running > 0 || !start.is_empty() {
         Step::CallTools { start }
-    } else if count.awaiting_approval > 0 {
+    } else if open_approvals > 0 {
         Step::AwaitApproval
     } else {
         // A denial and its refusal are recorded together. If they were not, nothing would ever end the wait.

@@ -15,8 +15,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::cancel::Reason;
 use crate::message::{Content, Cut, Message, Part, Role, ToolCall, ToolResult};
+use crate::reason::Reason;
 
 /// Turns a stored history into what a model may be sent. See the module's promises.
 pub fn prompt<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<Message> {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cancel::{CancelRequest, Force, Reason};
+use crate::cancel::{CancelRequest, Force};
+use crate::ending::Ending;
 use crate::event::{Addendum, Event, Record, Refusal, ToolEnd};
 use crate::id::{CallId, RunId, SessionKey};
-use crate::outcome::Ending;
-use crate::progress::Phase;
+use crate::reason::Reason;
+use crate::standing::Phase;
 use crate::time::{Stamp, Wall};
 use crate::usage::{Awaited, Used};
 
@@ -191,7 +192,7 @@ pub struct Receipt {
     pub leaked: Vec<String>,
     /// How many addenda are folded in.
     pub revision: u32,
-    /// What was learnt after the end.
+    /// What was learned after the end.
     pub addenda: Vec<Addendum>,
 }
 

@@ -13,9 +13,44 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Force;
-use crate::event::{Approval, Event};
+use crate::event::{Approval, Event, HookPoint};
 use crate::id::CallId;
-use crate::progress::{Phase, State};
+
+/// A run's state, in the words of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for its session.
+    Queued,
+    /// It is being worked on.
+    Running,
+    /// It waits for a person's approval, and nothing else goes on.
+    Waiting,
+    /// It was told to stop and is coming to rest.
+    Cancelling,
+    /// It is at rest forever.
+    Settled,
+}
+
+/// What a run is doing, for [`Receipt::cut_in`](crate::receipt::Receipt::cut_in).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Waiting for its session.
+    Queued,
+    /// Waiting in a hook.
+    Hook,
+    /// Calling the model or reading its answer.
+    Model,
+    /// Waiting to try a failed model call again.
+    Backoff,
+    /// Running tools.
+    Tools,
+    /// Waiting for a person.
+    Waiting,
+    /// Between two of these.
+    Between,
+}
 
 /// Where a run stands after one of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +68,9 @@ pub struct RunStanding {
 // A feed keeps one for each event.
 const _: () = assert!(std::mem::size_of::<RunStanding>() <= 3);
 
+/// Whether a run has its session, and whether it is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Life {
+pub(crate) enum Life {
     #[default]
     Queued,
     Running,
@@ -53,7 +89,7 @@ enum Asked {
 pub struct StandingFold {
     life: Life,
     force: Option<Force>,
-    is_in_hook: bool,
+    hook: Option<HookPoint>,
     is_in_backoff: bool,
     is_in_model: bool,
     /// How many calls may start or run.
@@ -75,8 +111,8 @@ impl StandingFold {
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
             Event::RunStarted => self.life = Life::Running,
-            Event::HookStarted { .. } => self.is_in_hook = true,
-            Event::HookFinished { .. } => self.is_in_hook = false,
+            Event::HookStarted { point } => self.hook = Some(*point),
+            Event::HookFinished { .. } => self.hook = None,
             Event::ModelStarted { .. } => self.is_in_model = true,
             Event::ModelFinished { .. } => self.is_in_model = false,
             Event::Message { message } => {
@@ -136,11 +172,11 @@ impl StandingFold {
         }
     }
 
-    /// What the run is doing. A settled run is between things for ever.
+    /// What the run is doing. A settled run is between things forever.
     pub fn phase(&self) -> Phase {
         if self.life == Life::Queued {
             Phase::Queued
-        } else if self.is_in_hook {
+        } else if self.hook.is_some() {
             Phase::Hook
         } else if self.is_in_backoff {
             Phase::Backoff
@@ -163,6 +199,18 @@ impl StandingFold {
     /// How many calls wait for a person.
     pub fn open_approvals(&self) -> u32 {
         self.waiting
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    pub(crate) fn open_hook(&self) -> Option<HookPoint> {
+        self.hook
+    }
+
+    pub(crate) fn is_in_backoff(&self) -> bool {
+        self.is_in_backoff
     }
 
     /// State, phase and force together.

@@ -227,7 +227,7 @@ impl Used {
         Self { delivered, billed }
     }
 
-    /// The same, with what was learnt later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
+    /// The same, with what was learned later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
     /// that the provider has stated is also an upper bound of what was delivered.
     #[must_use]
     pub fn refined_by(self, later: Self) -> Self {

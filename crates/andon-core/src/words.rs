@@ -1,16 +1,18 @@
 //! The word for each variant of an enum that people are shown, as in its JSON.
 
-use crate::event::{Approval, Effect, HookEnd, ModelEnd, Refusal};
-use crate::outcome::FailureKind;
-use crate::progress::Phase;
+use crate::cancel::{Force, ReplyKind};
+use crate::ending::{Ending, FailureKind, ModelStop};
+use crate::event::{Approval, Effect, Event, HookEnd, HookPoint, ModelEnd, Refusal};
+use crate::reason::Reason;
 use crate::receipt::Verdict;
+use crate::standing::{Phase, State};
 use crate::usage::Provenance;
 
 macro_rules! words {
-    ($($enum:ident: $($variant:ident $word:literal),+;)+) => {$(
+    ($method:ident; $($enum:ident: $($variant:ident $word:literal),+;)+) => {$(
         impl $enum {
             /// The word for it, as in JSON.
-            pub fn as_str(&self) -> &'static str {
+            pub fn $method(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $word,)+
                 }
@@ -20,21 +22,45 @@ macro_rules! words {
 }
 
 words! {
+    as_str;
     Approval: Approved "approved", Denied "denied", Closed "closed";
     Effect: ReadOnly "read_only", Idempotent "idempotent", Effect "effect";
+    Ending: Completed "completed", Cancelled "cancelled", Failed "failed", Lost "lost";
     FailureKind: Model "model", ContextOverflow "context_overflow", StreamBroken "stream_broken", Journal "journal",
         Hook "hook", Internal "internal";
+    Force: AfterTurn "after_turn", Graceful "graceful", Now "now";
     HookEnd: Continued "continued", Denied "denied", Cancelled "cancelled", Panicked "panicked", Cut "cut", Leaked "leaked";
+    HookPoint: BeforeRun "before_run", AfterRun "after_run", BeforeModel "before_model", AfterModel "after_model",
+        BeforeTool "before_tool", AfterTool "after_tool";
     ModelEnd: Answered "answered", Cut "cut", Failed "failed", Lost "lost";
+    ModelStop: EndTurn "end_turn", ToolUse "tool_use", MaxTokens "max_tokens", StopSequence "stop_sequence",
+        Refused "refused";
     Phase: Queued "queued", Hook "hook", Model "model", Backoff "backoff", Tools "tools", Waiting "waiting",
         Between "between";
     Provenance: Reported "reported", ReportedRunning "reported_running", LookedUp "looked_up", Counted "counted",
         Estimated "estimated", Bounded "bounded", Unknown "unknown";
+    Reason: Requested "requested", ClientDisconnected "client_disconnected", Superseded "superseded", Parent "parent",
+        Deadline "deadline", Budget "budget", Policy "policy", ApprovalDenied "approval_denied", Operator "operator",
+        Shutdown "shutdown", OwnerLost "owner_lost";
     Refusal: UnknownTool "unknown_tool", BadArguments "bad_arguments", DuplicateId "duplicate_id",
         DeniedByHook "denied_by_hook", DeniedByPerson "denied_by_person", CallCancelled "call_cancelled",
         RunCancelled "run_cancelled", Lost "lost";
+    ReplyKind: Accepted "accepted", Hardened "hardened", AlreadyCancelling "already_cancelling", TooLate "too_late",
+        NotRunning "not_running", Armed "armed", NotFound "not_found";
+    State: Queued "queued", Running "running", Waiting "waiting", Cancelling "cancelling", Settled "settled";
     Verdict: Finished "finished", NeverStarted "never_started", Cut "cut", Unknown "unknown", Late "late",
         Leaked "leaked", Detached "detached";
+}
+
+words! {
+    kind;
+    Event: RunAccepted "run_accepted", RunStarted "run_started", HookStarted "hook_started",
+        HookFinished "hook_finished", ModelStarted "model_started", Message "message", Usage "usage",
+        ModelFinished "model_finished", BackoffStarted "backoff_started", BackoffFinished "backoff_finished",
+        ApprovalRequested "approval_requested", ApprovalResolved "approval_resolved", ToolStarted "tool_started",
+        ToolFinished "tool_finished", ToolRefused "tool_refused", CallCancelRequested "call_cancel_requested",
+        CancelRequested "cancel_requested", RunQuieted "run_quieted", GraceEnded "grace_ended",
+        RunSettled "run_settled";
 }
 
 #[cfg(test)]
@@ -53,10 +79,15 @@ mod tests {
         }
         check(&[Effect::ReadOnly, Effect::Idempotent, Effect::Effect], Effect::as_str);
         check(&[FailureKind::ContextOverflow, FailureKind::StreamBroken], FailureKind::as_str);
+        check(&[Force::AfterTurn, Force::Graceful, Force::Now], Force::as_str);
         check(&[HookEnd::Continued, HookEnd::Panicked], HookEnd::as_str);
+        check(&[HookPoint::BeforeRun, HookPoint::AfterTool], HookPoint::as_str);
+        check(&[ModelStop::EndTurn, ModelStop::StopSequence], ModelStop::as_str);
         check(&[Phase::Backoff, Phase::Between], Phase::as_str);
         check(&[Provenance::ReportedRunning, Provenance::LookedUp], Provenance::as_str);
+        check(&[Reason::ClientDisconnected, Reason::ApprovalDenied, Reason::OwnerLost], Reason::as_str);
         check(&[Refusal::UnknownTool, Refusal::DeniedByPerson, Refusal::RunCancelled], Refusal::as_str);
+        check(&[State::Queued, State::Running, State::Waiting, State::Cancelling, State::Settled], State::as_str);
         check(&[Verdict::NeverStarted, Verdict::Late], Verdict::as_str);
     }
 }

@@ -79,16 +79,16 @@ mod sense {
     #[test]
     fn an_event_of_a_model_call_out_of_place_is_refused() {
         let busy = "a model is called when nothing else is open";
-        let answer = "an answer comes from an open model call, once";
+        let answer = "an answer needs an open model call, and each call has only one";
         let none = "no such model call is open";
-        let once = "usage is of an open model call, once";
-        let two = "two calls of an answer have one id";
+        let once = "usage must belong to an open model call, and comes once";
+        let two = "two calls of one answer have the same id";
         assert_refused(vec![
             (run([model_started(1)]), model_started(2), busy),
             (asked(&["a"], []), model_started(2), busy),
             (run([]), message(Message::assistant("So.")), answer),
             (run([model_started(1), message(Message::assistant("So."))]), message(Message::assistant("So.")), answer),
-            (run([model_started(1)]), message(Message::user("So.")), "an answer is the assistant's"),
+            (run([model_started(1)]), message(Message::user("So.")), "an answer must have the role assistant"),
             (run([model_started(1)]), message(asking(&["a", "b", "a"])), two),
             (run([]), usage(1), once),
             (run([model_started(1)]), usage(2), once),
@@ -101,7 +101,7 @@ mod sense {
 
     #[test]
     fn an_event_of_a_back_off_out_of_place_is_refused() {
-        let between = "a back-off stands between two model calls";
+        let between = "a back-off is only allowed between two model calls";
         let busy = "a model is called when nothing else is open";
         assert_refused(vec![
             (run([backoff_started()]), backoff_started(), between),
@@ -426,18 +426,6 @@ mod tally {
         assert!(!fold([]).unwrap().has_started());
         assert!(!fold([cancel_requested(Force::Now), settled(cancelled())]).unwrap().has_started());
         assert!(run([]).has_started() && run([settled(cancelled())]).has_started());
-    }
-
-    #[test]
-    fn what_a_live_run_has_streamed_belongs_to_its_open_model_call() {
-        let mut span = Span::new(3);
-        span.push(&Kind::Text, "So");
-        let mut open = run([model_started(1)]);
-        open.set_streamed(vec![span.clone()]);
-        assert_eq!(open.open_model().unwrap().spans, [span.clone()]);
-        let mut idle = run([]);
-        idle.set_streamed(vec![span]);
-        assert_eq!(idle.open_model(), None);
     }
 
     #[test]

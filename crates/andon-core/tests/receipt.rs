@@ -124,7 +124,7 @@ fn a_run_without_an_outcome_is_not_on_disk_whatever_instant_is_given() {
 }
 
 #[test]
-fn what_is_learnt_later_is_folded_in_and_counted() {
+fn what_is_learned_later_is_folded_in_and_counted() {
     let at = Stamp { wall: Wall(2_000_000_000), mono_us: 9_000 };
     let better = Used::whole(Usage::reported(10, 7));
     let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")), remains: None };
@@ -237,7 +237,7 @@ fn what_an_open_model_call_has_used_is_unknown_until_it_is_accounted() {
     assert_eq!(usage_after(vec![model_started(1), usage(1)]), reported());
 }
 
-/// A tool whose cleanup found something, and then what is learnt about it.
+/// A tool whose cleanup found something, and then what is learned about it.
 fn cleaned_up(end: ToolEnd, addenda: Vec<Learnt>) -> Receipt {
     let remains = Remains {
         leaked: vec!["process 7".into()],

@@ -42,16 +42,40 @@ fn count(progress: &Progress, is: fn(&CallState) -> bool) -> usize {
     progress.calls().iter().filter(|call| is(&call.state)).count()
 }
 
-/// Where the run stands, found by looking at everything that is open. The test itself keeps the last two parameters.
-fn looked_at(progress: &Progress, has_started: bool, force: Option<Force>) -> RunStanding {
+/// What the test itself keeps, because `Progress` asks the fold about it.
+#[derive(Default)]
+struct Kept {
+    has_started: bool,
+    force: Option<Force>,
+    hook: Option<HookPoint>,
+    in_backoff: bool,
+}
+
+impl Kept {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted => self.has_started = true,
+            Event::CancelRequested { request, .. } => self.force = self.force.max(Some(request.force)),
+            Event::HookStarted { point } => self.hook = Some(*point),
+            Event::HookFinished { .. } => self.hook = None,
+            Event::BackoffStarted { .. } => self.in_backoff = true,
+            Event::BackoffFinished => self.in_backoff = false,
+            _ => {}
+        }
+    }
+}
+
+/// Where the run stands, found by looking at everything that is open.
+fn looked_at(progress: &Progress, kept: &Kept) -> RunStanding {
+    let force = kept.force;
     if progress.ending().is_some() {
         return RunStanding { state: State::Settled, phase: None, force };
     }
-    let phase = if !has_started {
+    let phase = if !kept.has_started {
         Phase::Queued
-    } else if progress.open_hook().is_some() {
+    } else if kept.hook.is_some() {
         Phase::Hook
-    } else if progress.in_backoff() {
+    } else if kept.in_backoff {
         Phase::Backoff
     } else if progress.open_model().is_some() {
         Phase::Model
@@ -77,22 +101,19 @@ fn where_a_run_stands_is_what_looking_at_everything_open_says_whatever_happens_t
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut progress, mut fold) = (Progress::new(accepted()), StandingFold::default());
-        let (mut has_started, mut force) = (false, None);
+        let mut kept = Kept::default();
         for _ in 0..400 {
             let event = anything(&mut random, progress.model_calls());
             if progress.apply(&event).is_err() {
                 continue; // It was refused, so it did not happen.
             }
             fold.take(&event);
-            match &event {
-                Event::RunStarted => has_started = true,
-                Event::CancelRequested { request, .. } => force = force.max(Some(request.force)),
-                _ => {}
-            }
-            let expected = looked_at(&progress, has_started, force);
+            kept.take(&event);
+            let expected = looked_at(&progress, &kept);
             assert_eq!((fold.told(), progress.standing()), (expected, expected), "seed {seed}, after {}", event.kind());
             assert_eq!((fold.state(), fold.phase()), (progress.state(), progress.phase()), "seed {seed}");
-            assert_eq!(progress.cancel().map(|(_, force)| force), force, "seed {seed}");
+            assert_eq!((progress.open_hook(), progress.in_backoff()), (kept.hook, kept.in_backoff), "seed {seed}");
+            assert_eq!(progress.cancel().map(|(_, force)| force), kept.force, "seed {seed}");
             let open = count(&progress, |state| *state == CallState::AwaitingApproval);
             assert_eq!(fold.open_approvals() as usize, open, "seed {seed}, after {}", event.kind());
             if !met.contains(&expected) {

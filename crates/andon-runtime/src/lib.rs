@@ -64,7 +64,9 @@ pub use journal::shelf::{CALIBRATION, Shelf};
 pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Standing, Stored};
 pub use lanes::BoxFuture;
 pub use lanes::clock::{Clock, SystemClock, TestClock};
-pub use lanes::probe::{Passed, Probe};
+#[cfg(feature = "testing")]
+pub use lanes::probe::Passed;
+pub use lanes::probe::Probe;
 pub use live::DecideError;
 pub use live::Decision;
 pub use live::cord::{Cancel, Cord, Reply};

@@ -62,7 +62,7 @@ async fn what_a_tool_has_started_is_ended_although_no_thread_is_left_for_it_and_
     assert_eq!((outcome.stop_reason(), outcome.receipt.calls[0].verdict), ("end_turn", Verdict::Leaked));
     let told = result_of(&limited.history().await.unwrap(), "l");
     assert_eq!(told.status, ResultStatus::Unknown);
-    assert!(told.to_text().contains("It took too long: its limit of 100ms is reached."), "{}", told.to_text());
+    assert!(told.to_text().contains("It took too long: its limit of 100ms was reached."), "{}", told.to_text());
 
     let asks: Vec<(String, &str)> = (0..BLOCKERS).map(|number| (format!("b{number}"), "block")).collect();
     let asks: Vec<(&str, &str)> = asks.iter().map(|(id, name)| (id.as_str(), *name)).collect();

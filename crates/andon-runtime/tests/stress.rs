@@ -70,7 +70,7 @@ async fn one_pull(runtime: &Runtime, random: &mut fastrand::Rng) -> (Passed, Pas
     }
     let reply = run.cancel(if random.bool() { Cancel::graceful() } else { Cancel::now() });
     let at_the_pull = run.passed();
-    assert!(reply.is_stopping(), "a run that floods for ever cannot have ended: {reply:?}");
+    assert!(reply.is_stopping(), "a run that floods forever cannot have ended: {reply:?}");
     let outcome = run.outcome().await;
     assert_eq!(outcome.stop_reason(), "cancelled");
     (at_the_pull, run.passed())

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use andon_runtime::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
 use andon_runtime::core::id::{CallId, RunId, SessionKey};
-use andon_runtime::core::progress::Progress;
 use andon_runtime::core::receipt::Verdict;
+use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::usage::{Figure, Usage, Used};
 use andon_runtime::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
 use metrics::{Counter, Gauge, Histogram};
@@ -269,14 +269,12 @@ impl std::fmt::Debug for Figures {
 
 /// What a run was doing after these facts.
 fn phase(past: &[Arc<Record>]) -> Option<&'static str> {
-    let (first, rest) = past.split_first()?;
-    let Event::RunAccepted { accepted } = &first.event else { return None };
-    let mut progress = Progress::new(Arc::clone(accepted));
-    for record in rest {
-        // Facts that are shown fold: they were folded before.
-        let _ = progress.apply_record(record);
+    let Event::RunAccepted { .. } = past.first()?.event else { return None };
+    let mut standing = StandingFold::default();
+    for record in past {
+        standing.take(&record.event);
     }
-    Some(progress.phase().as_str())
+    Some(standing.phase().as_str())
 }
 
 fn kinds(usage: &Usage) -> [(&'static str, Figure); 5] {

@@ -44,14 +44,14 @@ impl After {
 /// A meter that counts every four bytes as a token, and remembers how many calls it has learned from.
 #[derive(Debug, Default)]
 pub struct ScriptedMeter {
-    learnt: AtomicUsize,
+    learned: AtomicUsize,
     recalled: Mutex<Vec<Lesson>>,
 }
 
 impl ScriptedMeter {
     /// How many calls it has learned from.
-    pub fn learnt(&self) -> usize {
-        self.learnt.load(Ordering::SeqCst)
+    pub fn learned(&self) -> usize {
+        self.learned.load(Ordering::SeqCst)
     }
 
     /// The lessons that it was given back.
@@ -90,7 +90,7 @@ impl Meter for ScriptedMeter {
     }
 
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson> {
-        let number = self.learnt.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.learned.fetch_add(1, Ordering::SeqCst) + 1;
         let page = serde_json::json!({"calls": number, "output": reported.output.value});
         Some(Lesson { about: call.model.unwrap_or("scripted").to_owned(), page })
     }

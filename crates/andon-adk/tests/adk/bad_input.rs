@@ -154,7 +154,7 @@ async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
         (
             parts(json!([{"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}}])),
             StatusCode::BAD_REQUEST,
-            "`application/pdf` is no image",
+            "`application/pdf` is not an image type",
         ),
         (
             parts(json!([{"fileData": {"mimeType": "image/png", "fileUri": "file:///etc/passwd"}}])),

@@ -143,7 +143,7 @@ fn a_reader_that_comes_back_in_time_keeps_its_run_and_the_time_counts_from_the_r
     let served = Served::start(&db, &["--instant"]);
     let back = served.read("/v1/runs/kept/events");
     assert_eq!(state(&served, "left"), "waiting");
-    was_left_alone(&served, "left", &format!("{RESTARTED}; nobody came back in 5s"));
+    was_left_alone(&served, "left", &format!("{RESTARTED}; nobody reconnected within 5s"));
     assert_eq!(state(&served, "kept"), "waiting");
     approve(&served, "kept");
     assert_eq!(outcome(&served, "kept"), "completed");

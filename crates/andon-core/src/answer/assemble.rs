@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{CallHead, Kind, Span, What};
+use crate::ending::ModelStop;
 use crate::message::{Part, Signature, ToolCall};
-use crate::outcome::ModelStop;
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Seq;
-use crate::id::CallId;
+use crate::id::{CallId, Seq};
 use crate::message::Signature;
 use crate::usage::Usage;
 

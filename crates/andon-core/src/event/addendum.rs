@@ -1,4 +1,4 @@
-//! What is learnt about a run after it has settled.
+//! What is learned about a run after it has settled.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::message::{Part, ToolResult};
 use crate::time::Stamp;
 use crate::usage::Used;
 
-/// What was learnt about a run after it had settled.
+/// What was learned about a run after it had settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addendum {
     /// The version of this form.
@@ -18,7 +18,7 @@ pub struct Addendum {
     pub v: u16,
     /// Its number among the run's addenda, from 1.
     pub number: u32,
-    /// When it was learnt.
+    /// When it was learned.
     pub at: Stamp,
     /// What it is.
     #[serde(flatten)]

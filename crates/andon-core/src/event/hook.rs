@@ -20,20 +20,6 @@ pub enum HookPoint {
     AfterTool,
 }
 
-impl HookPoint {
-    /// The word for it, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BeforeRun => "before_run",
-            Self::AfterRun => "after_run",
-            Self::BeforeModel => "before_model",
-            Self::AfterModel => "after_model",
-            Self::BeforeTool => "before_tool",
-            Self::AfterTool => "after_tool",
-        }
-    }
-}
-
 /// How a hook ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -20,9 +20,9 @@ use super::{
 };
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
+use crate::ending::Ending;
 use crate::id::CallId;
 use crate::message::{Message, ToolResult};
-use crate::outcome::Ending;
 use crate::time::Stamp;
 use crate::usage::{Awaited, Used};
 

@@ -6,13 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Event;
 use crate::answer::Lump;
+use crate::id::{Epoch, Seq};
 use crate::time::Stamp;
-
-/// An event's place in its run's journal, from 1 without a gap.
-pub type Seq = u64;
-
-/// Counts the owners of a run: a writer with an older epoch is refused.
-pub type Epoch = u32;
 
 /// A journaled event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ pub struct Image {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// Its media type is not that of an image.
-    #[error("`{0}` is no image: a media type such as image/png, image/jpeg, image/gif or image/webp is accepted")]
+    #[error("`{0}` is not an image type: use image/png, image/jpeg, image/gif or image/webp")]
     NoImage(String),
     /// Its media type and its `data:` URL disagree.
     #[error("an image of type {said} has a data: URL of type `{held}`: the two must be the same")]
@@ -94,6 +94,6 @@ mod tests {
             assert_eq!(check("image/png", address), Err(mismatch));
         }
         let words = ImageError::NoImage("application/pdf".into()).to_string();
-        assert!(words.starts_with("`application/pdf` is no image") && words.contains("image/png"), "{words}");
+        assert!(words.starts_with("`application/pdf` is not an image type") && words.contains("image/png"), "{words}");
     }
 }

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use crate::answer::{Kind, Lump, LumpGap, Mark, Span, What};
 use crate::cancel::CancelRequest;
-use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Seq};
-use crate::id::CallId;
+use crate::ending::{Ending, Failure, FailureKind};
+use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record};
+use crate::id::{CallId, Seq};
 use crate::message::{Message, Part, Role};
-use crate::outcome::{Ending, Failure, FailureKind};
+use crate::standing::Life;
 use crate::usage::Used;
 
 use super::turn::{NO_SUCH_CALL, Turn};
-use super::{Call, CallState, Life, OpenModel, Progress};
+use super::{Call, CallState, OpenModel, Progress};
 
 /// Why an event cannot follow the earlier ones.
 pub(super) type Misfit = &'static str;
@@ -108,12 +109,13 @@ impl Progress {
         Ok(())
     }
 
+    /// Checks an event, and applies what `standing` does not keep of it.
     fn take(&mut self, event: &Event) -> Result<(), Misfit> {
         self.check_life(event)?;
         match event {
             Event::RunAccepted { .. } => Err("a run is accepted once"),
             Event::RunStarted => self.start(),
-            Event::HookStarted { point } => self.start_hook(*point),
+            Event::HookStarted { .. } => self.start_hook(),
             Event::HookFinished { point, end } => self.finish_hook(*point, *end),
             Event::ModelStarted { call, .. } => self.start_model(*call),
             Event::Message { message } => self.take_answer(message),
@@ -132,39 +134,36 @@ impl Progress {
         }
     }
 
-    /// A run that waits for its session can only start or be stopped, and a settled one is at rest for ever.
+    /// A run that waits for its session can only start or be stopped, and a settled one is at rest forever.
     fn check_life(&self, event: &Event) -> Result<(), Misfit> {
-        match (&self.life, event) {
+        match (self.standing.life(), event) {
             (Life::Running, _) => Ok(()),
             (Life::Queued, Event::RunAccepted { .. } | Event::RunStarted) => Ok(()),
             (Life::Queued, Event::CancelRequested { .. } | Event::RunQuieted | Event::RunSettled { .. }) => Ok(()),
             (Life::Queued, _) => Err("the run has not started"),
-            (Life::Settled(_), _) => Err("the run has settled"),
+            (Life::Settled, _) => Err("the run has settled"),
         }
     }
 
     fn start(&mut self) -> Result<(), Misfit> {
-        if self.life != Life::Queued {
+        if self.standing.life() != Life::Queued {
             return Err("a run starts once");
         }
-        self.life = Life::Running;
         self.messages.push(Arc::clone(&self.accepted.input));
         Ok(())
     }
 
-    fn start_hook(&mut self, point: HookPoint) -> Result<(), Misfit> {
-        if self.hook.is_some() {
+    fn start_hook(&self) -> Result<(), Misfit> {
+        if self.open_hook().is_some() {
             return Err("a hook is open");
         }
-        self.hook = Some(point);
         Ok(())
     }
 
     fn finish_hook(&mut self, point: HookPoint, end: HookEnd) -> Result<(), Misfit> {
-        if self.hook != Some(point) {
+        if self.open_hook() != Some(point) {
             return Err("no such hook is open");
         }
-        self.hook = None;
         self.failure = self.failure.take().or(hook_failure(point, end));
         Ok(())
     }
@@ -181,15 +180,15 @@ impl Progress {
 
     fn take_answer(&mut self, message: &Arc<Message>) -> Result<(), Misfit> {
         let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
-            return Err("an answer comes from an open model call, once");
+            return Err("an answer needs an open model call, and each call has only one");
         };
         if message.role != Role::Assistant {
-            return Err("an answer is the assistant's");
+            return Err("an answer must have the role assistant");
         }
         let mut ids = HashSet::new();
         if !message.calls().all(|call| ids.insert(&call.id)) {
             // Only one of them could ever be closed.
-            return Err("two calls of an answer have one id");
+            return Err("two calls of one answer have the same id");
         }
         model.answered = true;
         self.turns += 1;
@@ -200,7 +199,7 @@ impl Progress {
 
     fn account(&mut self, number: u32, used: Used) -> Result<(), Misfit> {
         let Some(model) = self.model.as_mut().filter(|model| model.number == number && !model.accounted) else {
-            return Err("usage is of an open model call, once");
+            return Err("usage must belong to an open model call, and comes once");
         };
         model.accounted = true;
         self.used = Some(Box::new(self.used().plus(used)));
@@ -225,19 +224,17 @@ impl Progress {
     }
 
     fn start_backoff(&mut self) -> Result<(), Misfit> {
-        if self.in_backoff || self.model.is_some() {
-            return Err("a back-off stands between two model calls");
+        if self.in_backoff() || self.model.is_some() {
+            return Err("a back-off is only allowed between two model calls");
         }
         self.failure = None;
-        self.in_backoff = true;
         Ok(())
     }
 
-    fn finish_backoff(&mut self) -> Result<(), Misfit> {
-        if !self.in_backoff {
+    fn finish_backoff(&self) -> Result<(), Misfit> {
+        if !self.in_backoff() {
             return Err("no back-off is open");
         }
-        self.in_backoff = false;
         Ok(())
     }
 
@@ -269,12 +266,12 @@ impl Progress {
         if self.something_is_open() {
             return Err("something is still open");
         }
-        self.life = Life::Settled(Arc::clone(outcome));
+        self.ending = Some(Arc::clone(outcome));
         Ok(())
     }
 
     fn something_is_open(&self) -> bool {
-        self.model.is_some() || self.turn.is_some() || self.hook.is_some() || self.in_backoff
+        self.model.is_some() || self.turn.is_some() || self.open_hook().is_some() || self.in_backoff()
     }
 }
 

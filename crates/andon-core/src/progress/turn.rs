@@ -26,11 +26,10 @@ pub(super) struct Turn {
     ready_from: usize,
 }
 
-/// How many calls are in each state. Denied ones are not counted.
+/// How many calls are ready, running and closed. `StandingFold` counts those that wait for a person.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Count {
     pub(super) ready: usize,
-    pub(super) awaiting_approval: usize,
     pub(super) running: usize,
     pub(super) closed: usize,
 }
@@ -39,8 +38,7 @@ impl Count {
     fn of(&mut self, state: &CallState) -> Option<&mut usize> {
         match state {
             CallState::Ready => Some(&mut self.ready),
-            CallState::AwaitingApproval => Some(&mut self.awaiting_approval),
-            CallState::Denied(_) => None,
+            CallState::AwaitingApproval | CallState::Denied(_) => None,
             CallState::Running(_) => Some(&mut self.running),
             CallState::Closed(_) => Some(&mut self.closed),
         }
@@ -139,12 +137,11 @@ mod tests {
     }
 
     /// The counts and the first ready calls, found by looking at each call.
-    fn look_at_all(turn: &Turn) -> ([usize; 4], Vec<CallId>) {
+    fn look_at_all(turn: &Turn) -> ([usize; 3], Vec<CallId>) {
         let count = |is: fn(&CallState) -> bool| turn.calls.iter().filter(|call| is(&call.state)).count();
         let ready = turn.calls.iter().filter(|call| call.state == CallState::Ready);
         let counts = [
             count(|state| *state == CallState::Ready),
-            count(|state| *state == CallState::AwaitingApproval),
             count(|state| matches!(state, CallState::Running(_))),
             count(|state| matches!(state, CallState::Closed(_))),
         ];
@@ -167,8 +164,8 @@ mod tests {
                     _ if random.bool() => call.refuse(&Arc::new(result)),
                     _ => call.decide(&Approval::Closed),
                 });
-                let Count { ready, awaiting_approval, running, closed } = turn.count();
-                let told = ([ready, awaiting_approval, running, closed], turn.ready(3));
+                let Count { ready, running, closed } = turn.count();
+                let told = ([ready, running, closed], turn.ready(3));
                 assert_eq!(told, look_at_all(&turn));
                 assert_eq!(turn.call(&id), turn.calls.iter().find(|call| call.call.id == id));
             }

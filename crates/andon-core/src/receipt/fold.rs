@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Epoch, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
-use crate::id::CallId;
+use crate::event::{Accepted, Addendum, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
 use crate::progress::Progress;
 use crate::time::Stamp;
@@ -46,7 +46,7 @@ struct Started {
 
 pub(super) struct Fold {
     receipt: Receipt,
-    /// Says what the run was doing when the stop came.
+    /// Says what the run was doing when the stop came, and how hard it was stopped.
     progress: Progress,
     began: Instant,
     latest: Instant,
@@ -115,7 +115,6 @@ impl Fold {
 
     fn cancel(&mut self, request: &Arc<CancelRequest>, delivered: Instant) {
         self.receipt.requests.push(Arc::clone(request));
-        self.receipt.force = self.receipt.force.max(Some(request.force));
         if self.requested.is_some() {
             return;
         }
@@ -180,6 +179,7 @@ impl Fold {
             self.receipt.settled_at = Some(at.wall);
             self.receipt.took.settled_us = self.since_request(self.latest);
         }
+        self.receipt.force = self.progress.standing().force;
         self.receipt.run_us = self.latest.roughly_since(self.began);
         if self.receipt.outcome.is_none() && self.progress.open_model().is_some_and(|model| !model.accounted) {
             // What an open call has used is unknown, and not 0.

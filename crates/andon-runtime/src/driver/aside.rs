@@ -235,7 +235,8 @@ impl ToolAside {
         self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
         self.stage = match doing {
             Doing::Task(task) => Stage::Task(task),
-            thread @ (Doing::Blocking(_) | Doing::Thread(_)) => {
+            // A function, or what stands in for one in tests.
+            thread => {
                 let pool = &self.watch.live.services.blocking;
                 if let Some(why) = pool.refusal() {
                     return Err(AsideEnd::Returned(Err(ToolError::new(why))));
@@ -260,6 +261,7 @@ impl ToolAside {
         let thread = ToolThread { live: Arc::clone(live), ticket: self.watch.ticket, doer, max: self.spec.max_output };
         match doing {
             Doing::Blocking(function) => live.services.door.spawn_thread(move || thread.run(function)),
+            #[cfg(feature = "testing")]
             Doing::Thread(future) => live.services.door.spawn_aside(thread.simulate(future)),
             Doing::Task(_) => {}
         }
@@ -347,7 +349,7 @@ pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
         OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
     };
     let limit = spec.timeout.unwrap_or_default();
-    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"))
+    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} was reached"))
 }
 
 fn leaked(what: String) -> Remains {
@@ -378,6 +380,7 @@ impl ToolThread {
         self.doer.finish(bounded_end(end, self.max));
     }
 
+    #[cfg(feature = "testing")]
     async fn simulate(self, mut future: BoxFuture<Returned>) {
         if !self.live.may_start_thread(self.ticket) {
             return self.doer.finish(AsideEnd::NeverStarted);

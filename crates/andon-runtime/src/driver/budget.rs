@@ -11,7 +11,7 @@ pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
     if let Some(turns) = limits.turns
         && progress.turns() >= turns
     {
-        return Some(budget(format!("the limit of {turns} turns is reached")));
+        return Some(budget(format!("the limit of {turns} turns was reached")));
     }
     let used = progress.used().delivered.at_least();
     limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
@@ -19,7 +19,7 @@ pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
 
 /// The cancel that is due when the tokens are used up.
 pub(crate) fn tokens_spent(limit: u64, used: u64) -> Cancel {
-    budget(format!("the limit of {limit} tokens is reached: {used} are used"))
+    budget(format!("the limit of {limit} tokens was reached: {used} are used"))
 }
 
 fn budget(note: String) -> Cancel {

@@ -94,7 +94,7 @@ impl Watch {
         if let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
-            let note = format!("the deadline of {:?} is reached", self.limit.unwrap_or_default());
+            let note = format!("the deadline of {:?} was reached", self.limit.unwrap_or_default());
             self.deadline = None;
             self.pull(Cancel::graceful().reason(Reason::Deadline).by("limit").note(note));
         }

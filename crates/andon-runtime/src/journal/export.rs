@@ -166,7 +166,7 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
     for (number, (run, stored)) in moved.runs.iter().enumerate() {
         check(&moved.session, run, stored).map_err(|why| ImportError::BadRun { run: run.clone(), why })?;
         if moved.runs.iter().take(number).any(|(other, _)| other == run) {
-            return Err(ImportError::BadRun { run: run.clone(), why: "the export has it twice".to_owned() });
+            return Err(ImportError::BadRun { run: run.clone(), why: "the export contains it twice".to_owned() });
         }
     }
     Ok(moved)

@@ -14,6 +14,7 @@ pub(crate) enum Lanes {
     /// On separate threads, so that one that blocks delays no stop.
     Two,
     /// With the drivers, so that pausing one clock pauses everything. For tests.
+    #[cfg(feature = "testing")]
     One,
 }
 
@@ -34,7 +35,7 @@ impl Door {
     /// A run that a tool starts must not wait for the tools' threads, which other tools may block.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let caller = Handle::try_current().ok();
-        let may_drive = |_: &Handle| self.lanes == Lanes::One || !is_tools_thread();
+        let may_drive = |_: &Handle| !self.has_own_threads() || !is_tools_thread();
         let own = || own_drivers().cloned();
         // If we cannot start threads, a tool's thread is better than none.
         match caller.clone().filter(may_drive).or_else(own).or(caller) {
@@ -46,9 +47,9 @@ impl Door {
 
     /// Starts a task that other runs depend on, and that must not end with the caller's runtime.
     pub(crate) fn spawn_keeper(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match (self.lanes, own_drivers()) {
-            (Lanes::Two, Some(handle)) => drop(self.tasks.spawn_on(task, handle)),
-            (Lanes::One, _) | (_, None) => self.spawn(task),
+        match own_drivers().filter(|_| self.has_own_threads()) {
+            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+            None => self.spawn(task),
         }
     }
 
@@ -57,21 +58,22 @@ impl Door {
         self.lanes == Lanes::Two
     }
 
+    /// The threads for tools and hooks, if they have their own.
+    fn tools(&self) -> Option<&'static Handle> {
+        if self.has_own_threads() { own_tools() } else { None }
+    }
+
     /// Starts a task where tools and hooks run.
     pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match self.lanes {
-            Lanes::One => self.spawn(task),
-            Lanes::Two => match own_tools() {
-                Some(handle) => drop(self.tasks.spawn_on(task, handle)),
-                None => self.spawn(task),
-            },
+        match self.tools() {
+            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+            None => self.spawn(task),
         }
     }
 
     /// Runs a function that may block, on a separate thread.
     pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
-        let own = own_tools().filter(|_| self.lanes == Lanes::Two).cloned();
-        match own.or_else(|| Handle::try_current().ok()) {
+        match self.tools().cloned().or_else(|| Handle::try_current().ok()) {
             Some(handle) => drop(self.tasks.spawn_blocking_on(function, &handle)),
             // There is no thread to run it on: whoever waits for it waits until it is stopped.
             None => drop(function),

@@ -46,6 +46,7 @@ use andon_core::outcome::Outcome;
 use andon_core::progress::Progress;
 use andon_core::time::Stamp;
 
+#[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
 use crate::lanes::sync::{AtomicU8, AtomicU64, Mutex};
 use crate::live::log::Log;
@@ -79,6 +80,9 @@ struct Inner {
     /// The turn's calls that have not started. Boxed, like everything that a run which waits for its model does not
     /// need, so that such a run is small.
     unstarted: Option<Box<Unstarted>>,
+    /// How many pieces were accepted by this process.
+    pieces: u64,
+    #[cfg(feature = "testing")]
     passed: Passed,
     /// Another process has called its model, so the number of pieces is unknown.
     taken_over: bool,
@@ -162,6 +166,8 @@ impl Live {
             next_ticket: 0,
             watchers: Vec::new(),
             unstarted: None,
+            pieces: 0,
+            #[cfg(feature = "testing")]
             passed: Passed::default(),
             taken_over: false,
             life: Life::Driven,

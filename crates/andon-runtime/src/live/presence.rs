@@ -183,9 +183,9 @@ impl ReadersLost {
 fn cancel(lost: Option<ReadersLost>, patience: Duration) -> Cancel {
     let note = match (lost, patience.is_zero()) {
         (Some(lost), true) => lost.as_str().to_owned(),
-        (Some(lost), false) => format!("{}; nobody came back in {patience:?}", lost.as_str()),
+        (Some(lost), false) => format!("{}; nobody reconnected within {patience:?}", lost.as_str()),
         (None, true) => "the last reader of its feed went away".to_owned(),
-        (None, false) => format!("the last reader of its feed went away, and nobody came back in {patience:?}"),
+        (None, false) => format!("the last reader of its feed went away, and nobody reconnected within {patience:?}"),
     };
     Cancel::graceful().reason(Reason::ClientDisconnected).by("server").note(note)
 }

@@ -13,6 +13,7 @@ use andon_core::progress::{Phase, Progress, State};
 use andon_core::receipt::Receipt;
 
 use crate::journal::JournalError;
+#[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
 use crate::live::cord::{Cancel, Cord, RegisteredReader, Reply};
 use crate::live::feed::{Cursor, Feed};
@@ -222,8 +223,8 @@ impl Run {
         self.live.pieces()
     }
 
-    /// How often each of the three things that a pull forbids has happened. For tests of the gate.
-    #[doc(hidden)]
+    /// How often each of the three things that a pull forbids has passed the gate.
+    #[cfg(feature = "testing")]
     pub fn passed(&self) -> Passed {
         self.live.passed()
     }

@@ -82,7 +82,7 @@ impl RuntimeBuilder {
 
     /// Runs tools and hooks with the drivers, in the caller's runtime, instead of on separate threads. For tests with a
     /// paused clock: a tool that blocks delays every stop.
-    #[doc(hidden)]
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn one_lane(mut self) -> Self {
         self.lanes = Lanes::One;

@@ -173,7 +173,7 @@ mod tests {
         let kept = bounded(Ok(ToolOutput(vec![image("image/png"), image("application/pdf")])), 1_000).unwrap().0;
         assert_eq!(kept[0], image("image/png"));
         assert!(
-            matches!(&kept[1], Content::Text { text } if text.contains("`application/pdf` is no image")),
+            matches!(&kept[1], Content::Text { text } if text.contains("`application/pdf` is not an image type")),
             "{kept:?}"
         );
     }

@@ -50,6 +50,7 @@ pub(crate) enum Doing {
     /// A function, on a separate thread. Nothing can end it.
     Blocking(Box<dyn FnOnce() -> Returned + Send>),
     /// A future that stands in for such a thread in tests with a paused clock.
+    #[cfg(feature = "testing")]
     Thread(BoxFuture<Returned>),
 }
 
@@ -66,7 +67,7 @@ impl Work {
     }
 
     /// A future that behaves like a blocking function: it cannot be dropped. For tests with a paused clock.
-    #[doc(hidden)]
+    #[cfg(feature = "testing")]
     pub fn simulated_thread(future: impl Future<Output = Returned> + Send + 'static) -> Self {
         Self::new(Doing::Thread(Box::pin(future)))
     }
@@ -98,6 +99,7 @@ impl fmt::Debug for Work {
         let kind = match self.doing {
             Doing::Task(_) => "task",
             Doing::Blocking(_) => "blocking",
+            #[cfg(feature = "testing")]
             Doing::Thread(_) => "simulated thread",
         };
         f.debug_tuple("Work").field(&kind).finish()

@@ -415,13 +415,13 @@ async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_
         Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
     };
     let refused = agent.start(with("application/pdf")).expect_err("it is not an image").to_string();
-    assert!(refused.contains("`application/pdf` is no image") && refused.contains("image/png"), "{refused}");
+    assert!(refused.contains("`application/pdf` is not an image type") && refused.contains("image/png"), "{refused}");
     assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
 
     assert_eq!(agent.run(with("image/png")).await.unwrap().text(), "Seen.");
     let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
     let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
     let refused = imported.expect_err("it is not an image").to_string();
-    assert!(refused.contains("`application/pdf` is no image"), "{refused}");
+    assert!(refused.contains("`application/pdf` is not an image type"), "{refused}");
     runtime().import(&exported).await.unwrap();
 }

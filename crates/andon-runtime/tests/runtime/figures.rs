@@ -152,7 +152,7 @@ async fn a_call_that_was_cut_is_estimated_by_its_meter_and_never_said_to_have_us
     assert_eq!(usage.delivered.output.provenance, Provenance::Estimated);
     assert_eq!(usage.delivered.input.provenance, Provenance::Estimated);
     assert!(usage.billed.output.low.is_some_and(|low| low > 0), "at least what was delivered is billed");
-    assert_eq!(meter.learnt(), 0, "a cut call teaches nothing");
+    assert_eq!(meter.learned(), 0, "a cut call teaches nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,7 +176,7 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
         agent.run(prompt).await.unwrap();
         first.idle().await;
     }
-    assert_eq!((meter.learnt(), meter.recalled().len()), (2, 0));
+    assert_eq!((meter.learned(), meter.recalled().len()), (2, 0));
     let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
     assert_eq!(kept, [("scripted-1".to_owned(), json!({"calls": 2, "output": 4}))]);
 

@@ -31,7 +31,7 @@ async fn a_run_is_cancelled_at_its_deadline_and_keeps_what_it_has() {
     let began = Instant::now();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Deadline).await;
-    assert_eq!((note.as_str(), began.elapsed()), ("the deadline of 30s is reached", secs(30)));
+    assert_eq!((note.as_str(), began.elapsed()), ("the deadline of 30s was reached", secs(30)));
     assert_eq!((run.outcome().await.text().as_str(), model.open()), ("So far", 0));
 }
 
@@ -107,7 +107,7 @@ async fn a_run_that_would_need_more_turns_than_it_has_is_stopped_before_the_next
     let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert_eq!((note.as_str(), model.calls()), ("the limit of 2 turns is reached", 2));
+    assert_eq!((note.as_str(), model.calls()), ("the limit of 2 turns was reached", 2));
     assert_eq!(result_of(&agent.history().await.unwrap(), "b").to_text(), "quick result");
 }
 
@@ -126,7 +126,7 @@ async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
     let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert_eq!((note.as_str(), model.calls()), ("the limit of 12 tokens is reached: 12 are used", 1));
+    assert_eq!((note.as_str(), model.calls()), ("the limit of 12 tokens was reached: 12 are used", 1));
     assert_eq!(result_of(&agent.history().await.unwrap(), "a").to_text(), "quick result");
 }
 
@@ -149,7 +149,7 @@ async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
     let agent = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert!(note.starts_with("the limit of 100 tokens is reached"), "{note}");
+    assert!(note.starts_with("the limit of 100 tokens was reached"), "{note}");
     assert_eq!((run.outcome().await.text().as_str(), model.open()), ("One ", 0));
 }
 
@@ -158,7 +158,7 @@ async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
     let agent = agent(&dear_answer()).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert_eq!(note, "the limit of 100 tokens is reached: 110 are used");
+    assert_eq!(note, "the limit of 100 tokens was reached: 110 are used");
 }
 
 #[tokio::test(start_paused = true)]

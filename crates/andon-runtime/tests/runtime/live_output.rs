@@ -502,7 +502,7 @@ async fn a_tool_that_shows_in_a_tight_loop_does_not_keep_a_pull_waiting() {
     let agent = Agent::builder().model(model).runtime(&runtime).tool(in_task).tool(on_thread).build().unwrap();
     let run = agent.start("Go.").unwrap();
     tokio::time::timeout(secs(60), until_shown(&run, "y")).await.unwrap();
-    // The tools talk until the cord is pulled: a pull that waited for them would wait for ever.
+    // The tools talk until the cord is pulled: a pull that waited for them would wait forever.
     run.cancel(Cancel::graceful());
     let outcome = tokio::time::timeout(secs(60), run.outcome()).await.unwrap();
     assert!(outcome.ending.is_cancelled());

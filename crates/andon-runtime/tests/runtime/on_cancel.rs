@@ -9,7 +9,7 @@ use crate::common::*;
 
 const ALL: [OnCancel; 4] = [OnCancel::Cooperate, OnCancel::Drop, FINISH, OnCancel::Detach];
 const FINISH: OnCancel = OnCancel::Finish { within: Duration::from_secs(30) };
-const GOES_ON: &str = "This call goes on by itself, as it is meant to. What it returns will not be seen here: check \
+const GOES_ON: &str = "This call keeps running in the background, as intended. Its result will not appear here: check \
                        before you repeat it.";
 
 /// An agent with one tool, which the model calls once as `c` and then says "Well.".
@@ -433,7 +433,7 @@ async fn the_next_request_tells_the_model_that_the_detached_call_goes_on() {
     stop(&agent, &run, Cancel::now()).await;
     assert_usable(&agent).await;
     let asked = format!("{:?}", model.requests().last().unwrap().prompt());
-    assert!(asked.contains("goes on by itself"), "{asked}");
+    assert!(asked.contains("keeps running in the background"), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -195,7 +195,7 @@ async fn a_patient_run_waits_for_its_reader_from_the_restart_on() {
     let run = next.find(&run).await;
     assert_eq!(ending(&run).await, LEFT);
     assert_eq!(restarted.elapsed().as_millis() / 10, 100);
-    let note = format!("{RESTARTED}; nobody came back in 1s");
+    let note = format!("{RESTARTED}; nobody reconnected within 1s");
     assert_eq!(run.receipt().unwrap().note.as_deref(), Some(note.as_str()));
 }
 
@@ -216,7 +216,7 @@ async fn a_reader_that_comes_back_in_time_keeps_a_patient_run_and_the_time_start
     drop(reader);
     assert_eq!(ending(&run).await, LEFT);
     assert_eq!(left.elapsed().as_millis() / 10, 100);
-    let note = "the last reader of its feed went away, and nobody came back in 1s";
+    let note = "the last reader of its feed went away, and nobody reconnected within 1s";
     assert_eq!(run.receipt().unwrap().note.as_deref(), Some(note));
 }
 

@@ -200,7 +200,7 @@ async fn what_no_run_can_have_is_refused_in_an_export() {
     let last = format!("{{\"line\":\"end\",\"lines\":{count}}}");
     let twice = [body, &body[begins..], &[last.as_str()]].concat().join("\n");
     let told = refused(twice).await;
-    assert!(told.contains("the export has it twice"), "{told}");
+    assert!(told.contains("the export contains it twice"), "{told}");
 
     for (name, bad) in [("user", ""), ("app", "a/b"), ("user", "a\\u001b[31m"), ("app", "")] {
         let is = if name == "app" { "guide" } else { "local" };

@@ -5,7 +5,7 @@ use andon_runtime::core::message::Content;
 
 use crate::common::*;
 
-const TOO_LONG: &str = "It took too long: its limit of 5s is reached.";
+const TOO_LONG: &str = "It took too long: its limit of 5s was reached.";
 const STOPPED: &str = "This call was stopped before it finished.";
 const PERHAPS: &str =
     "This call was stopped before it finished. It may have had its effect: check before you repeat it.";

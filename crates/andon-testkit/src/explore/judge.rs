@@ -433,7 +433,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     }
     drop(agent);
     let durable = journal.durable();
-    // What became durable at the last moment was shown to nobody.
+    // Nobody saw what became durable last.
     let left = |run: &RunId, record: &Record| died_with.get(run).is_some_and(|&last| record.seq <= last);
     broken.extend(world.witness.check(&durable, left));
     for run in durable.run_ids() {

@@ -99,7 +99,7 @@ impl World {
         run
     }
 
-    /// Lets an earlier process leave something behind: it plays unseen, on the same journal, and then dies.
+    /// Lets an earlier process leave something behind: it runs without a witness, on the same journal, and then dies.
     pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
         self.director.off();
         play(runtime(&self.journal, None, Vec::new(), EARLIER)).await;
