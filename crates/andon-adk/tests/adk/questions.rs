@@ -40,7 +40,7 @@ async fn the_stream_ends_with_the_question_and_the_run_waits_without_its_client(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_lets_the_call_be_made_and_gives_the_rest_of_the_same_run() {
+async fn an_approval_runs_the_call_and_gives_the_rest_of_the_same_run() {
     for response in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": true}"})] {
         let (inside, events, log) = waiting().await;
         let (status, rest) = inside.post("/run", answer(&events[1], response)).await;
@@ -57,7 +57,7 @@ async fn a_yes_lets_the_call_be_made_and_gives_the_rest_of_the_same_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_no_is_told_to_the_model_and_a_second_answer_comes_too_late() {
+async fn a_denial_reaches_the_model_and_a_second_answer_comes_too_late() {
     let (inside, events, log) = waiting().await;
     let rest =
         streamed(&inside, with(answer(&events[1], json!({"confirmed": false})), json!({"streaming": true}))).await;
@@ -121,7 +121,7 @@ async fn two_denials_in_one_message_give_the_rest_of_the_run() {
 
 /// Two calls wait; a message answers both.
 #[tokio::test(start_paused = true)]
-async fn answers_in_one_message_are_all_taken_or_none_is() {
+async fn decisions_in_one_message_are_all_or_nothing() {
     let log = ToolLog::new();
     let both = calls(&[("c1", "pay", r#"{"n": 1}"#), ("c2", "pay", r#"{"n": 2}"#)]);
     let model = ScriptedModel::new([both, says(&["Done."])]);

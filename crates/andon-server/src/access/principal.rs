@@ -332,7 +332,7 @@ mod tests {
 
     /// Checks P9 and P11.
     #[tokio::test(start_paused = true)]
-    async fn who_belongs_to_another_tenant_stops_nothing_and_learns_nothing() {
+    async fn a_principal_of_another_tenant_stops_nothing_and_learns_nothing() {
         let (runtime, north, south) = two().await;
         let order = json!({"app": "shop", "input": "Go.", "run_id": "r"});
         assert_eq!(post(&north, "/v1/runs", order).await, StatusCode::CREATED);

@@ -154,7 +154,7 @@ async fn with_wait_the_answer_is_the_receipt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_does_not_wait_for_ever() {
+async fn wait_does_not_wait_forever() {
     let (inside, run) = in_a_slow_tool().await;
     let began = Instant::now();
     let (status, told) = inside.post("/v1/runs/r/cancel", json!({"wait": true})).await;
