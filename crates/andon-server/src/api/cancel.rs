@@ -72,30 +72,30 @@ pub(crate) struct CancelCall {
 
 /// What a cancel did.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Cancelled {
+pub struct Cancelled {
     /// The id of the run.
     #[schema(value_type = String)]
-    pub(crate) run_id: RunId,
+    pub run_id: RunId,
     /// What the cancel did: `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
-    pub(crate) reply: &'static str,
+    pub reply: &'static str,
     /// The state of the run now.
     #[schema(value_type = StateForm)]
-    pub(crate) state: RunState,
+    pub state: RunState,
     /// How hard the run is being stopped. Only present while it is `cancelling`.
     #[schema(value_type = Option<ForceForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) force: Option<Force>,
+    pub force: Option<Force>,
     /// How the run ended, if it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<Ending>,
+    pub outcome: Option<Ending>,
     /// The call, if only one was cancelled.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
     /// The names of work that outlived the run and may still be going on. Only for a run that has settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) leaked: Vec<String>,
+    pub leaked: Vec<String>,
     /// The receipt of the run, if you asked to wait for it and the run has settled.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
