@@ -174,7 +174,7 @@ async fn only_admin_sees_why_an_app_is_refused() {
         [(Method::GET, "/v1/apps", None), (Method::POST, "/v1/runs", Some(&order)), (Method::POST, live, Some(&ask()))]
     {
         let (_, told) = world.send(Some(&ada), &method, path, body).await;
-        assert!(told.to_string().contains("ask whoever runs this server"), "{path}: {told}");
+        assert!(told.to_string().contains("ask the server's operator"), "{path}: {told}");
         assert!(!told.to_string().contains("secret"), "{path}: {told}");
         let (_, told) = world.send(Some(admin), &method, path, body).await;
         assert!(told.to_string().contains("/srv/secret"), "{path}: {told}");

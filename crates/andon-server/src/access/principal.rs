@@ -32,7 +32,7 @@ pub struct Principal {
     pub(crate) tenant: Arc<str>,
     /// Its name.
     pub(crate) name: Arc<str>,
-    /// The user that it acts as; `None` if it is no particular user and may act for any.
+    /// The user that it acts as; `None` if it is not tied to one user and may act for any.
     pub(crate) user: Option<Arc<str>>,
     /// Its scopes.
     pub(crate) scopes: Scopes,
@@ -149,7 +149,7 @@ impl Principal {
         &self.name
     }
 
-    /// The user that it acts as; `None` if it is no particular user and may act for any.
+    /// The user that it acts as; `None` if it is not tied to one user and may act for any.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }

@@ -146,7 +146,7 @@ fn no_such_app(core: &Shared, principal: &Principal, app: &str, in_progress: &[S
     let near = there.iter().filter_map(|name| Some((distance(app, name)?, name))).min().map(|(_, name)| name.clone());
     let listed: Vec<&str> = there.iter().take(NAMED).map(String::as_str).collect();
     let those = match listed.as_slice() {
-        [] => "ask whoever runs this server which apps there are".to_owned(),
+        [] => "ask the server's operator which apps there are".to_owned(),
         [only] => format!("there is {only}"),
         names => format!("there are {}{}", names.join(", "), if there.len() > NAMED { " and more" } else { "" }),
     };

@@ -200,7 +200,7 @@ mod tests {
         let stalled = Duration::from_millis(300);
         let mut socket = Socket::new(stream, slot, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
-        // Turned off, because the kernel would close the socket by itself.
+        // Turned off, because the kernel would close the socket on its own.
         #[cfg(target_os = "linux")]
         sockopt::set_tcp_user_timeout(&socket.stream, 0).unwrap();
         let begun = Instant::now();
