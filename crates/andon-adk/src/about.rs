@@ -7,8 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use super::routes::Route;
-use crate::Shared;
+use crate::{Route, Shared};
 
 /// ADK defines two agent languages, and its clients reject any other.
 const LANGUAGE: &str = "yaml";

@@ -23,9 +23,8 @@ use serde_json::{Map, Value, json};
 use super::event::seconds;
 use super::form::Body;
 use super::reach::{self, no_session};
-use super::routes::Route;
 use super::valid::{self, Fields, noted};
-use crate::Shared;
+use crate::{Route, Shared};
 
 /// The kind under which a version's metadata is stored.
 const KIND: &str = "adk.artifact";

@@ -124,7 +124,7 @@ async fn cancel(
     let order = CancelOrder { force, reason: Reason::Requested, note: note.map(Into::into), grace_ms };
     let stopped = core.host.stop_session(principal, [app, user, session], &order, wait && may_wait).await?;
     if stopped.cancelled == 0 {
-        return Err(nothing(session, stopped.others));
+        return Err(nothing(session, stopped.aim.others));
     }
     let runs = stopped.runs.into_iter().map(|run| CancelledRun {
         invocation_id: run.run_id,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use andon_runtime::core::cancel::CancelRequest;
 use andon_runtime::{Ending, Failure, FailureKind, Force, Reason, RunId, Used};
 use serde_json::{Map, Value, json};
 
@@ -16,25 +17,16 @@ pub(crate) const INTERRUPTED: &str = "INVOCATION_INTERRUPTED";
 /// What is known about a run's end before it comes.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    stop: Option<Stop>,
+    /// The first request to stop it.
+    request: Option<Arc<CancelRequest>>,
     /// The usage of model calls that returned nothing.
     used: Option<Used>,
 }
 
-/// Who stopped a run, and how hard.
-#[derive(Debug, Clone)]
-pub(crate) struct Stop {
-    pub(crate) by: Option<Arc<str>>,
-    pub(crate) force: Force,
-}
-
 impl Closing {
-    /// Somebody pulled the cord. The first to pull is named; the hardest force counts.
-    pub(crate) fn stopped(&mut self, stop: Stop) {
-        match &mut self.stop {
-            Some(first) => first.force = first.force.max(stop.force),
-            None => self.stop = Some(stop),
-        }
+    /// Somebody pulled the cord. The first to pull is named.
+    pub(crate) fn stopped(&mut self, request: &Arc<CancelRequest>) {
+        self.request.get_or_insert_with(|| Arc::clone(request));
     }
 
     /// A model call used this and returned nothing.
@@ -43,8 +35,14 @@ impl Closing {
         self.used = Some(self.used.map_or(used, |before| before.plus(used)));
     }
 
-    /// The event that closes the run; `None` if it completed.
-    pub(crate) fn event(&self, ending: &Ending, run: &RunId, blank: AdkEvent) -> Option<AdkEvent> {
+    /// The event that closes a run that was stopped this hard; `None` if it completed.
+    pub(crate) fn event(
+        &self,
+        ending: &Ending,
+        run: &RunId,
+        force: Option<Force>,
+        blank: AdkEvent,
+    ) -> Option<AdkEvent> {
         let nowhere = NodeInfo { path: "".into() };
         let mut event = match ending {
             Ending::Completed { .. } => return None,
@@ -68,9 +66,9 @@ impl Closing {
         let mut told = Map::new();
         if let Ending::Cancelled { reason } = ending {
             told.insert("reason".to_owned(), reason.as_str().into());
-            let stop = self.stop.as_ref();
-            told.extend(stop.and_then(|stop| Some(("by".to_owned(), Value::from(stop.by.as_deref()?)))));
-            told.extend(stop.map(|stop| ("force".to_owned(), stop.force.as_str().into())));
+            let by = self.request.as_ref().and_then(|request| request.by.as_deref());
+            told.extend(by.map(|by| ("by".to_owned(), Value::from(by))));
+            told.extend(force.map(|force| ("force".to_owned(), force.as_str().into())));
             told.insert("runId".to_owned(), run.as_str().into());
         }
         if let Some(used) = self.used.filter(|used| *used != Used::NONE) {

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use super::about::served;
 use super::form::Body;
-use super::routes::Route;
 use super::trace;
-use crate::Shared;
+use crate::{Route, Shared};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![

@@ -221,7 +221,7 @@ mod tests {
     use andon_runtime::core::usage::Provenance;
 
     #[test]
-    fn what_is_not_known_of_the_tokens_is_not_there() {
+    fn unknown_token_counts_are_omitted() {
         assert_eq!(Tokens::of(&Usage::UNKNOWN), None);
         // How much of it was thinking is unknown, so there is no count that ADK has a field for.
         let output_alone = Usage { output: Figure::exact(146, Provenance::Estimated), ..Usage::UNKNOWN };

@@ -53,6 +53,7 @@ use andon_server::dialect::{Dialect, Host, Row};
 use axum::Router;
 use axum::http::Method;
 use axum::response::Response;
+use axum::routing::MethodRouter;
 
 use crate::turns::Turns;
 
@@ -72,6 +73,9 @@ impl Default for Adk {
         Self { on_disconnect: Disconnect::Cancel, page: None }
     }
 }
+
+/// A route: its path, and its handler for each method.
+pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// What the routes share.
 pub(crate) type Shared = Arc<Core>;

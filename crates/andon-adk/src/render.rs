@@ -14,14 +14,15 @@
 use std::sync::Arc;
 
 use andon_runtime::core::event::{Accepted, Approval, ModelEnd};
+use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateMap, ToolCall, ToolResult, Used,
+    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, State, StateMap, ToolCall, ToolResult, Used,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::closing::{Closing, Stop};
+use super::closing::Closing;
 use super::event::{Actions, AdkEvent, AdkPart, Content, NodeInfo, Tokens, parts, seconds};
 use super::results;
 
@@ -49,6 +50,8 @@ pub(crate) struct Rendering {
     path: Arc<str>,
     view: View,
     accepted: Option<Arc<Accepted>>,
+    /// Where the run stands. It is folded here because the events of a stored session do not say it.
+    standing: StandingFold,
     has_started: bool,
     model: ModelCall,
     calls: Vec<OpenCall>,
@@ -74,18 +77,11 @@ struct ModelCall {
 #[derive(Debug)]
 struct OpenCall {
     call: ToolCall,
-    question: Question,
+    /// A person was asked about it, and no decision is recorded yet.
+    is_asked: bool,
+    /// A person has decided, which is not recorded yet.
+    is_answered: bool,
     result: Option<(Arc<ToolResult>, Option<StateMap>)>,
-}
-
-/// Whether a person is being asked about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
-    /// No, or already decided.
-    None,
-    Open,
-    /// An answer was given but is not recorded yet.
-    Answered,
 }
 
 impl Rendering {
@@ -97,6 +93,7 @@ impl Rendering {
             path: format!("{agent}@1").into(),
             view,
             accepted: None,
+            standing: StandingFold::default(),
             has_started: false,
             model: ModelCall::default(),
             calls: Vec::new(),
@@ -131,21 +128,20 @@ impl Rendering {
 
     /// Whether the run cannot go on until a person decides.
     pub(crate) fn waits(&self) -> bool {
-        let mut open = self.calls.iter().filter(|call| call.result.is_none()).peekable();
-        open.peek().is_some() && open.all(|call| call.question == Question::Open)
+        self.standing.state() == State::Waiting && !self.calls.iter().any(|open| open.is_answered)
     }
 
     /// A person has answered: the run goes on, although that is not recorded yet.
     pub(crate) fn answered(&mut self, call: &CallId) {
-        if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *call && open.question == Question::Open)
-        {
-            open.question = Question::Answered;
+        if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *call) {
+            open.is_answered = open.is_asked;
         }
     }
 
     /// Renders a fact.
     pub(crate) fn fact(&mut self, record: &Record) -> Option<AdkEvent> {
         let at = record.at.wall;
+        self.standing.take(&record.event);
         match &record.event {
             Event::RunAccepted { accepted } => {
                 self.accepted = Some(Arc::clone(accepted));
@@ -170,7 +166,7 @@ impl Rendering {
             Event::ToolFinished { call, result, state, .. } => self.result(call, result, state.as_deref(), at),
             Event::ToolRefused { call, result, .. } => self.result(call, result, None, at),
             Event::CancelRequested { request, .. } => {
-                self.closing.stopped(Stop { by: request.by.clone(), force: request.force });
+                self.closing.stopped(request);
                 None
             }
             Event::RunSettled { outcome } => self.end(outcome, at),
@@ -237,8 +233,8 @@ impl Rendering {
             self.closing.used_for_nothing(used);
             return None;
         };
-        let open = message.calls().map(|call| OpenCall { call: call.clone(), question: Question::None, result: None });
-        self.calls = open.collect();
+        let open = |call: &ToolCall| OpenCall { call: call.clone(), is_asked: false, is_answered: false, result: None };
+        self.calls = message.calls().map(open).collect();
         self.is_models_turn = true;
         let (mut parts, unreadable) = parts(&message);
         if parts.is_empty() {
@@ -263,7 +259,7 @@ impl Rendering {
     /// A person must approve.
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
-        open.question = Question::Open;
+        open.is_asked = true;
         let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
         let hint = format!("Approve or reject calling {} with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
@@ -280,8 +276,8 @@ impl Rendering {
 
     /// A person has decided, or a stop has closed the question.
     fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
-        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.question != Question::None)?;
-        open.question = Question::None;
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.is_asked)?;
+        (open.is_asked, open.is_answered) = (false, false);
         let answer = |response| AdkPart::response(confirmation_id(&self.run, call), CONFIRMATION, response);
         let confirmed = match verdict {
             Approval::Approved { .. } => true,
@@ -336,7 +332,7 @@ impl Rendering {
             return None;
         }
         let blank = self.blank(self.id("end"), at);
-        let mut event = self.closing.event(outcome, &self.run, blank)?;
+        let mut event = self.closing.event(outcome, &self.run, self.standing.force(), blank)?;
         if self.has_started && !self.is_models_turn {
             event.content = Some(Content { parts: vec![AdkPart::text("")], role: "model" });
         }

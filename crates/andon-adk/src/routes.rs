@@ -5,12 +5,9 @@ use andon_server::dialect::Need::{self, Feed, Public};
 use andon_server::dialect::Row;
 use axum::Router;
 use axum::http::Method;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 
-use crate::{Shared, about, artifacts, dev, live, run, sessions, ui};
-
-/// A route: its path, and its handler for each method.
-pub(crate) type Route = (&'static str, MethodRouter<Shared>);
+use crate::{Route, Shared, about, artifacts, cancel, dev, live, run, sessions, ui};
 
 /// What each route requires.
 pub(crate) const ROWS: &[Row] = &[
@@ -71,9 +68,14 @@ fn routes() -> Vec<Route> {
     all.into_iter().flatten().collect()
 }
 
-/// The routes that start runs.
+/// The routes that start and stop runs.
 fn runs() -> Vec<Route> {
-    vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
+    vec![
+        ("/run", post(run::run)),
+        ("/run_sse", post(run::run_sse)),
+        ("/run_live", get(live::run_live)),
+        ("/apps/{app}/users/{user}/sessions/{session}", post(cancel::dispatch)),
+    ]
 }
 
 pub(crate) fn router() -> Router<Shared> {

@@ -23,11 +23,10 @@ use uuid::Uuid;
 use super::event::seconds;
 use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, is_cancel, no_session};
-use super::routes::Route;
 use super::story::Told;
 use super::valid::{self, Fields, noted};
-use super::{cancel, import, story};
-use crate::Shared;
+use super::{import, story};
+use crate::{Route, Shared};
 
 /// The most sessions that are listed: the most recently used.
 const MOST: usize = 1_000;
@@ -38,7 +37,7 @@ const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ("/apps/{app}/users/{user}/sessions", get(list).post(create)),
-        ("/apps/{app}/users/{user}/sessions/{session}", get(one).post(cancel::dispatch).patch(change).delete(delete)),
+        ("/apps/{app}/users/{user}/sessions/{session}", get(one).patch(change).delete(delete)),
     ]
 }
 

@@ -14,8 +14,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::routes::Route;
-use crate::Shared;
+use crate::{Route, Shared};
 
 /// Where the page is.
 pub(crate) const PAGE: &str = "/dev-ui/";

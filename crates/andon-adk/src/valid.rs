@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_is_told_with_its_place() {
+    fn invalid_json_is_reported_with_its_position() {
         let told = json(b"{\"appName\":x").unwrap_err().to_json();
         let why = json!({"error": "expected value at line 1 column 12"});
         let expected =
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_found_by_either_of_its_names_and_null_is_nothing() {
+    fn a_field_is_found_by_either_of_its_names_and_null_counts_as_absent() {
         let body = json!({"state_delta": {"a": 1}, "sessionId": null});
         let found =
             read(&body, |fields| Ok((fields.map("stateDelta").cloned(), fields.some_text("sessionId").is_some())));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_with_its_place_and_all_of_it_at_once() {
+    fn all_errors_are_reported_with_their_location() {
         let body = json!({"events": [{"author": 5}, 7], "long": ["x".repeat(600)]});
         let told = read(&body, |fields| {
             for event in &fields.objects("events") {

@@ -11,9 +11,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{
-    Agent, Ending, Limits, Message, OnDisconnect, Run, RunId, Runtime, SessionKey, State, StateMap, WhenBusy,
-};
+use andon_runtime::{Agent, Limits, Message, OnDisconnect, Run, RunId, Runtime, SessionKey, StateMap, WhenBusy};
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::http::{HeaderMap, Method};
@@ -33,8 +31,11 @@ use crate::options::Options;
 pub use crate::access::principal::{Principal, unauthorized};
 pub use crate::access::table::{Need, Row};
 pub use crate::admission::apps::refused_app;
+pub use crate::api::aim::Aim;
+pub use crate::api::cancel::Cancelled;
 pub use crate::api::events::WantedFeed;
 pub use crate::api::forms::MAX_NOTE;
+pub use crate::api::selector::CancelledMany;
 pub use crate::feed::talk::{Close, Over, Talker};
 pub use crate::feed::{Hand, Reading, SseBody};
 pub use crate::http::answers::SessionRead;
@@ -106,34 +107,6 @@ pub struct RunOrder {
     pub limits: Limits,
     /// Changes to the session's state when the run starts.
     pub state: StateMap,
-}
-
-/// What cancelling a session's runs did.
-#[derive(Debug)]
-pub struct StoppedSession {
-    /// How many runs were in progress and are stopping now, or have stopped.
-    pub cancelled: usize,
-    /// Whether all matching runs have settled.
-    pub settled: bool,
-    /// How many other runs that the principal may cancel are in progress.
-    pub others: usize,
-    /// What happened to each run.
-    pub runs: Vec<StoppedRun>,
-}
-
-/// What a cancel did to one run.
-#[derive(Debug)]
-pub struct StoppedRun {
-    /// The id of the run.
-    pub run_id: RunId,
-    /// What the cancel did, such as `accepted`.
-    pub reply: &'static str,
-    /// The state of the run now.
-    pub state: State,
-    /// How the run ended, if it has settled.
-    pub outcome: Option<Ending>,
-    /// The names of work that outlived the run and may still be going on. Only for a run that has settled.
-    pub leaked: Vec<String>,
 }
 
 impl Host {
@@ -222,22 +195,9 @@ impl Host {
         session: [&str; 3],
         order: &CancelOrder,
         wait: bool,
-    ) -> Result<StoppedSession, Problem> {
+    ) -> Result<CancelledMany, Problem> {
         let selector = Selector::of_session(&principal.tenant, session);
-        let stopped = selector::stop(&self.core, principal, &selector, order, wait).await?;
-        let runs = stopped.runs.into_iter().map(|run| StoppedRun {
-            run_id: run.run_id,
-            reply: run.reply,
-            state: run.state,
-            outcome: run.outcome,
-            leaked: run.leaked,
-        });
-        Ok(StoppedSession {
-            cancelled: stopped.cancelled,
-            settled: stopped.settled,
-            others: stopped.aim.others,
-            runs: runs.collect(),
-        })
+        selector::stop(&self.core, principal, &selector, order, wait).await
     }
 
     /// Deletes a session. Its runs in progress are cancelled and settled first, which requires the scope `run:cancel`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A year, which is as good as for ever.
+/// A year, which is long enough to mean never.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The instant after this duration, or after a year if that is shorter.

@@ -39,7 +39,7 @@ async fn answer(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn without_files_nobody_is_let_in_nothing_spins_and_all_goes_on_when_there_are_some() {
+async fn without_free_files_no_connection_is_accepted_nothing_spins_and_all_continues_later() {
     let runtime = Runtime::builder().build();
     let server = Server::new(&runtime, Options::default()).await.unwrap();
     let practice = Agent::builder().name("practice").model(Practice::new()).runtime(&runtime).build().unwrap();

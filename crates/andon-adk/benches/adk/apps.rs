@@ -18,7 +18,7 @@ pub(crate) const PIECES: u32 = 1_000;
 pub(crate) const NAPS: usize = 6;
 /// How long a nap is.
 pub(crate) const NAP: Duration = Duration::from_secs(2);
-/// How many tools are at work at one time.
+/// How many tools work at once.
 pub(crate) const NAPPERS: usize = 500;
 
 /// All agents. Those of `upstream` ask the server at this address.

@@ -11,7 +11,7 @@ use crate::table::{Goal, Line, median};
 const RUNS: usize = 2_000;
 /// The first ones pay for threads and tables.
 const WARM: usize = 500;
-/// How many are started at one time.
+/// How many are started at once.
 const AT_A_TIME: usize = 10;
 
 /// Runs whose model has said one word and is silent, each with its reader.

@@ -53,7 +53,7 @@ pub(crate) fn disconnect() -> Vec<Line> {
     })
 }
 
-/// Clients that leave, so many at a time: how long each took.
+/// How long each of many clients took to leave, `at_a_time` of them at once.
 async fn leave(house: &House, upstream: &Upstream, at_a_time: usize) -> Vec<Duration> {
     let (whose, at) = (house.whose, house.address);
     let clients = (0..at_a_time).map(|_| {

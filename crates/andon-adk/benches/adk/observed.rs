@@ -18,11 +18,11 @@ use crate::table::{Goal, Line, median};
 const ROUNDS: usize = 7;
 const CLIENTS: usize = 16;
 const RUNS: usize = 100;
-/// How many runs a session has: a long one makes each run dearer.
+/// How many runs a session has: each run of a long one costs more.
 const OF_SESSION: usize = 10;
 
-/// Runs a second of which each is a word, with two spans a run beside so little, and events a second. Figures and spans are
-/// made, and sent to a collector that takes them, against none of it. ADK's server is not asked.
+/// One-word runs per second, with two spans each, and events per second: with figures and spans that are sent to a collector,
+/// compared with no telemetry at all. ADK's server is not measured.
 pub(crate) fn telemetry() -> Vec<Line> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let collector = format!("http://{}", port.local_addr().expect("an address"));

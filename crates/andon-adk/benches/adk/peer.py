@@ -2,7 +2,7 @@
 
 `python peer.py FOLDER` serves on a free port of loopback, prints its address, and ends when its standard input does. It is set up
 as `adk api_server FOLDER` sets it up, but writes no log of requests and keeps its sessions in memory, which is the kindest for it:
-in SQLite, as it does unless told otherwise, runs of sixteen clients end with "database is locked".
+in SQLite, the default, runs of sixteen clients end with "database is locked".
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Flood(BaseLlm):
 
 
 class Silent(BaseLlm):
-    """One piece, and then nothing, for ever."""
+    """One piece, and then silence."""
 
     async def generate_content_async(self, llm_request, stream=False):
         yield said(piece(0), True)

@@ -12,22 +12,22 @@ pub(crate) struct Scene {
 pub(crate) struct Line {
     pub(crate) what: String,
     pub(crate) andon: f64,
-    /// Nothing if there is no such thing there.
+    /// `None` if ADK has no equivalent.
     pub(crate) adk: Option<f64>,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
 }
 
-/// What is to be reached.
+/// The goal.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
-    /// At least so many times theirs.
+    /// At least this many times ADK's figure.
     TimesAtLeast(f64),
-    /// At most so many times theirs.
+    /// At most this many times ADK's figure.
     TimesAtMost(f64),
-    /// At most this, whatever theirs is.
+    /// At most this, whatever ADK's figure is.
     AtMost(f64),
-    /// Nothing: it is there to compare others with.
+    /// No goal: for comparison.
     None,
 }
 

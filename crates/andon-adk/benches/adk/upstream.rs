@@ -1,4 +1,4 @@
-//! The server that models ask: it streams for ever, and sees when it is left.
+//! The server that models call: it streams until the client leaves, and notices when it does.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ async fn answer(mut stream: TcpStream, waiting: Waiting) {
     loop {
         tokio::select! {
             biased;
-            // Nothing more is asked: what comes is the end. A reset is one, too.
+            // The client sends nothing more: any further event is the end, including a reset.
             _ = read.read(&mut more) => break,
             _ = pace.tick() => {
                 if write.write_all(chunk.as_bytes()).await.is_err() {

@@ -70,7 +70,7 @@ async fn begin(world: &World, key: &str, session: &str) -> String {
 
 /// Checks P11.
 #[tokio::test(start_paused = true)]
-async fn the_board_tells_of_no_run_that_is_another_users_or_another_tenants() {
+async fn the_board_hides_the_runs_of_other_users_and_tenants() {
     let world = World::new().await;
     let keys = [
         ("ada", world.key("ada", None, &RUNS)),
@@ -119,7 +119,7 @@ async fn the_board_tells_of_no_run_that_is_another_users_or_another_tenants() {
 
 /// Checks P11.
 #[tokio::test(start_paused = true)]
-async fn the_board_tells_of_no_hold_that_is_on_somebody_else() {
+async fn the_board_hides_holds_on_other_users() {
     let world = World::new().await;
     let (ada, bob) = (world.key("ada", None, &RUNS), world.key("bob", None, &RUNS));
     let admin = world.server.owner_key().unwrap().show();
@@ -138,7 +138,7 @@ async fn the_board_tells_of_no_hold_that_is_on_somebody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_board_ends_within_five_seconds_after_its_key_is_taken_back() {
+async fn the_board_ends_within_five_seconds_after_its_key_is_revoked() {
     let world = World::new().await;
     let (kept, revoked) = (world.key("ada", None, &RUNS), world.key("ada", None, &RUNS));
     let (mut kept, mut to_be_revoked) = (Reader::open(&world, &kept).await, Reader::open(&world, &revoked).await);
@@ -155,7 +155,7 @@ async fn the_board_ends_within_five_seconds_after_its_key_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ticket_opens_the_board_of_who_has_it() {
+async fn a_ticket_opens_its_owners_board() {
     let world = World::new().await;
     let bob = world.key("bob", None, &RUNS);
     let (_, told) = world.send(Some(&bob), &Method::POST, "/v1/tickets", None).await;

@@ -47,7 +47,7 @@ fn ask() -> Value {
 
 /// Checks P11.
 #[tokio::test(start_paused = true)]
-async fn who_may_not_stop_a_run_does_not_stop_it_by_going_away() {
+async fn disconnecting_without_run_cancel_does_not_stop_a_run() {
     let world = World::new().await;
     let (reader, stopper) = (world.key("ada", None, &["run:read"]), world.key("ada", None, &RUNS));
     let run = clinging(&world).await;
@@ -62,7 +62,7 @@ async fn who_may_not_stop_a_run_does_not_stop_it_by_going_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_stop_a_run_is_not_on_record_as_a_reader_that_a_restart_would_lose() {
+async fn without_run_cancel_a_reader_is_not_recorded_as_one_that_a_restart_loses() {
     let world = World::new().await;
     for (scopes, is_missed) in [(&["run:create", "run:read"][..], false), (&RUNS[..], true)] {
         let key = world.key("ada", None, scopes);
@@ -78,7 +78,7 @@ async fn who_may_not_stop_a_run_is_not_on_record_as_a_reader_that_a_restart_woul
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_when_the_key_of_its_reader_is_taken_back() {
+async fn a_run_continues_when_the_key_of_its_reader_is_revoked() {
     let world = World::new().await;
     let key = world.key("ada", None, &RUNS);
     let run = clinging(&world).await;
@@ -97,7 +97,7 @@ async fn a_run_goes_on_when_the_key_of_its_reader_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_whole_answer_is_told_nothing_more_when_its_key_is_taken_back() {
+async fn a_client_that_waits_for_a_whole_answer_gets_nothing_more_once_its_key_is_revoked() {
     let world = World::new().await;
     let key = world.key("ada", None, &RUNS);
     let began = tokio::time::Instant::now();
@@ -117,7 +117,7 @@ async fn who_waits_for_a_whole_answer_is_told_nothing_more_when_its_key_is_taken
 
 /// Checks P11.
 #[tokio::test(start_paused = true)]
-async fn who_may_not_stop_runs_supersedes_none_and_deletes_no_session_in_which_one_runs() {
+async fn without_run_cancel_one_can_neither_supersede_nor_delete_a_busy_session() {
     let world = World::new().await;
     let (maker, stopper) = (world.key("ada", None, &["run:create", "run:read"]), world.key("ada", None, &RUNS));
     let order = json!({"app": "shop", "input": "x", "session": "s", "when_busy": "supersede"});
@@ -139,7 +139,7 @@ async fn who_may_not_stop_runs_supersedes_none_and_deletes_no_session_in_which_o
 
 /// Checks P11.
 #[tokio::test(start_paused = true)]
-async fn who_may_not_read_begins_sessions_and_sees_nothing_of_others_in_them() {
+async fn without_run_read_a_new_session_shows_no_shared_state() {
     let world = World::new().await;
     let maker = world.key("ada", None, &["run:create"]);
     let bob = world.key("bob", None, &RUNS);
@@ -164,7 +164,7 @@ async fn who_may_not_read_begins_sessions_and_sees_nothing_of_others_in_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn why_an_app_is_refused_is_told_to_who_runs_the_server() {
+async fn only_admin_sees_why_an_app_is_refused() {
     let world = World::new().await;
     world.server.apps().refuse("shop", "there is no folder /srv/secret");
     let (ada, admin) = (world.key("ada", None, &RUNS), world.server.owner_key().unwrap().show());
@@ -174,7 +174,7 @@ async fn why_an_app_is_refused_is_told_to_who_runs_the_server() {
         [(Method::GET, "/v1/apps", None), (Method::POST, "/v1/runs", Some(&order)), (Method::POST, live, Some(&ask()))]
     {
         let (_, told) = world.send(Some(&ada), &method, path, body).await;
-        assert!(told.to_string().contains("ask whoever runs this server"), "{path}: {told}");
+        assert!(told.to_string().contains("ask the server's operator"), "{path}: {told}");
         assert!(!told.to_string().contains("secret"), "{path}: {told}");
         let (_, told) = world.send(Some(admin), &method, path, body).await;
         assert!(told.to_string().contains("/srv/secret"), "{path}: {told}");
@@ -182,7 +182,7 @@ async fn why_an_app_is_refused_is_told_to_who_runs_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_session_has_a_name_that_somebody_on_the_way_could_make_a_cancel_of() {
+async fn session_names_that_a_proxy_could_turn_into_a_cancel_are_refused() {
     let world = World::new().await;
     let key = world.key("ada", None, &RUNS);
     for name in ["x:cancel", "x:CANCEL", "x:Cancel", "x:cancel ", "x:CANCEL\t "] {
@@ -201,7 +201,7 @@ async fn no_session_has_a_name_that_somebody_on_the_way_could_make_a_cancel_of()
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_page_of_elsewhere_shows_anything_of_this_in_a_frame() {
+async fn responses_cannot_be_framed_by_other_sites() {
     let world = World::new().await;
     for path in ["/healthz", "/dev-ui/", "/nowhere", "/v1/runs"] {
         let response = raw(&world.router, None, &Method::GET, path, None).await;

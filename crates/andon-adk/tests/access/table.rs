@@ -195,7 +195,7 @@ fn without_id(mut told: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_passes_without_a_key_that_is_good_and_all_are_told_the_same() {
+async fn every_bad_key_gets_the_same_401() {
     let world = World::new().await;
     let soon = Wall(world.runtime.now().wall.0 + 1_000_000);
     let expired = key_until(&world.server, "ada", None, &["admin"], Some(soon));
@@ -230,7 +230,7 @@ async fn nobody_passes_without_a_key_that_is_good_and_all_are_told_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lacks_the_scope_is_told_which_and_nothing_else_happens() {
+async fn a_missing_scope_is_named_and_nothing_happens() {
     let world = World::new().await;
     let keys: Vec<(Scope, String)> = Scope::ALL
         .into_iter()
@@ -259,7 +259,7 @@ async fn who_lacks_the_scope_is_told_which_and_nothing_else_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_another_users_or_another_tenants_is_as_what_is_not_there() {
+async fn the_data_of_other_users_and_tenants_looks_like_missing_data() {
     let world = World::new().await;
     let bob = world.key("bob", None, &RUNS);
     // She has the same name in another tenant, and may act for everybody there.
@@ -309,7 +309,7 @@ async fn what_is_another_users_or_another_tenants_is_as_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_chooses_an_id_learns_nothing_about_the_ids_of_others() {
+async fn choosing_an_id_reveals_no_other_ids() {
     let world = World::new().await;
     let (ada, bob) = (world.key("ada", None, &RUNS), world.key("bob", None, &RUNS));
     let order = |session: &str| json!({"app": "shop", "input": "x", "run_id": "r", "session": session});
@@ -341,7 +341,7 @@ async fn who_chooses_an_id_learns_nothing_about_the_ids_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_runs_the_server_reaches_every_tenant_and_alone_says_operator() {
+async fn only_admin_reaches_every_tenant_and_may_say_operator() {
     let world = World::new().await;
     let south = world.key("ada", Some("south"), &["admin"]);
     let ada = world.key("ada", None, &RUNS);
@@ -358,7 +358,7 @@ async fn who_runs_the_server_reaches_every_tenant_and_alone_says_operator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_feed_ends_within_five_seconds_after_its_key_is_taken_back_or_over() {
+async fn a_feed_ends_within_five_seconds_after_its_key_is_revoked_or_expires() {
     let world = World::new().await;
     let events = format!("/v1/runs/{}/events", world.run.id());
     let end = Wall(world.runtime.now().wall.0 + 20_000_000);
@@ -412,7 +412,7 @@ async fn a_ticket_opens_one_feed_once_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_may_ask_whether_it_may_ask_without_a_key() {
+async fn a_preflight_request_needs_no_key() {
     let runtime = Runtime::builder().one_lane().build();
     let options = Options { auth: true, origins: vec!["https://app.example".to_owned()], ..Options::default() };
     let router = Server::new(&runtime, options).await.unwrap().router();
@@ -433,7 +433,7 @@ async fn a_page_may_ask_whether_it_may_ask_without_a_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_cancels_of_what_does_not_run_is_refused_and_a_run_is_stopped_all_the_same() {
+async fn a_flood_of_cancels_for_idle_runs_is_limited_and_a_live_run_can_still_be_stopped() {
     let world = World::new().await;
     let ada = world.key("ada", None, &RUNS);
     let cancel = async |run: &str| world.send(Some(&ada), &Method::POST, &format!("/v1/runs/{run}/cancel"), None).await;
@@ -470,7 +470,7 @@ async fn what_a_key_costs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_is_led_to_the_page_and_only_who_is_known_loads_adks() {
+async fn anyone_gets_our_page_and_only_signed_in_users_get_adks() {
     let world = World::new().await;
     let led = raw(&world.router, None, &Method::GET, "/", None).await;
     assert_eq!(

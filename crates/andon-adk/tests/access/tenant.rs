@@ -18,7 +18,7 @@ async fn namesake(world: &World) -> (String, Run) {
 
 /// Checks P9.
 #[tokio::test(start_paused = true)]
-async fn a_path_of_a_session_means_one_of_the_own_tenant_whoever_asks() {
+async fn a_session_path_is_within_the_callers_tenant() {
     let world = World::new().await;
     let (_, souths) = namesake(&world).await;
     let admin = world.server.owner_key().unwrap().show();
@@ -33,7 +33,7 @@ async fn a_path_of_a_session_means_one_of_the_own_tenant_whoever_asks() {
 
 /// Checks P9.
 #[tokio::test(start_paused = true)]
-async fn a_selector_means_the_own_tenant_unless_it_says_another_or_all() {
+async fn a_selector_defaults_to_the_callers_tenant() {
     let world = World::new().await;
     let (key, souths) = namesake(&world).await;
     let admin = world.server.owner_key().unwrap().show();
@@ -95,7 +95,7 @@ async fn a_hold_is_on_one_tenant_and_is_told_to_those_for_whom_it_is_in_force() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_without_a_tenant_is_from_before_there_were_any_and_is_on_all_until_it_is_opened() {
+async fn an_old_hold_without_a_tenant_applies_to_all_until_it_is_opened() {
     use andon_runtime::{MemoryJournal, Runtime};
     let journal = std::sync::Arc::new(MemoryJournal::new());
     let runtime = Runtime::builder().one_lane().journal(journal).build();

@@ -37,7 +37,7 @@ fn one(kind: &str, loc: Value, msg: &str, input: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_or_of_the_wrong_kind_is_told_in_the_shape_of_adks_validation() {
+async fn invalid_fields_get_adk_style_validation_errors() {
     let (inside, model) = shop().await;
     let missing = ["userId", "sessionId", "newMessage"].map(|name| {
         let body = without(name);
@@ -113,7 +113,7 @@ async fn what_is_missing_or_of_the_wrong_kind_is_told_in_the_shape_of_adks_valid
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_json_is_told_with_its_place_and_what_is_too_much_is_refused() {
+async fn invalid_json_is_reported_with_its_position_and_large_bodies_are_refused() {
     let (inside, model) = shop().await;
     for told in refused(&inside, "{\"appName\":x").await {
         let error = json!({"type": "json_invalid", "loc": ["body"], "msg": "JSON decode error", "input": {}, "ctx": {"error": "expected value at line 1 column 12"}});
@@ -138,7 +138,7 @@ async fn what_is_no_json_is_told_with_its_place_and_what_is_too_much_is_refused(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
+async fn unsupported_requests_are_refused_and_run_nothing() {
     let (inside, model) = shop().await;
     let parts = |parts: Value| with(ask("s", "go"), json!({"newMessage": {"parts": parts}}));
     for (body, expected, words) in [

@@ -41,7 +41,7 @@ async fn turn(socket: &mut Socket) -> Vec<Value> {
 
 /// W20.
 #[tokio::test]
-async fn a_place_that_is_wrong_is_refused_before_or_right_behind_the_handshake() {
+async fn a_wrong_session_is_refused_at_the_handshake() {
     let house = house([]).await;
     for query in [
         "",
@@ -108,7 +108,7 @@ async fn a_stop_is_the_last_event_and_then_the_socket_is_closed() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_has_left_all_that_it_asked_for() {
+async fn a_lost_client_leaves_all_its_runs() {
     let house = house([endless(), endless()]).await;
     let mut socket = open(&house, PLACE).await.unwrap();
     say(&mut socket, content("go")).await;
@@ -120,7 +120,7 @@ async fn a_client_that_is_gone_has_left_all_that_it_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_no_sense_closes_the_socket_with_a_code_and_runs_nothing() {
+async fn invalid_messages_close_the_socket_with_a_code_and_run_nothing() {
     let house = house([]).await;
     for (message, code) in [
         (Message::text("{"), 1007),
@@ -176,7 +176,7 @@ fn flood() -> Vec<Act> {
 
 /// Checks P11.
 #[tokio::test]
-async fn a_key_that_is_taken_back_reads_no_more_and_begins_nothing_however_slowly_it_reads() {
+async fn a_revoked_key_reads_no_more_and_starts_nothing_however_slowly_it_reads() {
     let (house, mut socket, id) = guarded([flood(), flood()]).await;
     say(&mut socket, content("go")).await;
     next(&mut socket).await.unwrap();

@@ -40,7 +40,7 @@ async fn the_stream_ends_with_the_question_and_the_run_waits_without_its_client(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_lets_the_call_be_made_and_gives_the_rest_of_the_same_run() {
+async fn an_approval_runs_the_call_and_gives_the_rest_of_the_same_run() {
     for response in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": true}"})] {
         let (inside, events, log) = waiting().await;
         let (status, rest) = inside.post("/run", answer(&events[1], response)).await;
@@ -57,7 +57,7 @@ async fn a_yes_lets_the_call_be_made_and_gives_the_rest_of_the_same_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_no_is_told_to_the_model_and_a_second_answer_comes_too_late() {
+async fn a_denial_reaches_the_model_and_a_second_answer_comes_too_late() {
     let (inside, events, log) = waiting().await;
     let rest =
         streamed(&inside, with(answer(&events[1], json!({"confirmed": false})), json!({"streaming": true}))).await;
@@ -85,9 +85,43 @@ async fn a_stop_closes_the_question_and_the_call() {
     assert!(!turns.windows(2).any(|two| two == ["user", "user"]), "{turns:?}");
 }
 
+/// Two calls wait; the first is denied, and the run waits for the second.
+#[tokio::test(start_paused = true)]
+async fn after_a_denial_the_stream_ends_as_soon_as_the_run_waits_for_another_decision() {
+    let log = ToolLog::new();
+    let both = calls(&[("c1", "pay", r#"{"n": 1}"#), ("c2", "pay", r#"{"n": 2}"#)]);
+    let model = ScriptedModel::new([both, says(&["Done."])]);
+    let inside = dialect(Agent::builder().model(model).tool(quick("pay", &log).needs_approval())).await;
+    let events = streamed(&inside, stream("s", "pay")).await;
+    let run = inside.runtime.in_progress().remove(0);
+    let began = tokio::time::Instant::now();
+    let (status, rest) = inside.post("/run", answer(&events[1], json!({"confirmed": false}))).await;
+    assert_eq!((status, rest, began.elapsed()), (StatusCode::OK, json!([]), Duration::ZERO));
+    assert_eq!((run.state(), log.started()), (State::Waiting, 0));
+    let rest =
+        streamed(&inside, with(answer(&events[2], json!({"confirmed": true})), json!({"streaming": true}))).await;
+    assert_eq!((log.started(), text(rest.last().unwrap())), (1, "Done.".to_owned()), "{rest:?}");
+}
+
+/// Two calls wait, and both are denied at once: the second decision is not recorded yet when the first one is.
+#[tokio::test(start_paused = true)]
+async fn two_denials_in_one_message_give_the_rest_of_the_run() {
+    let log = ToolLog::new();
+    let both = calls(&[("c1", "pay", r#"{"n": 1}"#), ("c2", "pay", r#"{"n": 2}"#)]);
+    let model = ScriptedModel::new([both, says(&["Done."])]);
+    let inside = dialect(Agent::builder().model(model).tool(quick("pay", &log).needs_approval())).await;
+    let events = streamed(&inside, stream("s", "pay")).await;
+    let part = |question: &Value| answer(question, json!({"confirmed": false}))["newMessage"]["parts"][0].clone();
+    let parts = json!([part(&events[1]), part(&events[2])]);
+    let message = with(ask("s", ""), json!({"newMessage": {"role": "user", "parts": parts}}));
+    let (status, rest) = inside.post("/run", message).await;
+    assert_eq!((status, log.started()), (StatusCode::OK, 0), "{rest}");
+    assert_eq!(text(rest.as_array().unwrap().last().unwrap()), "Done.");
+}
+
 /// Two calls wait; a message answers both.
 #[tokio::test(start_paused = true)]
-async fn answers_in_one_message_are_all_taken_or_none_is() {
+async fn decisions_in_one_message_are_all_or_nothing() {
     let log = ToolLog::new();
     let both = calls(&[("c1", "pay", r#"{"n": 1}"#), ("c2", "pay", r#"{"n": 2}"#)]);
     let model = ScriptedModel::new([both, says(&["Done."])]);

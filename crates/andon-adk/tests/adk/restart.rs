@@ -53,7 +53,7 @@ async fn is_waiting(inside: &Inside, run: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_went_with_the_server_has_gone_away() {
+async fn a_restart_loses_all_readers() {
     for (policy, goes_on) in
         [(json!("cancel"), false), (json!({"cancel_after_ms": 10}), false), (json!("continue"), true)]
     {
@@ -68,7 +68,7 @@ async fn a_reader_that_went_with_the_server_has_gone_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_aside_or_only_asks_how_it_stands_is_not_lost() {
+async fn readers_aside_and_requests_for_the_state_are_not_counted_as_lost() {
     let (first, journal) = doomed([pays()]).await;
     first.start(json!({"run_id": "r", "on_disconnect": "cancel"})).await;
     let mut aside = first.feed_with("r", "?aside=true").await;
@@ -124,7 +124,7 @@ async fn a_run_of_adks_that_waits_for_a_person_waits_on_and_its_next_client_is_m
 
 /// When a feed ends because its run is taken up, its reader has not disconnected.
 #[tokio::test(start_paused = true)]
-async fn who_reads_a_run_that_waits_for_its_agent_does_not_stop_it_when_that_comes() {
+async fn a_reader_of_a_run_that_waits_for_its_agent_does_not_stop_it_when_the_agent_comes() {
     let (first, journal) = doomed([pays()]).await;
     first.start(json!({"run_id": "r", "on_disconnect": "cancel"})).await;
     first.feed_with("r", "?aside=true").await.until_type("approval_requested").await;
@@ -140,7 +140,7 @@ async fn who_reads_a_run_that_waits_for_its_agent_does_not_stop_it_when_that_com
 
 /// The receipt says what happened, for whoever comes back.
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_too_late_is_told_that_the_server_restarted() {
+async fn a_reader_that_returns_too_late_learns_that_the_server_restarted() {
     let (first, journal) = doomed([pays()]).await;
     let body = order(json!({"run_id": "r", "on_disconnect": "cancel"}));
     let response = first.send(Method::POST, "/v1/runs", Some("text/event-stream"), Some(body)).await;

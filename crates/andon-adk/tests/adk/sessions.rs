@@ -53,7 +53,7 @@ fn fields(value: &Value) -> Vec<&str> {
 
 /// W01, W02.
 #[tokio::test(start_paused = true)]
-async fn what_there_is_is_told_in_adks_form() {
+async fn lists_have_adks_format() {
     let inside = inside().await;
     assert_eq!(inside.ok("GET", "/health", None).await, json!({"status": "ok"}));
     let version = inside.ok("GET", "/version", None).await;
@@ -114,7 +114,7 @@ fn said(author: &str, run: &str, part: Value) -> Value {
 
 /// W04: the conversation continues.
 #[tokio::test(start_paused = true)]
-async fn a_conversation_comes_along_and_goes_on() {
+async fn an_imported_conversation_continues() {
     let inside = inside().await;
     let call = json!({"functionCall": {"id": "c1", "name": "look", "args": {"at": "it"}}});
     let result = json!({"functionResponse": {"id": "c1", "name": "look", "response": {"seen": 1}}});
@@ -220,7 +220,7 @@ async fn a_conversation_that_makes_no_sense_begins_nothing() {
 
 /// W05, W06.
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_not_found_and_deleting_it_is_no_error() {
+async fn missing_sessions_are_not_found_and_deleting_one_is_not_an_error() {
     let inside = inside().await;
     for (method, body) in [("GET", None), ("PATCH", Some(json!({"stateDelta": {}})))] {
         let answer = inside.call(method, &format!("{S}/none"), body).await;
@@ -329,7 +329,7 @@ async fn artifacts_have_versions_and_stay_where_they_belong() {
 
 /// Metadata is read without content, and a request for one version reads only that one.
 #[tokio::test(start_paused = true)]
-async fn who_lists_artifacts_has_none_of_them_read() {
+async fn listing_artifacts_does_not_read_them() {
     let inside = inside().await;
     inside.ok("POST", S, Some(json!({"sessionId": "a"}))).await;
     let (path, long) = (format!("{S}/a/artifacts"), "x".repeat(100_000));
@@ -352,7 +352,7 @@ async fn who_lists_artifacts_has_none_of_them_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn artifacts_of_a_session_and_of_a_user_have_so_many_bytes_at_most() {
+async fn artifacts_of_a_session_and_of_a_user_have_a_size_limit() {
     let inside = inside().await;
     for session in ["a", "b"] {
         inside.ok("POST", S, Some(json!({"sessionId": session}))).await;
@@ -500,7 +500,7 @@ async fn what_does_not_fit_is_refused_with_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ids_that_are_none_are_refused_on_every_path() {
+async fn invalid_ids_are_refused_on_every_path() {
     let inside = inside().await;
     let long = "x".repeat(300);
     for id in ["%2E%2E", "a%2Fb", "a%00b", "a%0Ab", &long] {

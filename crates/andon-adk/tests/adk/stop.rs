@@ -74,7 +74,7 @@ async fn a_stop_before_the_first_word_closes_the_turn_and_puts_no_words_into_the
 
 /// C01, for a client that gets all events at once.
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_run_that_is_stopped_gets_its_events_so_far_and_the_seal() {
+async fn run_returns_the_events_so_far_and_the_end_when_stopped() {
     let inside = dialect(agent([calls(&[("c", "slow", r#"{"ms": 5}"#)]), endless()]).tool(sleeper("slow"))).await;
     let asking = inside.post("/run", ask("s", "tell me"));
     let stopping = async {
@@ -262,7 +262,7 @@ async fn an_old_run_that_ends_late_never_touches_the_newer_run_of_its_session() 
 
 /// C13.
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_stalls_keeps_its_run_from_nothing() {
+async fn a_stalled_reader_does_not_delay_its_run() {
     let inside = dialect(agent([says(&["a ", "b ", "c "])])).await;
     let stalled = Stream::open(&inside, stream("s", "go")).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -308,7 +308,7 @@ async fn a_cancel_from_the_native_side_is_the_same_cancel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_hard_to_stop_can_be_said_and_what_is_wrong_with_that_is_refused() {
+async fn force_and_grace_can_be_given_and_invalid_ones_are_refused() {
     let inside = dialect(agent([endless()])).await;
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     running.until("Once").await;

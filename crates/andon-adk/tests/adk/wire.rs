@@ -80,7 +80,7 @@ async fn pieces_share_the_id_of_the_answer_which_repeats_the_whole_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thought_is_marked_as_one_and_its_tokens_are_told_apart() {
+async fn a_thought_is_marked_as_one_and_its_tokens_are_counted_separately() {
     let mut usage = andon_runtime::Usage::reported(10, 7);
     usage.reasoning = andon_runtime::Figure::reported(4);
     let acts = vec![
@@ -145,7 +145,7 @@ async fn the_responses_of_calls_at_one_time_are_one_event_in_the_order_of_the_ca
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_are_no_json_are_told_as_none_with_what_was_written_beside() {
+async fn invalid_arguments_are_sent_as_empty_with_the_raw_text() {
     let inside = dialect(agent([calls(&[("c1", "slow", "{\"ms\": ")]), says(&["Sorry."])]).tool(sleeper("slow"))).await;
     let (_, events) = inside.post("/run", ask("s", "sleep")).await;
     assert_eq!(events[0]["content"]["parts"][0]["functionCall"]["args"], json!({}));
@@ -179,7 +179,7 @@ async fn an_answer_that_breaks_is_kept_and_followed_by_an_error_and_its_details(
 
 /// W16.
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_refuses_is_an_event_and_no_error_of_the_server() {
+async fn a_refusal_by_the_provider_is_an_event_not_a_server_error() {
     let refused = || vec![Act::Fail(ModelError::fatal("quota"))];
     let inside = dialect(agent([refused(), refused()])).await;
     let events = streamed(&inside, stream("s", "go")).await;
@@ -231,7 +231,7 @@ async fn state_that_comes_with_a_run_is_there_when_it_begins_and_on_its_first_ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_for_the_moment_alone_is_on_no_event_and_on_no_record() {
+async fn temporary_state_is_neither_sent_nor_recorded() {
     let inside = dialect(agent([says(&["ok"])])).await;
     let delta = json!({"temp:secret": 1, "own": 2, "user:u": 3});
     let (status, _) = inside.post("/run", with(ask("s", "go"), json!({"stateDelta": delta}))).await;

@@ -11,6 +11,7 @@ use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, Progress, State};
 use andon_core::receipt::Receipt;
+use andon_core::standing::RunStanding;
 
 use crate::journal::JournalError;
 #[cfg(feature = "testing")]
@@ -138,20 +139,21 @@ impl Run {
 
     /// The run's state, according to its durable events. A pull shows here once the request is on record.
     pub fn state(&self) -> State {
-        self.state_and_phase().0
+        self.live.stands.get().map_or_else(|| self.standing().state, |(state, _)| state)
     }
 
-    /// The run's [state](Self::state), and its phase, which is `None` once the run has settled. If this returns
-    /// `Settled`, the outcome is available.
-    pub fn state_and_phase(&self) -> (State, Option<Phase>) {
-        if let Some(stands) = self.live.stands.get() {
-            return stands;
-        }
-        match (self.try_outcome(), self.live.with_log(|log| log.standing())) {
-            (Some(_), _) => (State::Settled, None),
-            (None, Some(told)) => (told.state, told.phase),
-            (None, None) => (State::Queued, None),
-        }
+    /// Where the run stands, according to its durable events: its [state](Self::state), its phase, and how hard it was
+    /// told to stop. If the state is `Settled`, the [outcome](Self::try_outcome) is available.
+    pub fn standing(&self) -> RunStanding {
+        // This is read before the log, which says `Settled` from the moment when the outcome is available.
+        let is_settled = match self.live.stands.get() {
+            Some((state, _)) => state == State::Settled,
+            // A run whose journal is unreadable has an outcome, whatever its events say.
+            None => self.try_outcome().is_some(),
+        };
+        let accepted = RunStanding { state: State::Queued, phase: Some(Phase::Queued), force: None };
+        let logged = self.live.with_log(|log| log.standing()).unwrap_or(accepted);
+        if is_settled { RunStanding { state: State::Settled, phase: None, ..logged } } else { logged }
     }
 
     /// Its first durable event and its last, which may be the same; `None` before it is on record.

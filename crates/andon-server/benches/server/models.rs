@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) enum Does {
     /// Sends numbered pieces.
     Stream { pieces: u32, before: Before },
-    /// Sends this many pieces, and is then silent for ever.
+    /// Sends this many pieces, and is then silent forever.
     Silence { after: u32 },
 }
 

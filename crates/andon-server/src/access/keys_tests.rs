@@ -16,7 +16,7 @@ fn made(keys: &Keys, new: NewKey, shelf: &dyn Shelf) -> NewlyMade {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_it_was_made_for_also_after_a_restart_until_it_is_taken_back() {
+async fn a_key_opens_what_it_was_made_for_also_after_a_restart_until_it_is_revoked() {
     let (keys, shelf) = (Keys::default(), MemoryJournal::new());
     let NewlyMade { info, key, recorded } = made(&keys, new("ada", &["run:read"]), &shelf);
     recorded.await.unwrap();
@@ -78,7 +78,7 @@ fn a_key_ends_when_it_was_to_end() {
 }
 
 #[test]
-fn a_key_that_would_be_wrong_is_not_made_and_it_is_told_why() {
+fn an_invalid_key_is_not_created_and_the_error_says_why() {
     let (keys, shelf) = (Keys::default(), MemoryJournal::new());
     let wrong = [
         (new("", &["admin"]), "name"),
@@ -97,7 +97,7 @@ fn a_key_that_would_be_wrong_is_not_made_and_it_is_told_why() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_and_those_that_are_over_make_room() {
+async fn the_number_of_keys_is_limited_and_expired_ones_make_room() {
     let (keys, shelf) = (Keys::default(), MemoryJournal::new());
     for _ in 0..MOST {
         drop(made(&keys, new("a", &["run:read"]), &shelf));
@@ -111,7 +111,7 @@ async fn there_are_only_so_many_and_those_that_are_over_make_room() {
 }
 
 #[tokio::test]
-async fn a_key_on_record_that_cannot_be_read_opens_nothing_and_is_told() {
+async fn an_unreadable_key_on_record_opens_nothing_and_is_reported() {
     let (keys, shelf) = (Keys::default(), MemoryJournal::new());
     let NewlyMade { info, key, recorded } = made(&keys, new("ada", &["run:read"]), &shelf);
     recorded.await.unwrap();

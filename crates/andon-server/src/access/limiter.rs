@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_principal_has_a_burst_and_then_so_many_a_second_and_takes_nothing_from_others() {
+    async fn one_principal_has_a_burst_and_then_a_rate_and_takes_nothing_from_others() {
         let limiter = Limiter::default();
         let many = |name: &str| (0..2_000).filter(|_| limiter.take(who(name), Instant::now())).count();
         assert_eq!(many("ada"), 1_000);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_rested_is_forgotten() {
+    async fn full_buckets_are_dropped() {
         let limiter = Limiter::default();
         for n in 0..MANY {
             limiter.take(who(&n.to_string()), Instant::now());

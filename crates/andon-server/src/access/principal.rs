@@ -32,7 +32,7 @@ pub struct Principal {
     pub(crate) tenant: Arc<str>,
     /// Its name.
     pub(crate) name: Arc<str>,
-    /// The user that it acts as; `None` if it is no particular user and may act for any.
+    /// The user that it acts as; `None` if it is not tied to one user and may act for any.
     pub(crate) user: Option<Arc<str>>,
     /// Its scopes.
     pub(crate) scopes: Scopes,
@@ -149,7 +149,7 @@ impl Principal {
         &self.name
     }
 
-    /// The user that it acts as; `None` if it is no particular user and may act for any.
+    /// The user that it acts as; `None` if it is not tied to one user and may act for any.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
@@ -332,7 +332,7 @@ mod tests {
 
     /// Checks P9 and P11.
     #[tokio::test(start_paused = true)]
-    async fn who_belongs_to_another_tenant_stops_nothing_and_learns_nothing() {
+    async fn a_principal_of_another_tenant_stops_nothing_and_learns_nothing() {
         let (runtime, north, south) = two().await;
         let order = json!({"app": "shop", "input": "Go.", "run_id": "r"});
         assert_eq!(post(&north, "/v1/runs", order).await, StatusCode::CREATED);

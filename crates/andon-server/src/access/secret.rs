@@ -96,7 +96,7 @@ mod tests {
         assert!(trace.is_of(&word) && !trace.is_of(&word[1..]) && !trace.is_of(""));
         assert_eq!(Trace::read(&trace.to_text()), Some(trace));
         assert_eq!(Trace::read("00"), None);
-        assert_eq!(Trace::read(&"+f".repeat(32)), None, "a sign is no digit");
+        assert_eq!(Trace::read(&"+f".repeat(32)), None, "a sign is not a digit");
         assert_eq!(format!("{:?}", Secret::new(word)), "Secret(..)");
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use crate::access::principal::Pass;
 
     #[test]
-    fn a_ticket_is_good_once_and_not_for_long() {
+    fn a_ticket_works_once_and_not_for_long() {
         let tickets = Tickets::default();
         let issue = || tickets.issue(&Principal::local(), Wall(0)).unwrap();
         let ticket = issue();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn one_principal_has_only_so_many_and_keeps_none_from_others() {
+    fn the_tickets_of_one_principal_are_limited_and_keep_none_from_others() {
         let tickets = Tickets::default();
         let of = |name: &str, now| {
             let principal = Principal { name: name.into(), ..Principal::local() };

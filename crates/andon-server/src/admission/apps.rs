@@ -73,7 +73,7 @@ impl Apps {
 
 /// Why an app cannot be run, as far as a principal may know (invariant 2).
 pub(crate) fn why_refused(principal: &Principal, why: String) -> String {
-    if principal.allows(Scope::Admin) { why } else { "ask whoever runs this server why".to_owned() }
+    if principal.allows(Scope::Admin) { why } else { "ask the server's operator why".to_owned() }
 }
 
 /// The response to a principal who asks for an app that cannot be run.

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_only_so_many_holds_and_always_room_for_the_one_on_all() {
+    fn the_number_of_holds_is_limited_but_there_is_always_room_for_the_one_on_all() {
         let (mut line, shelf) = (Line::default(), MemoryJournal::new());
         let mut hold = |scope: &Scope| {
             let hold = Hold::new(scope, None, "ada".into(), Wall(0));

@@ -32,14 +32,14 @@ const NAMED: usize = 50;
 
 /// What a stop or a hold was aimed at, and what else is in progress.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct Aim {
+pub struct Aim {
     /// What was looked for, in words, such as `all runs of the user ada`.
     pub(crate) looked_for: String,
     /// Whether any matching run is on record. Always true for everything within reach, and for an app that exists.
     /// False for what belongs to others, as if it did not exist.
     pub(crate) known: bool,
     /// How many other runs that you may stop were in progress when the request arrived.
-    pub(crate) others: usize,
+    pub others: usize,
     /// A similar name that has runs in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) did_you_mean: Option<NearMiss>,
@@ -146,7 +146,7 @@ fn no_such_app(core: &Shared, principal: &Principal, app: &str, in_progress: &[S
     let near = there.iter().filter_map(|name| Some((distance(app, name)?, name))).min().map(|(_, name)| name.clone());
     let listed: Vec<&str> = there.iter().take(NAMED).map(String::as_str).collect();
     let those = match listed.as_slice() {
-        [] => "ask whoever runs this server which apps there are".to_owned(),
+        [] => "ask the server's operator which apps there are".to_owned(),
         [only] => format!("there is {only}"),
         names => format!("there are {}{}", names.join(", "), if there.len() > NAMED { " and more" } else { "" }),
     };

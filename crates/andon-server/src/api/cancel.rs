@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
+    CallId, Cancel, Ending, Event, Force, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
 };
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, cancel_order};
+use super::forms::{
+    ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, cancel_order, force_while_cancelling,
+};
 use super::runs;
 use crate::access::principal::Principal;
 use crate::admission::Remembered;
@@ -70,26 +72,30 @@ pub(crate) struct CancelCall {
 
 /// What a cancel did.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Cancelled {
+pub struct Cancelled {
     /// The id of the run.
     #[schema(value_type = String)]
-    pub(crate) run_id: RunId,
+    pub run_id: RunId,
     /// What the cancel did: `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
-    pub(crate) reply: &'static str,
+    pub reply: &'static str,
     /// The state of the run now.
     #[schema(value_type = StateForm)]
-    pub(crate) state: RunState,
+    pub state: RunState,
+    /// How hard the run is being stopped. Only present while it is `cancelling`.
+    #[schema(value_type = Option<ForceForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<Force>,
     /// How the run ended, if it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<Ending>,
+    pub outcome: Option<Ending>,
     /// The call, if only one was cancelled.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
     /// The names of work that outlived the run and may still be going on. Only for a run that has settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) leaked: Vec<String>,
+    pub leaked: Vec<String>,
     /// The receipt of the run, if you asked to wait for it and the run has settled.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -316,16 +322,16 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 
 /// What a cancel did, and the state of the run now.
 pub(crate) fn cancelled_view(run: &Run, reply: &Reply) -> Cancelled {
-    // The state is read first: once it is settled, the outcome exists.
-    let state = run.state();
-    let outcome = run.try_outcome();
-    let state = if outcome.is_some() { andon_runtime::State::Settled } else { state };
+    // This is read first: once the state is settled, the outcome exists.
+    let standing = run.standing();
+    let outcome = run.try_outcome().filter(|_| standing.state == RunState::Settled);
     let leaked = outcome.as_ref().map(|outcome| outcome.receipt.leaked.clone()).unwrap_or_default();
     let outcome = outcome.map(|outcome| Arc::clone(&outcome.ending));
     Cancelled {
         run_id: run.id().clone(),
         reply: reply.kind().as_str(),
-        state,
+        state: standing.state,
+        force: force_while_cancelling(standing),
         outcome: outcome.map(|ending| (*ending).clone()),
         call: None,
         leaked,

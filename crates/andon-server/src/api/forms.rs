@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, SessionKey, State, title};
+use andon_runtime::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, RunStanding, SessionKey, State, title};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -41,6 +41,10 @@ pub(crate) struct RunView {
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Phase>,
+    /// How hard the run is being stopped. Only present while it is `cancelling`.
+    #[schema(value_type = Option<ForceForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) force: Option<Force>,
     /// How the run ended. Absent until it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +98,7 @@ impl RunView {
             tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
             state: info.state,
             phase: None,
+            force: None,
             outcome: info.ending,
             accepted_at: info.accepted_at,
             ended_at: info.ended_at,
@@ -107,12 +112,12 @@ impl RunView {
     /// A run, from its durable events; `None` until it is on record. The events are folded only if the run may need
     /// approval.
     pub(crate) fn of(run: &Run, principal: &Principal) -> Option<Self> {
-        // The state is read first: once it is settled, the outcome and the last event exist.
-        let (state, phase) = run.state_and_phase();
+        // This is read first: once the state is settled, the outcome and the last event exist.
+        let standing = run.standing();
         let (first, last) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let SessionKey { tenant, app, user, session } = run.session().clone();
-        let outcome = run.try_outcome();
+        let outcome = run.try_outcome().filter(|_| standing.state == State::Settled);
         let is_end = matches!(last.event, Event::RunSettled { .. });
         let settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
         Some(Self {
@@ -121,8 +126,9 @@ impl RunView {
             user,
             session: session.to_string(),
             tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
-            state: if outcome.is_some() { State::Settled } else { state },
-            phase: if outcome.is_some() { None } else { phase },
+            state: standing.state,
+            phase: standing.phase,
+            force: force_while_cancelling(standing),
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),
             accepted_at: first.at.wall,
             ended_at: is_end.then_some(last.at.wall),
@@ -132,6 +138,11 @@ impl RunView {
             approvals: awaited(run),
         })
     }
+}
+
+/// How hard a run is being stopped; `None` unless it is cancelling.
+pub(crate) fn force_while_cancelling(standing: RunStanding) -> Option<Force> {
+    standing.force.filter(|_| standing.state == State::Cancelling)
 }
 
 /// The calls that need approval.

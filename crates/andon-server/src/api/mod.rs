@@ -1,10 +1,10 @@
 //! The native API, with one module per resource.
 
-mod aim;
+pub(crate) mod aim;
 mod approvals;
 mod apps;
 mod board;
-mod cancel;
+pub(crate) mod cancel;
 mod conversation;
 pub(crate) mod create;
 pub(crate) mod events;

@@ -2,7 +2,7 @@
 
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Run, RunFilter, RunId};
+use andon_runtime::{Run, RunFilter, RunId, State as RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -111,8 +111,10 @@ pub(crate) async fn list(
     let listed = core.runtime.list_runs(filter).await?;
     let mut runs: Vec<RunView> = listed.into_iter().map(|info| RunView::of_info(info, &principal)).collect();
     for view in &mut runs {
-        let run = core.runtime.find_in_progress(&view.run_id);
-        view.stalled = run.and_then(|run| run.stalled()).map(|why| why.to_string());
+        let Some(run) = core.runtime.find_in_progress(&view.run_id) else { continue };
+        view.stalled = run.stalled().map(|why| why.to_string());
+        // The index does not know it.
+        view.force = run.standing().force.filter(|_| view.state == RunState::Cancelling);
     }
     let has_more = runs.len() > limit;
     runs.truncate(limit);

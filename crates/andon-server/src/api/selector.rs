@@ -58,16 +58,17 @@ pub(crate) struct CancelMany {
 
 /// What was cancelled, and what was not.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CancelledMany {
+pub struct CancelledMany {
     /// How many runs were in progress and are stopping now, or have stopped.
-    pub(crate) cancelled: usize,
+    pub cancelled: usize,
     /// Whether all matching runs have settled. Never true for something unknown: if `cancelled` is 0 and `known` is
     /// false, a name may be wrong.
-    pub(crate) settled: bool,
+    pub settled: bool,
+    /// What was looked for, and what else there is.
     #[serde(flatten)]
-    pub(crate) aim: Aim,
+    pub aim: Aim,
     /// What happened to each run, including those whose end was already decided but not yet on record.
-    pub(crate) runs: Vec<Cancelled>,
+    pub runs: Vec<Cancelled>,
 }
 
 /// Which runs are meant.

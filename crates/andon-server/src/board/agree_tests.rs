@@ -98,17 +98,14 @@ fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
 }
 
 fn check_progress(row: &Row, progress: &Progress, behind: &str) {
-    assert_eq!(row.state(), progress.state(), "the state behind {behind}");
-    if progress.state() != State::Settled {
-        assert_eq!(row.phase(), progress.phase(), "the phase behind {behind}");
-    }
+    assert_eq!(row.standing(), progress.standing(), "where it stands behind {behind}");
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
 }
 
 fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>, durable: Option<Stamp>) {
     let known_late = learnt.iter().any(|addendum| {
         let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
-        is_late && row.state() != State::Settled
+        is_late && row.standing().state != State::Settled
     });
     let receipt = Receipt::fold(facts, learnt, durable).unwrap();
     let billed = receipt.usage.billed;
@@ -123,7 +120,7 @@ fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>, durabl
     let cancel = row.cancel.as_ref();
     assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);
     assert_eq!(cancel.and_then(|cancel| cancel.by.clone()), receipt.by);
-    assert_eq!(cancel.map(|cancel| (cancel.reason, cancel.force)), receipt.reason.zip(receipt.force));
+    assert_eq!((cancel.map(|cancel| cancel.reason), row.standing().force), (receipt.reason, receipt.force));
     // If a call ended late before the event that it was given up, the count is right only after that event.
     if !known_late {
         assert_eq!(row.leaked(), receipt.leaked.len() as u64);

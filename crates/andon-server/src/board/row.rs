@@ -2,19 +2,19 @@
 //!
 //! # Invariants
 //!
-//! 1. After every event, state and phase equal those of [`Progress`](andon_runtime::core::progress::Progress): both use
+//! 1. After every event, state, phase and force equal those of [`Progress`](andon_runtime::core::progress::Progress): both use
 //!    [`StandingFold`].
 //! 2. An event is folded once, whether it comes from the observer or from the run's own log.
 //! 3. Of a run's messages, a row keeps only the title. Open calls are dropped when they are closed.
 
 use std::sync::Arc;
 
+use andon_runtime::core::cancel::CancelRequest;
 use andon_runtime::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
-use andon_runtime::core::progress::Phase;
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::{
-    CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, Seen, SessionKey, State, Usage, title,
+    CallId, Digest, Ending, Event, Message, Reason, Record, RunId, RunStanding, Seen, SessionKey, Usage, title,
 };
 
 use super::later;
@@ -83,13 +83,12 @@ pub(crate) enum CallState {
     Running,
 }
 
-/// A cancel request: the first one, with the highest force of all.
+/// The first cancel request. How hard the run is being stopped by now is in its standing.
 #[derive(Debug, Clone)]
 pub(crate) struct Cancel {
     pub(crate) requested_at: Wall,
     pub(crate) by: Option<Arc<str>>,
     pub(crate) reason: Reason,
-    pub(crate) force: Force,
     /// When it was requested, on the clock of this epoch.
     mono_us: u64,
     epoch: u32,
@@ -219,21 +218,15 @@ impl Row {
         self.calls.retain(|call| call.id != *id);
     }
 
-    /// The first reason stays, and the force only rises.
-    fn cancelled(&mut self, request: &andon_runtime::core::cancel::CancelRequest, epoch: u32) {
-        match &mut self.cancel {
-            Some(cancel) => cancel.force = cancel.force.max(request.force),
-            None => {
-                self.cancel = Some(Cancel {
-                    requested_at: request.requested_at.wall,
-                    by: request.by.clone(),
-                    reason: request.reason,
-                    force: request.force,
-                    mono_us: request.requested_at.mono_us,
-                    epoch,
-                });
-            }
-        }
+    /// The first request stays.
+    fn cancelled(&mut self, request: &CancelRequest, epoch: u32) {
+        self.cancel.get_or_insert_with(|| Cancel {
+            requested_at: request.requested_at.wall,
+            by: request.by.clone(),
+            reason: request.reason,
+            mono_us: request.requested_at.mono_us,
+            epoch,
+        });
     }
 
     fn settle(&mut self, outcome: &Arc<Ending>, epoch: u32, durable: Option<Stamp>) {
@@ -249,14 +242,9 @@ impl Row {
         self.settled.is_some()
     }
 
-    /// The state of the run (invariant 1).
-    pub(crate) fn state(&self) -> State {
-        self.standing.state()
-    }
-
-    /// What the run is doing (invariant 1).
-    pub(crate) fn phase(&self) -> Phase {
-        self.standing.phase()
+    /// Where the run stands (invariant 1).
+    pub(crate) fn standing(&self) -> RunStanding {
+        self.standing.told()
     }
 
     /// How the run ended, and when that was on disk.

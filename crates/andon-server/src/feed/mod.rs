@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_gets_no_place_leaves_nothing_behind() {
+    fn a_refused_feed_leaves_nothing_behind() {
         let feeds = Feeds::default();
         let user: User = ("local".into(), "ada".into());
         assert_eq!(feeds.take(user.clone(), 9, 0).err(), Some(NoPlace::OfUser));

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_not_asked_makes_room_the_longest_there_first_and_who_has_asked_stays() {
+    async fn idle_connections_are_evicted_oldest_first_and_busy_ones_stay() {
         let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 3 });
         let [first, second, third] = [(); 3].map(|()| Some(slots.take().unwrap()));
         let guest = |slot: &Option<ConnectionSlot>| Arc::clone(slot.as_ref().unwrap().guest().unwrap());
@@ -341,7 +341,7 @@ mod tests {
 
     /// Checks P1: a cancel that has arrived, but was not yet read when its slot was needed, is not lost.
     #[tokio::test]
-    async fn who_turns_out_to_have_asked_stays_and_the_next_one_leaves() {
+    async fn a_connection_that_turns_out_to_be_busy_stays_and_the_next_one_is_evicted() {
         let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 2 });
         let (cancel, silent) = (slots.take().unwrap(), slots.take().unwrap());
         let (asking, waiting) = (Arc::clone(cancel.guest().unwrap()), Arc::clone(silent.guest().unwrap()));

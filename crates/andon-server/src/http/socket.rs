@@ -200,7 +200,7 @@ mod tests {
         let stalled = Duration::from_millis(300);
         let mut socket = Socket::new(stream, slot, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
-        // Turned off, because the kernel would close the socket by itself.
+        // Turned off, because the kernel would close the socket on its own.
         #[cfg(target_os = "linux")]
         sockopt::set_tcp_user_timeout(&socket.stream, 0).unwrap();
         let begun = Instant::now();
@@ -222,7 +222,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn what_a_slow_client_has_not_room_for_is_not_taken_from_who_makes_it() {
+    async fn a_slow_client_applies_back_pressure() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let narrow = tokio::net::TcpSocket::new_v4().unwrap();
         narrow.set_recv_buffer_size(4 << 10).unwrap();

@@ -92,7 +92,7 @@ fn the_longest_name_that_fits_counts_with_or_without_its_provider() {
 }
 
 #[test]
-fn what_is_no_price_name_or_currency_is_refused() {
+fn invalid_prices_names_and_currencies_are_refused() {
     for wrong in ["", "-1", "NaN", "inf", "1e3", "0.0000001", "1.", ".5", "1,5"] {
         assert_eq!(wrong.parse::<Price>(), Err(PriceError::BadPrice), "{wrong:?}");
     }

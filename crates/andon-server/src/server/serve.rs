@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing that a client does or fails to do keeps a connection open for ever: its head, its body and its reading
+//! 1. Nothing that a client does or fails to do keeps a connection open forever: its head, its body and its reading
 //!    have time limits, and shutdown closes what is left.
 //! 2. Other machines are not let in unless requests are authenticated.
 
@@ -161,7 +161,7 @@ async fn connection(server: Server, stream: TcpStream, slot: ConnectionSlot, rou
     let _ = timeout(LAST_WORDS, connection).await;
 }
 
-/// Waits until another connection should get this slot; for ever if it is not a reserved one.
+/// Waits until another connection should get this slot; forever if it is not a reserved one.
 async fn leaving(guest: Option<Arc<Guest>>) {
     match guest {
         Some(guest) => guest.leaves().await,

@@ -31,7 +31,7 @@ async fn asked(house: &House, path: &str) -> (Raw, String) {
 }
 
 #[tokio::test]
-async fn whole_sessions_that_nobody_reads_are_bounded_and_others_are_told_to_come_again() {
+async fn whole_sessions_that_nobody_reads_are_bounded_and_other_requests_are_told_to_retry() {
     let house = house().await;
     let adk = "/apps/shop/users/ada/sessions/large";
     let mut held = Vec::new();

@@ -27,7 +27,7 @@ async fn decide(house: &House, run: &str, body: Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn a_yes_to_exactly_what_was_seen_lets_the_call_be_made() {
+async fn approving_the_shown_arguments_runs_the_call() {
     let (house, run, mut feed, log, _) = waiting().await;
     let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
     assert_eq!((view["state"].as_str(), view["approvals"][0]["call"].as_str()), (Some("waiting"), Some("c1")));
@@ -41,7 +41,7 @@ async fn a_yes_to_exactly_what_was_seen_lets_the_call_be_made() {
 }
 
 #[tokio::test]
-async fn a_no_tells_the_model_why_and_the_call_is_not_made() {
+async fn a_denial_tells_the_model_why_and_the_call_is_not_made() {
     let (house, run, mut feed, log, model) = waiting().await;
     let (status, _) = decide(&house, &run, json!({"decision": "deny", "why": "too dear"})).await;
     assert_eq!(status, StatusCode::OK);
@@ -51,7 +51,7 @@ async fn a_no_tells_the_model_why_and_the_call_is_not_made() {
 }
 
 #[tokio::test]
-async fn a_yes_to_other_arguments_or_another_call_is_none() {
+async fn an_approval_of_other_arguments_or_another_call_is_refused() {
     let (house, run, _, log, _) = waiting().await;
     let other = serde_json::to_value(Digest::of(br#"{"n": 8}"#)).unwrap();
     let (status, problem) = decide(&house, &run, json!({"decision": "approve", "digest": other})).await;
@@ -68,7 +68,7 @@ async fn a_yes_to_other_arguments_or_another_call_is_none() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_a_yes_is_cancelled_like_any_other_and_a_yes_is_then_too_late() {
+async fn a_run_that_waits_for_approval_is_cancelled_like_any_other_and_an_approval_is_then_too_late() {
     let (house, run, _, log, _) = waiting().await;
     let (status, told) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     assert_eq!((status, told["receipt"]["cut_in"].as_str()), (StatusCode::OK, Some("waiting")), "{told}");

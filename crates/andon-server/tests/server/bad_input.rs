@@ -35,7 +35,7 @@ async fn post(house: &House, path: &str, body: impl AsRef<[u8]>) -> Answer {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_request_are_refused_and_say_where_they_are_wrong() {
+async fn invalid_bodies_are_refused_with_the_place_of_the_error() {
     let house = House::silent().await;
     let deep =
         |depth: usize| format!("{{\"app\": \"shop\", \"input\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
@@ -88,7 +88,7 @@ async fn bodies_that_are_no_request_are_refused_and_say_where_they_are_wrong() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
+async fn invalid_ids_are_refused_in_bodies_and_in_paths() {
     let house = House::silent().await;
     let long = "x".repeat(10_000);
     for bad in ["", "a/b", "../../etc/passwd", "a\nb", "a\0b", "\u{85}", long.as_str()] {
@@ -146,7 +146,7 @@ async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
 }
 
 #[tokio::test]
-async fn a_place_in_a_feed_that_is_none_is_refused() {
+async fn an_invalid_cursor_is_refused() {
     let (house, run) = House::running().await;
     for bad in ["x", "-1", "1.", ".1", "1.2.3", "1e3", "18446744073709551616", "1 2", "\u{e9}", "+1"] {
         let line = format!("GET /v1/runs/{run}/events");
@@ -179,7 +179,7 @@ async fn a_place_in_a_feed_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused_with_words_where_there_can_be_any() {
+async fn requests_that_are_not_http_are_refused_with_a_reason_where_possible() {
     let house = House::silent().await;
     let create = r#"{"app": "shop", "input": "x"}"#;
     let (json, length) = (JSON, create.len());
@@ -279,7 +279,7 @@ async fn good_answers_carry_sane_headers_too() {
 }
 
 #[tokio::test]
-async fn a_look_at_the_head_of_a_feed_is_not_a_reader_that_goes_away() {
+async fn a_head_request_is_not_a_reader() {
     let house = House::silent().await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let raw = house

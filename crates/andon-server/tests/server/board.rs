@@ -91,7 +91,7 @@ async fn a_row_shows_what_waits_for_a_person_and_what_waits_for_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seconds_tell_what_happened_in_them_and_are_there_for_who_comes_later() {
+async fn seconds_say_what_happened_in_them_and_late_readers_get_past_ones() {
     let inside = shop(std::iter::repeat_with(endless).take(3)).await;
     let mut reader = Reader::ready(&inside).await;
     let began = inside.runtime.now().wall.0;

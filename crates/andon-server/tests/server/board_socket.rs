@@ -34,7 +34,7 @@ async fn a_socket_tells_the_board_message_by_message() {
 }
 
 #[tokio::test]
-async fn whoever_says_something_to_the_board_is_told_where_to_say_it() {
+async fn a_client_that_writes_to_the_boards_socket_is_told_what_to_use_instead() {
     let house = House::silent().await;
     for said in [Message::text(r#"{"type": "cancel"}"#), Message::binary(vec![1])] {
         let mut socket = open(&house, "").await;

@@ -9,7 +9,7 @@ fn with(when_busy: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_refused_with_the_run_that_is_there_unless_it_says_otherwise() {
+async fn a_busy_session_refuses_a_second_run_by_default() {
     let inside = Inside::new(agent([endless()])).await;
     let run = inside.start(json!({"session": "s"})).await;
     for more in [json!({"session": "s"}), with("reject")] {

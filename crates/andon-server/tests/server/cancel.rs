@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use andon_runtime::Event;
+use andon_runtime::{Cancel, Event};
 use andon_testkit::tools::cooperative;
 
 use crate::common::*;
@@ -57,6 +57,39 @@ async fn asking_again_changes_nothing_and_asking_harder_hardens() {
     assert_eq!(reason(&run).await, "requested");
     let ends = run.records().iter().filter(|record| matches!(record.event, Event::RunSettled { .. })).count();
     assert_eq!(ends, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_cancel_says_how_hard_the_run_is_being_stopped() {
+    let (inside, run) = in_a_slow_tool().await;
+    let asked = [("after_turn", "after_turn"), ("graceful", "graceful"), ("after_turn", "graceful")];
+    for (force, in_effect) in asked {
+        let (_, told) = inside.post("/v1/runs/r/cancel", json!({"force": force})).await;
+        assert_eq!((&told["state"], &told["force"]), (&json!("cancelling"), &json!(in_effect)), "{force}: {told}");
+    }
+    run.cancel(Cancel::now());
+    run.outcome().await;
+    let (_, late) = inside.post("/v1/runs/r/cancel", json!({})).await;
+    assert_eq!((&late["state"], late.get("force")), (&json!("settled"), None), "{late}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_says_how_hard_it_is_being_stopped_only_while_it_is() {
+    let (inside, run) = in_a_slow_tool().await;
+    for force in [None, Some("after_turn"), Some("graceful")] {
+        if let Some(force) = force {
+            inside.post("/v1/runs/r/cancel", json!({"force": force})).await;
+        }
+        let (_, one) = inside.get("/v1/runs/r").await;
+        let (_, list) = inside.get("/v1/runs").await;
+        let force = force.map(|force| json!(force));
+        assert_eq!((one.get("force"), list["runs"][0].get("force")), (force.as_ref(), force.as_ref()), "{one} {list}");
+    }
+    inside.post("/v1/runs/r/cancel", json!({"force": "now"})).await;
+    run.outcome().await;
+    let (_, one) = inside.get("/v1/runs/r").await;
+    let (_, list) = inside.get("/v1/runs").await;
+    assert_eq!((one["state"].as_str(), one.get("force"), list["runs"][0].get("force")), (Some("settled"), None, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +154,7 @@ async fn with_wait_the_answer_is_the_receipt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_does_not_wait_for_ever() {
+async fn wait_does_not_wait_forever() {
     let (inside, run) = in_a_slow_tool().await;
     let began = Instant::now();
     let (status, told) = inside.post("/v1/runs/r/cancel", json!({"wait": true})).await;

@@ -151,7 +151,7 @@ async fn without_its_app_a_conversation_is_shown_as_it_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_very_long_conversation_the_end_is_shown_and_it_is_said_that_there_was_more() {
+async fn a_very_long_conversation_shows_its_end_and_says_that_there_was_more() {
     let (inside, _) = world((0..10).map(|number| answer(&format!("Answer {number}.")))).await;
     for number in 0..10 {
         let input = format!("{number}: {}", "word ".repeat(200_000));
@@ -216,7 +216,7 @@ async fn a_few_conversations_are_shown_at_one_time_and_each_until_it_has_been_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_not_there_has_no_conversation() {
+async fn a_missing_run_has_no_conversation() {
     let (inside, _) = world([]).await;
     let (status, problem) = inside.get("/v1/runs/nobody/conversation").await;
     assert_eq!(

@@ -42,7 +42,7 @@ async fn with_accept_the_answer_is_the_feed_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_asked_otherwise_makes_it_another_request() {
+async fn any_difference_makes_it_another_request() {
     let inside = Inside::new(agent([endless()])).await;
     let body = json!({"run_id": "r", "session": "s", "user": "ada", "limits": {"turns": 3}});
     inside.start(body.clone()).await;
@@ -108,7 +108,7 @@ async fn a_repetition_finds_its_run_also_when_the_app_was_edited_or_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repetition_is_known_by_the_next_server_and_a_run_that_was_started_otherwise_is_none() {
+async fn the_next_server_recognizes_a_repetition_but_not_of_a_run_that_was_started_differently() {
     let journal = Arc::new(MemoryJournal::new());
     let shop = || agent([vec![Act::text("Yes."), Act::end()], vec![Act::text("Yes."), Act::end()]]);
     let inside = Inside::build(journal.clone(), Options::default(), shop()).await;

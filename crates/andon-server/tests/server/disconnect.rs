@@ -24,7 +24,7 @@ fn is_alive(run: &Run) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_without_its_reader_unless_it_was_told_otherwise() {
+async fn a_run_continues_without_its_reader_by_default() {
     for on_disconnect in [None, Some("continue")] {
         let inside = Inside::new(agent([endless()])).await;
         let more = on_disconnect.map_or(json!({}), |policy| json!({"on_disconnect": policy}));
@@ -49,7 +49,7 @@ async fn a_run_is_cancelled_when_its_last_reader_goes_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_nobody_ever_watched_is_not_left_alone() {
+async fn a_run_that_was_never_watched_does_not_stop_for_lack_of_readers() {
     let inside = Inside::new(agent([endless(), endless()])).await;
     for policy in [json!("cancel"), json!({"cancel_after_ms": 1})] {
         let run = inside.start(json!({"on_disconnect": policy})).await;
@@ -59,7 +59,7 @@ async fn a_run_that_nobody_ever_watched_is_not_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_in_time_finds_the_run_alive_and_the_time_starts_anew() {
+async fn a_reader_that_returns_in_time_finds_the_run_alive_and_the_time_starts_over() {
     let (inside, run, mut feed) = watched(json!({"cancel_after_ms": 1000})).await;
     for _ in 0..5 {
         drop(feed);
@@ -132,7 +132,7 @@ async fn a_run_that_is_superseded_says_so_also_when_its_reader_leaves_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_or_refused_start_takes_the_reader_from_nobody() {
+async fn a_repeated_or_refused_start_displaces_no_reader() {
     let inside = Inside::new(agent([endless()])).await;
     let body = json!({"run_id": "r", "on_disconnect": "cancel"});
     let run = inside.start(body.clone()).await;
@@ -147,7 +147,7 @@ async fn a_repeated_or_refused_start_takes_the_reader_from_nobody() {
 }
 
 #[tokio::test]
-async fn a_policy_that_is_none_is_refused() {
+async fn an_invalid_policy_is_refused() {
     let house = House::silent().await;
     for wrong in [
         json!("stop"),
@@ -217,7 +217,7 @@ async fn a_websocket_is_a_reader_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_before_the_run_is_on_record_has_gone_all_the_same() {
+async fn a_reader_that_leaves_before_the_run_is_on_record_counts_as_gone() {
     let journal = TestJournal::slow(None, Duration::from_millis(400));
     let inside = Inside::build(Arc::new(journal), Options::default(), agent([endless()])).await;
     let body = order(json!({"run_id": "r", "on_disconnect": "cancel"}));
@@ -299,7 +299,7 @@ async fn a_reader_aside_does_not_count_as_somebody_who_came_back() {
 }
 
 #[tokio::test]
-async fn what_aside_is_has_to_be_said_clearly() {
+async fn an_invalid_aside_is_refused() {
     let (house, run) = House::running().await;
     for wrong in ["aside=yes", "aside=1", "aside=", "aside", "beside=true"] {
         let (status, problem) = house.get(&format!("/v1/runs/{run}/events?{wrong}")).await;

@@ -95,7 +95,7 @@ async fn a_page_of_a_foreign_origin_can_do_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn pages_of_the_server_itself_and_who_is_no_page_may_call() {
+async fn same_origin_pages_and_programs_may_call() {
     let house = house().await;
     for headers in [
         &["host: localhost:8000"][..],

@@ -66,7 +66,7 @@ async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_no_more_is_closed() {
+async fn an_idle_connection_is_closed() {
     let house = house(Options { head_time: SHORT, ..Options::default() }).await;
     let mut raw = Raw::open(house.address()).await;
     for _ in 0..2 {
@@ -77,7 +77,7 @@ async fn a_connection_that_asks_no_more_is_closed() {
 }
 
 #[tokio::test]
-async fn a_body_of_which_nothing_comes_is_given_up() {
+async fn a_body_that_never_arrives_times_out() {
     let house = house(Options { body_idle: SHORT, ..Options::default() }).await;
     for begun in ["content-length: 100\r\n\r\n{\"app\"", "transfer-encoding: chunked\r\n\r\n5\r\n{\"app\r\n"] {
         let mut raw = house.sent(format!("{POST_RUNS}{begun}")).await;
@@ -90,7 +90,7 @@ async fn a_body_of_which_nothing_comes_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_for_ever_is_given_up_too() {
+async fn a_body_that_drips_forever_times_out_too() {
     let options = Options { body_idle: SHORT, body_time: Duration::from_millis(600), ..Options::default() };
     let house = house(options).await;
     let mut raw = house.sent(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
@@ -175,7 +175,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
 }
 
 #[tokio::test]
-async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
+async fn a_reserved_connection_has_a_short_timeout() {
     // On other connections a head may take an hour.
     let hour = Duration::from_secs(3_600);
     let options = Options { max_connections: 0, reserved_connections: 1, head_time: hour, ..Options::default() };
@@ -306,7 +306,7 @@ async fn a_thousand_slow_heads_are_all_closed_in_the_end() {
 }
 
 #[tokio::test]
-async fn bodies_that_drip_do_not_take_the_places_of_those_who_start_runs() {
+async fn slow_bodies_do_not_use_up_the_slots_for_starting_runs() {
     let house = house(Options { max_creating: 1, ..Options::default() }).await;
     let mut dripping = Vec::new();
     for _ in 0..10 {
@@ -360,7 +360,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
 }
 
 #[tokio::test]
-async fn the_body_of_a_cancel_is_small_and_many_that_do_not_go_on_keep_no_other_out() {
+async fn cancels_have_small_bodies_and_stalled_ones_block_no_others() {
     let house = house(Options { max_frame: 4 << 10, max_vital_bodies: 8 << 10, ..Options::default() }).await;
     let run = house.start(json!({})).await;
     let large = format!(r#"{{"note": "{}"}}"#, "x".repeat(5 << 10));

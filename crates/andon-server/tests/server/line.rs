@@ -9,7 +9,7 @@ async fn create(inside: &Inside, more: Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn who_is_turned_away_is_told_by_whom_and_why() {
+async fn a_refused_client_is_told_who_holds_the_line_and_why() {
     let inside = Inside::new(agent([])).await;
     let (status, line) = inside.put("/v1/line", json!({"state": "held", "reason": "bad release"})).await;
     assert_eq!((status, line["state"].as_str()), (StatusCode::OK, Some("held")));
@@ -148,7 +148,7 @@ async fn cancels_work_while_the_line_is_held() {
 }
 
 #[tokio::test]
-async fn what_does_not_go_together_is_refused_and_changes_nothing() {
+async fn contradictory_fields_are_refused_and_change_nothing() {
     let inside = Inside::new(agent([])).await;
     for wrong in [
         json!({}),
@@ -174,7 +174,7 @@ async fn what_does_not_go_together_is_refused_and_changes_nothing() {
 
 /// Checks P10: what was acknowledged is recorded, and the response says what is not recorded.
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_the_disk_does_not_take_is_in_force_and_what_it_stopped_is_told() {
+async fn a_hold_that_cannot_be_written_is_in_force_and_says_what_it_stopped() {
     let journal = TestJournal::new(MemoryJournal::new(), None);
     let inside = Inside::build(Arc::new(journal.clone()), Options::default(), agent([endless()])).await;
     let run = inside.start(json!({})).await;

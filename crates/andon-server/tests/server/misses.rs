@@ -44,7 +44,7 @@ async fn an_app_that_is_not_there_is_an_error_that_names_those_that_are_and_stop
 
 /// Checks P7 and P9.
 #[tokio::test]
-async fn an_app_that_is_gone_is_there_for_as_long_as_its_runs_go_on_and_its_hold_can_be_opened_after_that() {
+async fn a_removed_app_exists_while_its_runs_continue_and_its_hold_can_be_opened_afterwards() {
     let (house, run) = adas().await;
     house.server.apps().remove("shop");
     assert_eq!(house.put("/v1/line", json!({"state": "held", "app": "shop"})).await.0, StatusCode::OK);
@@ -60,7 +60,7 @@ async fn an_app_that_is_gone_is_there_for_as_long_as_its_runs_go_on_and_its_hold
 
 /// Checks P7 and P9.
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_not_served_is_there_while_a_run_of_it_waits_for_it() {
+async fn an_app_that_is_not_served_exists_while_a_run_waits_for_it() {
     let inside = parked().await;
     let (status, told) = inside.put("/v1/line", json!({"state": "held", "app": "shop"})).await;
     assert_eq!(status, StatusCode::OK, "{told}");
@@ -124,7 +124,7 @@ async fn what_was_reached_and_what_goes_on_is_told_and_all_names_its_reach() {
 
 /// Checks P7 and P9.
 #[tokio::test]
-async fn the_lines_proof_is_none_where_a_hold_is_on_nobody() {
+async fn a_hold_on_nobody_proves_nothing() {
     let (house, run) = adas().await;
     let (status, line) = house.put("/v1/line", json!({"state": "held", "user": "Ada"})).await;
     assert_eq!((status, line["stopped"].is_null()), (StatusCode::OK, true), "{line}");
@@ -209,7 +209,7 @@ async fn key(house: &House, name: &str, tenant: &str, scopes: &[&str]) -> (Strin
 
 /// Checks P7, P9 and P11.
 #[tokio::test]
-async fn somebody_elses_user_is_answered_as_one_that_there_is_not_and_nothing_of_others_is_counted() {
+async fn another_users_name_looks_unknown_and_nothing_of_others_is_counted() {
     let guarded = Guarded::new().await;
     let (id, ada) = &guarded.ada;
     let (bobs, nobodys) =

@@ -222,7 +222,7 @@ async fn a_key_that_the_issuer_takes_into_use_is_found_and_one_that_it_withdraws
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_not_there_or_says_that_it_is_another_is_said_so_and_opens_nothing() {
+async fn a_missing_or_wrong_issuer_is_reported_and_opens_nothing() {
     let ed = Signer::ed();
     let other = LocalIssuer::with(vec![ed.jwk("ed")]).await;
     let gone = "http://127.0.0.1:9/".to_owned();

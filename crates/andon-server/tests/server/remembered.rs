@@ -34,7 +34,7 @@ async fn a_cancel_that_comes_before_its_run_is_remembered_and_the_run_is_born_ca
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_remembered_cancel_expires_and_there_are_only_so_many() {
+async fn a_remembered_cancel_expires_and_their_number_is_limited() {
     let options = Options { remember: Duration::from_millis(30), max_remembered: 2, ..Options::default() };
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, agent([])).await;
     for id in ["a", "b", "a"] {
@@ -87,7 +87,7 @@ async fn a_remembered_cancel_outlives_a_run_that_never_came_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_disk_does_not_take_a_remembered_cancel_the_client_is_told() {
+async fn when_a_remembered_cancel_cannot_be_written_the_client_is_told() {
     let journal = TestJournal::slow(None, Duration::from_secs(5));
     let inside = Inside::build(Arc::new(journal), Options::default(), agent([])).await;
     let (status, problem) = inside.post("/v1/runs/r/cancel", json!({})).await;

@@ -175,7 +175,7 @@ async fn parked(runs: &[&str]) -> (Inside, TestJournal) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hangs_up_in_the_middle_of_a_selector_has_stopped_all_of_it() {
+async fn hanging_up_during_a_selector_still_stops_all_of_it() {
     let (inside, _) = parked(&["a", "b", "c"]).await;
     let hung_up = inside.post("/v1/cancel", json!({"all": true})).now_or_never();
     assert!(hung_up.is_none(), "it was answered at once");

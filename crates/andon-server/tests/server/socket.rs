@@ -88,7 +88,7 @@ async fn a_harder_cancel_over_the_socket_hardens() {
 }
 
 #[tokio::test]
-async fn whatever_is_no_cancel_closes_the_socket_with_words_and_touches_no_run() {
+async fn invalid_messages_close_the_socket_with_a_reason_and_touch_no_run() {
     let options = Options { max_frame: 1000, ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;
@@ -227,7 +227,7 @@ async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_cannot_be_is_refused_with_a_problem() {
+async fn a_bad_upgrade_is_refused_with_a_problem() {
     let options = Options { max_feeds_of_user: 1, ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;

@@ -38,7 +38,7 @@ async fn open(house: &House, path: &str, key: Option<&str>) -> Result<Socket, Er
 }
 
 #[tokio::test]
-async fn feeds_and_sockets_of_a_key_that_is_taken_back_end() {
+async fn feeds_and_sockets_of_a_revoked_key_end() {
     let house = house().await;
     let (id, ada) = key(&house, &["run:create", "run:read", "run:cancel"]).await;
     let run = start(&house, &ada).await;
@@ -72,7 +72,7 @@ async fn a_ticket_opens_one_socket_once() {
 }
 
 #[tokio::test]
-async fn who_may_only_read_does_not_stop_the_run_over_its_socket() {
+async fn a_reader_without_run_cancel_cannot_stop_the_run_over_its_socket() {
     let house = house().await;
     let (_, maker) = key(&house, &["run:create"]).await;
     let (_, reader) = key(&house, &["run:read"]).await;

@@ -189,7 +189,7 @@ impl BoardFeed {
         }
         let view = line::view(&self.core, &self.principal);
         let told = Said::Line { line: &view }.to_json();
-        // A hold that this principal may not see is no news.
+        // A hold that this principal may not see changes nothing for it.
         let is_new = told != self.line.told;
         self.line = Line { changes, told };
         is_new.then(|| self.line.told.clone())

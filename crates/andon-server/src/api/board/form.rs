@@ -139,7 +139,7 @@ struct WaitingForm<'a> {
 impl<'a> RowForm<'a> {
     /// A row as a principal may see it.
     pub(super) fn of(row: &'a Row, principal: &Principal) -> Self {
-        let (end, tokens) = (row.end(), row.tokens());
+        let (end, tokens, standing) = (row.end(), row.tokens(), row.standing());
         let running = |call: &'a Call| (call.state == CallState::Running).then_some(&call.tool);
         Self {
             n: row.n,
@@ -148,8 +148,8 @@ impl<'a> RowForm<'a> {
             user: &row.session.user,
             session: &row.session.session,
             tenant: Some(&row.session.tenant).filter(|tenant| **tenant != principal.tenant),
-            state: row.state(),
-            phase: end.is_none().then(|| row.phase()),
+            state: standing.state,
+            phase: standing.phase,
             outcome: end.map(|(outcome, _)| &**outcome),
             accepted_at: row.accepted_at,
             settled_at: end.and_then(|(_, at)| at),
@@ -159,11 +159,11 @@ impl<'a> RowForm<'a> {
             tokens: TokensForm { input: tokens.input, output: tokens.output },
             open: row.is_counting(),
             cost: row.cost(),
-            cancel: row.cancel.as_ref().map(|cancel| CancelForm {
+            cancel: row.cancel.as_ref().zip(standing.force).map(|(cancel, force)| CancelForm {
                 requested_at: cancel.requested_at,
                 by: cancel.by.as_ref(),
                 reason: cancel.reason,
-                force: cancel.force,
+                force,
             }),
             took_us: row.took_us(),
             tools: row.calls().iter().filter_map(running).take(MOST_CALLS).collect(),
