@@ -15,7 +15,7 @@ use crate::book::Copy;
 use crate::child::Orders;
 use crate::disk::Disk;
 use crate::judge::{self, Outages, Seen};
-use crate::log::{BEATS, EFFECTS, SEEN, What, now_us, read_from};
+use crate::log::{BEATS, Beat, EFFECTS, SEEN, What, now_us, read_from};
 use crate::outage::make_room;
 use crate::points::{Course, Kill, hold};
 
@@ -166,7 +166,7 @@ impl Round<'_> {
     fn read_logs(&mut self) -> Result<()> {
         let (lines, seen) = read_from(&self.folder.join(SEEN), self.read.0)?;
         let (deeds, effects) = read_from(&self.folder.join(EFFECTS), self.read.1)?;
-        let (new_beats, beats) = read_from(&self.folder.join(BEATS), self.read.2)?;
+        let (new_beats, beats) = read_from::<Beat>(&self.folder.join(BEATS), self.read.2)?;
         self.seen.add(lines);
         self.seen.deeds.extend(deeds);
         self.seen.beats.extend(new_beats);
