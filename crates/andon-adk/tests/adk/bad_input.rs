@@ -37,6 +37,7 @@ fn one(kind: &str, loc: Value, msg: &str, input: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "a list of requests and their answers")]
 async fn invalid_fields_get_adk_style_validation_errors() {
     let (inside, model) = shop().await;
     let missing = ["userId", "sessionId", "newMessage"].map(|name| {

@@ -68,6 +68,7 @@ fn all_files(folder: &Path) -> Vec<u8> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one journey through everything that could tell a secret")]
 fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let story = Reply::text(["Once ", "upon."]).model("small").usage(Tokens::new(31, 7));
