@@ -71,6 +71,23 @@ def opened_again(world, person):
 @case
 def the_rest_is_stopped_now_and_what_began_since_is_not(world):
     house, person = world.house(), world.person()
+    # On a busy machine the grace may be over before the second button is pressed. Then nothing is left to stop.
+    for _ in range(5):
+        run, later, dialog = stop_the_rest(world, person)
+        forces = [request["force"] for request in house.receipt(run)["requests"]]
+        if forces != ["graceful"]:
+            break
+        house.quiet()
+    assert forces == ["graceful", "now"], forces
+    until("it is told that it has settled", lambda: "The run settled in" in person.text(dialog))
+    assert house.run(later)["state"] == "running", "a run that nobody saw was stopped"
+    # The button is gone, and the focus is still in the dialog.
+    assert person.ask("return arguments[0].contains(document.activeElement)", dialog), person.focused()
+
+
+def stop_the_rest(world, person):
+    """Pulls the cord, opens the line, starts a second run, and stops the rest of the first. Returns both runs and the dialog."""
+    house = world.house()
     world.provider.plan("Be stubborn in the cord.", ["I begin.", Call("shell", {"command": STUBBORN})], ["Never said."])
     world.provider.plan("Stay.", ["Here I am.", threading.Event()])
     run = house.start("worker", "Be stubborn in the cord.")
@@ -88,12 +105,7 @@ def the_rest_is_stopped_now_and_what_began_since_is_not(world):
     person.ask("arguments[0].focus()", rest)
     person.keys(ENTER)
     house.settled(run)
-    forces = [request["force"] for request in house.receipt(run)["requests"]]
-    assert forces == ["graceful", "now"], forces
-    until("it is told that it has settled", lambda: "The run settled in" in person.text(dialog))
-    assert house.run(later)["state"] == "running", "a run that nobody saw was stopped"
-    # The button is gone, and the focus is still in the dialog.
-    assert person.ask("return arguments[0].contains(document.activeElement)", dialog), person.focused()
+    return run, later, dialog
 
 
 @case
