@@ -537,7 +537,7 @@ const seed = Number(arguments[0]) || 20_261;
   test("what stalled means ends with what the server says, and tells how a run that was stopped will settle", () => {
     const [left, stopped] = [stalledWords("the disk is full", false), stalledWords("the disk is full", true)];
     for (const words of [left, stopped]) isTrue(words, words.endsWith("The server says: the disk is full."));
-    says([false, true], [left, stopped].map((words) => words.includes("settle by itself as stopped")));
+    says([false, true], [left, stopped].map((words) => words.includes("settle on its own as stopped")));
   });
 
   /* Arguments. */
