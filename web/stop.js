@@ -4,9 +4,10 @@
 // 2. The first press is graceful, even if the run was already going to stop after its turn. If a graceful stop is in progress,
 //    whoever requested it, a press makes it `now`. There is nothing harder than `now`.
 // 3. A press shows at once, before the server has responded. If it does not reach the server, it is sent again when the server is
-//    back. A press that is refused has no effect.
+//    back. After a refused press the button is back to what the server says of the run.
+// 4. A press is forgotten once the server says that the run is being stopped as hard as that, or has settled.
 
-import { troubleOf } from "./api.js";
+import { serverIsGone, troubleOf } from "./api.js";
 import { isBack } from "./back.js";
 
 /** @type {Api.Force[]} */
@@ -20,16 +21,8 @@ export const hardest = (/** @type {MaybeForce[]} */ ...forces) => ORDER[Math.max
 /** Whether a force cuts the work in progress, and not only what would come next. */
 export const cuts = (/** @type {MaybeForce} */ force) => force === "graceful" || force === "now";
 
-/**
- * What the next press does: "graceful", "now", or "none" if nothing is harder.
- * @param {{state?: Api.State, force?: MaybeForce, pressed?: MaybeForce}} of its state, the force of the stop in progress, and the force of the last press here
- */
-export function nextForce({ state, force, pressed }) {
-  // If a run is stopping and the force is not known, assume graceful.
-  const asked = hardest(force, pressed) ?? (state === "cancelling" ? "graceful" : null);
-  if (asked === "now") return "none";
-  return cuts(asked) ? "now" : "graceful";
-}
+/** What the next press does, by the force of the stop in progress: "graceful", "now", or "none" if nothing is harder. */
+export const nextForce = (/** @type {MaybeForce} */ force) => (force === "now" ? "none" : cuts(force) ? "now" : "graceful");
 
 export const NOT_YET = "The stop has not reached the server. It will be sent again when the server is back.";
 
@@ -53,30 +46,60 @@ export const WORDS = {
   },
 };
 
-/**
- * Sends a stop until the server has accepted or refused it (invariant 3).
- * @template Answer
- * @param {() => Promise<Answer>} send
- * @param {{isOver: (error: ReturnType<typeof troubleOf>) => boolean, onHeard: (answer: Answer) => void,
- *   onProblem: (words: string, how: {isGone: boolean, isRefused: boolean}) => void}} how `isOver`: there is nothing left to
- *   do, because it has ended or a harder press has replaced this one
- */
-export async function sendStop(send, { isOver, onHeard, onProblem }) {
-  for (;;) {
+/** The presses on the Stop button of a run or of a call. */
+export class Press {
+  /** @type {Api.Force | null} the force of the stop in progress, as the server says */
+  told = null;
+  /** @type {Api.Force | null} the force of the last press, until it is refused or forgotten */
+  pressed = null;
+  /** What to say about the last press, if it did not simply work. */
+  words = "";
+
+  get force() { return hardest(this.told, this.pressed); }
+  get next() { return nextForce(this.force); }
+  /** Whether the last press has not reached the server. */
+  get isUnsent() { return this.words === NOT_YET; }
+  /** Whether the work in progress is being cut, as far as is known. */
+  get isStopping() { return cuts(this.isUnsent ? this.told : this.force); }
+
+  becomes(/** @type {Api.Force | null} */ pressed, words = "") {
+    this.pressed = pressed;
+    this.words = words;
+  }
+
+  /** Takes what the server says (invariant 4). It may be older than what is known, but a stop only gets harder. */
+  take(/** @type {{state?: Api.State, force?: MaybeForce}} */ { state, force }) {
+    this.told = hardest(this.told, force);
+    if (state === "settled" || (this.pressed && this.force === this.told)) this.becomes(null);
+  }
+
+  /**
+   * Presses it, and sends the stop until the server has accepted or refused it (invariant 3).
+   * @param {(force: Api.Force) => Promise<Partial<Api.Cancelled>>} send
+   * @param {(answer?: Partial<Api.Cancelled>) => void} changed called at once, and whenever there is something new to show
+   */
+  async send(send, changed, /** @type {Api.Force | "none"} */ force = this.next) {
+    if (force === "none") return;
+    this.becomes(force, serverIsGone() ? NOT_YET : "");
+    changed();
     let answer;
-    try {
-      answer = await send();
-    } catch (thrown) {
-      const error = troubleOf(thrown);
-      if (isOver(error)) return;
-      const isGone = error.isGone === true;
-      // The stop has taken effect even if it is not on disk yet.
-      onProblem(isGone ? NOT_YET : error.message, { isGone, isRefused: !isGone && !error.body?.pulled });
-      if (!isGone) return;
-      await isBack();
-      continue;
+    // It ends early if a harder press has replaced this one, or it was forgotten.
+    while (!answer && this.pressed === force) {
+      try {
+        answer = await send(force);
+        if (this.pressed === force) this.words = "";
+        // For a call, the force is that of its run.
+        if (!answer.call) this.take({ force: answer.force });
+      } catch (thrown) {
+        const { isGone, body, message } = troubleOf(thrown);
+        if (this.pressed !== force) break;
+        // The stop has taken effect even if it is not on disk yet.
+        this.becomes(isGone || body?.pulled ? force : null, isGone ? NOT_YET : message);
+        if (!isGone) break;
+        changed();
+        await isBack();
+      }
     }
-    onHeard(answer);
-    return;
+    changed(answer);
   }
 }

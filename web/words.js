@@ -105,7 +105,7 @@ export const STATE = {
 export function stalledWords(why, isStopping) {
   const how = isStopping ? " as stopped" : "";
   return "The run has stopped working, but its end cannot be written to the journal. " +
-    `It will settle by itself${how} once the journal accepts writes again. The server says: ${why}.`;
+    `It will settle on its own${how} once the journal accepts writes again. The server says: ${why}.`;
 }
 /** @type {Record<string, string>} */
 export const PHASE = {
@@ -118,7 +118,7 @@ export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "
 /** @type {Record<string, string>} what became of a tool call */
 export const VERDICT = {
   finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, effect unknown",
-  late: "ended after the run", leaked: "leaked: not seen to end", detached: "still running, as declared",
+  late: "ended after the run", leaked: "leaked: it may still be running", detached: "still running, as declared",
 };
 
 /** @type {Record<string, string>} why a run was stopped */

@@ -106,15 +106,9 @@ export function mark(/** @type {HTMLElement} */ element, /** @type {string} */ n
 }
 
 /** The state of a run in its row: a press on Stop shows before the server has responded, but not if it was not sent. */
-export function stateOf(/** @type {Entry} */ { row, id }) {
-  const state = shownState(row);
-  return isPressed(id) && state !== "settled" && state !== "stalled" ? "cancelling" : state;
-}
-
-/** Whether Stop was pressed here and, as far as is known, took effect. */
-function isPressed(/** @type {string} */ id) {
-  const pressed = press(id);
-  return pressed !== undefined && !pressed.problem && !pressed.isUnheard;
+export function stateOf(/** @type {Entry} */ entry) {
+  const state = shownState(entry.row);
+  return press(entry)?.isStopping && state !== "settled" && state !== "stalled" ? "cancelling" : state;
 }
 
 function stateParts(/** @type {HTMLElement} */ cell) {
@@ -127,17 +121,18 @@ function stateParts(/** @type {HTMLElement} */ cell) {
 }
 
 function drawState(/** @type {ReturnType<typeof stateParts>} */ { cell, lamp, text, more, besides }, /** @type {Entry} */ entry) {
-  const { row, id } = entry;
+  const { row } = entry;
   const state = stateOf(entry);
-  mark(lamp, "state", press(id)?.isUnheard && state !== "settled" ? "unsent" : state);
+  const { pressed = null, words = "", isUnsent = false } = press(entry) ?? {};
+  mark(lamp, "state", isUnsent ? "unsent" : state);
   mark(lamp, "outcome", row.outcome?.kind);
-  const { problem = undefined, said = undefined, isUnheard = undefined } = (state !== "settled" && press(id)) || {};
-  lamp.classList.toggle("sure", isUnheard === true);
-  put(text, isUnheard ? "stop not sent" : doing({ ...row, state }));
-  put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
+  const problem = pressed ? "" : words;
+  lamp.classList.toggle("sure", isUnsent);
+  put(text, isUnsent ? "stop not sent" : doing({ ...row, state }));
+  put(more, problem ? " not stopped" : isUnsent ? "" : further(row));
   // On a narrow screen only this part is kept.
   mark(besides, "leaked", row.leaked || problem ? "yes" : undefined);
-  title(cell, problem ? `Not stopped: ${problem}` : (state !== "stalled" && said) || inFull(entry, state));
+  title(cell, problem ? `Not stopped: ${problem}` : (state !== "stalled" && words) || inFull(entry, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 
@@ -148,8 +143,9 @@ function further(/** @type {Row} */ row) {
   return "";
 }
 
-function inFull(/** @type {Entry} */ { row, id }, /** @type {ShownState} */ state) {
-  if (state === "stalled") return stalledWords(row.stalled, row.state === "cancelling" || isPressed(id));
+function inFull(/** @type {Entry} */ entry, /** @type {ShownState} */ state) {
+  const { row } = entry;
+  if (state === "stalled") return stalledWords(row.stalled, row.state === "cancelling" || press(entry)?.isStopping === true);
   if (state === "settled") return [OUTCOME[row.outcome?.kind ?? ""] ?? "settled", failure(row.outcome)].filter(Boolean).join(": ");
   const tools = row.tools?.length ? `: ${row.tools.join(", ")}` : "";
   const waits = row.waiting?.length ? `: ${row.waiting.map(({ tool }) => tool).join(", ")}` : "";

@@ -21,7 +21,7 @@ export function journalBar(roster, signal) {
 
 function inWords(/** @type {Entry[]} */ stalled) {
   const [{ row }] = stalled;
-  const [have, they] = stalled.length === 1 ? ["has", "It will settle by itself"] : ["have", "They will settle by themselves"];
+  const [have, they] = stalled.length === 1 ? ["has", "It will settle on its own"] : ["have", "They will settle on their own"];
   return `The journal does not accept writes: ${several(stalled.length, "run")} ${have} stalled. ${they} once it accepts writes again. ` +
     `The server says: ${row.stalled}.`;
 }

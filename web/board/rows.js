@@ -9,9 +9,9 @@
 import { part } from "../api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
 import { announce, h } from "../dom.js";
-import { nextForce, press, pressStop } from "./presses.js";
+import { press, pressStop } from "./presses.js";
 import { isLive } from "./roster.js";
-import { WORDS } from "../stop.js";
+import { nextForce, WORDS } from "../stop.js";
 
 const SPARE = 6;
 /** How long the order is kept after a finger has left the rows, in milliseconds. */
@@ -177,7 +177,8 @@ export class Rows {
     for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
     const state = stateOf(entry);
     mark(one.element, "state", state);
-    const isUnsent = press(entry.id)?.isUnheard === true;
+    const own = press(entry);
+    const isUnsent = own?.isUnsent;
     const isAsked = state === "waiting" && this.how.mayAnswer && !isUnsent;
     if (one.yes.hidden === isAsked) one.yes.hidden = !isAsked;
     const isOpen = isLive(entry) && this.how.mayStop;
@@ -188,7 +189,7 @@ export class Rows {
     }
     if (!isOpen) return;
     // A press does what the button said, whatever has happened to the run since.
-    one.next = nextForce(entry.id, entry.row);
+    one.next = nextForce(own ? own.force : entry.row.cancel?.force);
     const { label, name, pressed, title = "" } = WORDS.row[isUnsent ? "unsent" : one.next];
     put(one.label, label);
     mark(one.stop, "pressed", pressed);

@@ -165,7 +165,7 @@ function at(/** @type {Known} */ row) {
 function leaked(/** @type {Known[]} */ over) {
   const leaky = over.filter((row) => row.leaked);
   return leaky.map((row) => h("p", { class: "problem" }, `Leaked: ${several(row.leaked ?? 0, "call")} of `,
-    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " was not seen to end."));
+    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " may still be running."));
 }
 
 /** How they ended: some may have completed before the stop. */

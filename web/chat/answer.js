@@ -13,7 +13,7 @@ import { fold, learn, newRun, textOf, usageOf } from "./fold.js";
 import { longText } from "../long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
-import { cuts, nextForce } from "../stop.js";
+import { Press } from "../stop.js";
 import { dayAndTime, figure, figureInFull, REASON, shownState, span, stalledWords, timeOfDay } from "../words.js";
 
 /** How long new parts are drawn in one frame, in milliseconds. */
@@ -40,10 +40,7 @@ export class Answer {
     /** Whether a stop reached the server before the prompt did. */
     this.isAhead = false;
     this.signal = signal;
-    /** @type {Api.Force | null} the force of the last press on Stop here, even before the server has responded */
-    this.pressed = null;
-    /** Whether that press has not reached the server. */
-    this.isUnsent = false;
+    this.press = new Press();
     /** @type {string | null} why the journal does not accept its end, if it does not */
     this.stalled = null;
     /** @type {string | null} something that is not in the feed */
@@ -73,10 +70,7 @@ export class Answer {
   /** Its state for display. */
   get state() { return shownState({ state: this.run.state, stalled: this.stalled }); }
   /** Whether it is being stopped, by anyone. */
-  get isStopping() { return !this.isOver && (cuts(this.run.force) || this.pressed !== null); }
-
-  /** What the next press on its Stop does. */
-  get nextForce() { return nextForce({ state: this.run.state, force: this.run.force, pressed: this.pressed }); }
+  get isStopping() { return !this.isOver && this.press.isStopping; }
 
   /** The server has given it another id than we chose. */
   rename(/** @type {string} */ id) {
@@ -87,6 +81,7 @@ export class Answer {
   /** Takes items of the feed. `now` is given for items that are live. */
   take(/** @type {Api.RunItem[]} */ items, /** @type {number | undefined} */ now) {
     for (const item of items) fold(this.run, item, now);
+    this.press.take(this.run);
     this.draw();
   }
 
@@ -159,7 +154,7 @@ export class Answer {
     write(this.words, words);
     doing.hidden = !words;
     doing.classList.toggle("problem", this.state === "stalled");
-    const hasStop = run.state === "queued" && !this.said && this.pressed === null && may("run:cancel");
+    const hasStop = run.state === "queued" && !this.said && !this.press.force && may("run:cancel");
     // Keep the focus in this run.
     if (!hasStop && this.back === document.activeElement) this.element.focus({ preventScroll: true });
     this.back.hidden = !hasStop;
@@ -201,10 +196,10 @@ export class Answer {
   }
 }
 
-function doingWords(/** @type {Answer} */ { said, run, state, stalled, isStopping, isUnsent }) {
+function doingWords(/** @type {Answer} */ { said, run, state, stalled, isStopping, press }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
-  if (isUnsent) return "Stop not sent yet: the server is not responding.";
+  if (press.isUnsent) return "Stop not sent yet: the server is not responding.";
   if (serverIsGone()) return "The server is not responding: current progress is unknown.";
   if (state === "stalled") return stalledWords(stalled, isStopping);
   if (isStopping) return "Stopping…";
@@ -220,12 +215,13 @@ function isSeen(/** @type {ChatPart | undefined} */ last) {
   return last.isOpen || (last.kind === "call" && (last.stage === "runs" || last.stage === "waits"));
 }
 
-/** What the run is waiting for. It waits for the model only while a model call is open. */
-function stepWords(/** @type {ChatRun} */ { openCalls, answerFrom }) {
-  const running = openCalls.filter(({ stage }) => stage === "runs").map(({ tool }) => tool);
+/** @type {Record<string, string>} what the run is waiting for, by its phase */
+const STEP = { hook: "Running a hook…", model: "Waiting for the model…", backoff: "Waiting to retry…", waiting: "Waiting for approval…" };
+
+function stepWords(/** @type {ChatRun} */ { openCalls, phase }) {
+  const running = phase === "tools" ? openCalls.filter(({ stage }) => stage === "runs").map(({ tool }) => tool) : [];
   if (running.length) return `Running ${running.slice(0, TOOLS_NAMED).join(", ")}${running.length > TOOLS_NAMED ? " and others" : ""}…`;
-  if (openCalls.some(({ stage }) => stage === "waits")) return "Waiting for approval…";
-  return answerFrom === null || openCalls.length ? "Working…" : "Waiting for the model…";
+  return STEP[phase ?? ""] ?? "Working…";
 }
 
 function endWords(/** @type {Api.Outcome} */ outcome, /** @type {ChatRun} */ { requests, quietTook, settledTook, startedAt, parts, isTextLost }) {

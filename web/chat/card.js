@@ -13,7 +13,7 @@ import { revealed } from "./inline.js";
 import { longText } from "../long.js";
 import { pretty } from "./pretty.js";
 import { REFUSED } from "../runwords.js";
-import { hardest, nextForce, sendStop, WORDS } from "../stop.js";
+import { hardest, Press, WORDS } from "../stop.js";
 import { number, span, VERDICT } from "../words.js";
 
 const FOLD_ABOVE = 240;
@@ -27,8 +27,7 @@ export class Card {
   constructor(answer, part) {
     this.answer = answer;
     this.part = part;
-    /** @type {Api.Force | null} */
-    this.pressed = null;
+    this.press = new Press();
     /**
      * What is shown so far: `over` and `result` are verdicts, `output` counts all output, `size` what is shown of it.
      * @type {{edition: number, pieces: number, isOpen?: boolean, stage: string | null, over?: string | null, result?: string | null,
@@ -194,35 +193,23 @@ export class Card {
   /* Its Stop button. */
 
   updateStop() {
-    const { part, stop } = this;
+    const { part, press, stop } = this;
+    press.take({ state: part.stage === "over" ? "settled" : "running", force: hardest(...part.requests.map(({ force }) => force)) });
     const isRunning = this.stage === "runs";
     if (!isRunning) this.leave(stop);
     stop.hidden = !isRunning || !may("run:cancel");
-    const next = this.nextForce;
+    const { next } = press;
     if (next === "graceful") delete stop.dataset.pressed;
     else stop.dataset.pressed = next === "none" ? "now" : "graceful";
     write(stop, WORDS.call[next]);
     stop.setAttribute("aria-label", `${stop.textContent}: ${part.tool}`);
   }
 
-  get nextForce() {
-    return nextForce({ force: hardest(...this.part.requests.map(({ force }) => force)), pressed: this.pressed });
-  }
-
-  async stopIt() {
-    const force = this.nextForce;
-    if (force === "none") return;
-    this.pressed = force;
-    this.updateStop();
-    fill(this.problem);
-    await sendStop(() => stopCall(this.answer.id, this.part.id, { force }), {
-      isOver: () => this.part.stage === "over" || this.pressed !== force,
-      onHeard: () => fill(this.problem),
-      onProblem: (words, { isRefused }) => {
-        if (isRefused) this.pressed = null;
-        this.updateStop();
-        fill(this.problem, words);
-      },
+  stopIt() {
+    const { answer, part, press, problem } = this;
+    press.send((force) => stopCall(answer.id, part.id, { force }), () => {
+      this.updateStop();
+      fill(problem, press.words);
     });
   }
 }

@@ -178,7 +178,8 @@ class Chat {
 
   changed() {
     const { talk, composer } = this;
-    composer.become(talk.active?.isUnsent ? "unsent" : talk.nextForce ? MODES[talk.nextForce] : "send");
+    const press = talk.active?.press;
+    composer.become(press?.isUnsent ? "unsent" : press ? MODES[press.next] : "send");
     this.showEmpty();
     const accepted = talk.answers.filter(({ run }) => run.acceptedAt).length;
     if (accepted !== this.accepted) this.listSessions();

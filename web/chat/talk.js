@@ -8,14 +8,13 @@
 // 4. A press on Stop is for the run that was in progress: right after that run's end it does not stop the next one.
 // 5. A refused prompt is put back into the input.
 
-import { get, link, may, part, post, Problem, serverIsGone, stopRun, troubleOf } from "../api.js";
+import { get, link, may, part, post, Problem, stopRun, troubleOf } from "../api.js";
 import { Answer } from "./answer.js";
 import { isBack } from "../back.js";
 import { announce, h } from "../dom.js";
 import { follow } from "../feed.js";
 import { callsOf } from "./fold.js";
 import { Kept } from "./kept.js";
-import { NOT_YET, sendStop } from "../stop.js";
 
 /** How many runs are loaded at a time. */
 const PAGE = 10;
@@ -142,10 +141,11 @@ export class Talk {
   }
 
   /** Adds a run and follows it. Resolves when its first items have arrived. */
-  add(/** @type {Api.Run} */ { run_id: id, title, state, stalled }, isFirst = false) {
+  add(/** @type {Api.Run} */ { run_id: id, title, state, force, stalled }, isFirst = false) {
     const wasOver = state === "settled";
     const answer = this.newAnswer(id, title, { isFirst, wasOver });
     answer.wasLive = !wasOver;
+    answer.press.take({ force });
     this.stall(answer, stalled);
     return this.follow(answer);
   }
@@ -253,7 +253,7 @@ export class Talk {
   async deliver(body, force) {
     const answer = this.newAnswer(body.run_id, body.input);
     answer.wasLive = true;
-    answer.pressed = force ?? null;
+    answer.press.becomes(force ?? null);
     answer.say("Sending…");
     this.sending.add(answer);
     this.kept.prompt(body);
@@ -267,6 +267,7 @@ export class Talk {
       this.follow(answer, true);
     } catch (error) {
       answer.isRefused = true;
+      answer.press.becomes(null);
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
@@ -284,8 +285,9 @@ export class Talk {
   async post(/** @type {Prompt} */ body, /** @type {Answer} */ answer) {
     for (;;) {
       try {
-        if (answer.pressed) await this.ahead(body.run_id, answer.pressed);
-        answer.isAhead = answer.pressed !== null;
+        const { pressed } = answer.press;
+        if (pressed) await this.ahead(body.run_id, pressed);
+        answer.isAhead = pressed !== null;
         return await post("/v1/runs", body);
       } catch (error) {
         if (!(error instanceof Problem) || !error.isGone) throw error;
@@ -309,11 +311,6 @@ export class Talk {
 
   /* Stopping (invariants 2 and 4). */
 
-  /** The force of the next press on Stop, or null if there is nothing to stop. */
-  get nextForce() {
-    return this.active?.nextForce ?? null;
-  }
-
   /** Stop beside the input was pressed, or Escape. */
   press() {
     if (!may("run:cancel")) return;
@@ -325,52 +322,33 @@ export class Talk {
     this.stop();
   }
 
-  async stop(answer = this.active, /** @type {Api.Force | "none" | undefined} */ force = answer?.nextForce) {
+  async stop(answer = this.active, /** @type {Api.Force | "none" | undefined} */ force = answer?.press.next) {
     if (!answer || !force || answer.isOver || force === "none") return;
-    const { id } = answer;
-    answer.pressed = force;
-    answer.isUnsent = serverIsGone();
+    const { id, press } = answer;
     this.kept.stop(id, force);
-    answer.draw();
-    this.onChange();
-    announce(answer.isUnsent ? NOT_YET : force === "now" ? "Stopping now." : "Stopping.");
-    const isHeard = await this.sendStop(answer, force);
-    // Otherwise a harder press has replaced it, or it will be sent with the prompt.
-    if (isHeard && (force === "now" || answer.pressed !== "now")) this.kept.stop(id, null);
+    let said = "";
+    await press.send(() => this.sendStop(answer, force), (heard) => {
+      if (!heard && press.pressed === force) announce(press.words || (force === "now" ? "Stopping now." : "Stopping."));
+      // Otherwise there may be something else to read there by now.
+      if (press.words !== said) this.onProblem(said = press.words);
+      answer.draw();
+      this.onChange();
+    }, force);
+    // Otherwise a harder press has replaced it, or it is sent with the prompt.
+    const isWithPrompt = answer.isAhead && this.sending.has(answer);
+    if (!isWithPrompt && (force === "now" || press.pressed !== "now")) this.kept.stop(id, null);
   }
 
-  /** Sends a stop until the server has received it; returns whether there is nothing left to do. */
+  /** Sends a stop of a run whose prompt may be on its way: the server remembers it for when the prompt arrives. */
   async sendStop(/** @type {Answer} */ answer, /** @type {Api.Force} */ force) {
-    let isAllDone = true;
-    let wasSending = false;
-    const send = () => {
-      wasSending = this.sending.has(answer);
-      return stopRun(answer.id, { force });
-    };
-    const isOver = (/** @type {ReturnType<typeof troubleOf>} */ error) => {
-      if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
-      // The prompt has not arrived yet: the server remembers the stop for when it does.
-      if (!error.body?.remembered_for_ms || !wasSending) return false;
+    const wasSending = this.sending.has(answer);
+    try {
+      return await stopRun(answer.id, { force });
+    } catch (error) {
+      if (!wasSending || !troubleOf(error).body?.remembered_for_ms) throw error;
       answer.isAhead = true;
-      this.sent(answer, true);
-      isAllDone = !this.sending.has(answer);
-      return true;
-    };
-    const onProblem = (/** @type {string} */ words, /** @type {{isGone: boolean, isRefused: boolean}} */ { isGone, isRefused }) => {
-      this.onProblem(words);
-      if (isRefused) answer.pressed = null;
-      this.sent(answer, !isGone);
-    };
-    await sendStop(send, { isOver, onHeard: () => this.sent(answer, true), onProblem });
-    return isAllDone;
-  }
-
-  /** Records whether a stop has reached the server. */
-  sent(/** @type {Answer} */ answer, /** @type {boolean} */ isSent) {
-    if (isSent && answer.isUnsent) this.onProblem("");
-    answer.isUnsent = !isSent;
-    answer.draw();
-    this.onChange();
+      return {};
+    }
   }
 }
 

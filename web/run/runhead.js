@@ -10,7 +10,7 @@ import { may, part, serverIsGone, stopRun, userWord } from "../api.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
-import { nextForce, NOT_YET, sendStop, WORDS } from "../stop.js";
+import { Press, WORDS } from "../stop.js";
 import { oneLine } from "./facts.js";
 
 /**
@@ -81,52 +81,26 @@ const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + 
 function stopButton(run, after, onShow) {
   const said = h("p", { class: "problem", role: "alert" });
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
-  /** @type {Api.Force | null} the force of the last press here */
-  let pressed = null;
-  /** @type {Pick<ShownRun, "state" | "force">} the run as the server sees it */
-  let told = { state: "running" };
-  /** @type {NextForce} what the next press does */
-  let next = "graceful";
-  let isUnsent = false;
+  const press = new Press();
   const show = () => {
-    next = nextForce({ state: told.state, force: told.force, pressed });
-    const isStopping = next !== "graceful";
+    const { isUnsent, next, words } = press;
     write(element, WORDS.run[isUnsent ? "unsent" : next]);
-    set(element, "data-pressed", isStopping || null);
+    set(element, "data-pressed", next !== "graceful" || null);
     // Not disabled, because a disabled button would lose the focus.
     set(element, "aria-disabled", next === "none" ? "true" : null);
-    onShow(isStopping && !isUnsent);
+    write(said, words);
+    onShow(press.isStopping);
   };
-  element.addEventListener("click", async () => {
-    if (next === "none") return;
-    const [before, force] = [pressed, next];
-    pressed = force;
-    isUnsent = serverIsGone();
+  element.addEventListener("click", () => press.send((force) => stopRun(run, { force }), (answer) => {
     show();
-    write(said, isUnsent ? NOT_YET : "");
-    await sendStop(() => stopRun(run, { force }), {
-      isOver: () => pressed !== force || told.state === "settled",
-      onHeard: (answer) => {
-        write(said, answer?.reply === "too_late" ? "Too late: the run had already ended." : "");
-        isUnsent = false;
-        show();
-      },
-      onProblem: (words, { isGone, isRefused }) => {
-        isUnsent = isGone;
-        write(said, words);
-        // A refused press had no effect.
-        if (isRefused) pressed = before;
-        show();
-      },
-    });
-  });
+    if (answer?.reply === "too_late") write(said, "Too late: the run had already ended.");
+  }));
   /** Takes the current state of the run. */
   const changed = (/** @type {ShownRun} */ is) => {
-    told = is;
-    const isSettled = told.state === "settled";
+    press.take(is);
+    const isSettled = is.state === "settled";
     if (isSettled && element === document.activeElement) after.focus({ preventScroll: true });
     element.hidden = isSettled || !may("run:cancel");
-    if (isSettled && pressed) write(said, "");
     show();
   };
   return { element, said, changed };

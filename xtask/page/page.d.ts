@@ -107,6 +107,6 @@ type Mark = { name: string; at: number; seq: number; isMain: boolean; detail: st
 /** Where a run stands, and how it ended. */
 type RunStanding = { state: Api.State; phase: Api.Phase | null; force: Api.Force | null; outcome?: Api.Outcome; ended_at?: Api.Wall };
 /** A run as the server sent it, with what its feed has said since. */
-type ShownRun = Omit<Api.Run, "phase"> & { phase?: Api.Phase | null; force?: Api.Force | null };
+type ShownRun = Omit<Api.Run, "phase" | "force"> & { phase?: Api.Phase | null; force?: Api.Force | null };
 /** The name of a call's tool. */
 type ToolOf = (call: string) => string;

@@ -106,8 +106,8 @@ declare namespace Api {
   /* Runs. */
 
   type Run = {
-    run_id: string; app: string; user: string; session: string; tenant?: string; state: State; phase?: Phase; outcome?: Outcome;
-    accepted_at: Wall; ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
+    run_id: string; app: string; user: string; session: string; tenant?: string; state: State; phase?: Phase; force?: Force;
+    outcome?: Outcome; accepted_at: Wall; ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
     approvals?: { call: string; tool: string; arguments: string; digest: string }[];
   };
   type RunPage = { runs: Run[]; next?: string };
@@ -146,8 +146,8 @@ declare namespace Api {
   /* Stops and the line. */
 
   type Cancelled = {
-    run_id: string; reply: "accepted" | "hardened" | "already_cancelling" | "too_late" | "not_running"; state: State; outcome?: Outcome;
-    call?: string; leaked?: string[]; receipt?: Receipt;
+    run_id: string; reply: "accepted" | "hardened" | "already_cancelling" | "too_late" | "not_running"; state: State; force?: Force;
+    outcome?: Outcome; call?: string; leaked?: string[]; receipt?: Receipt;
   };
   type CancelledMany = { cancelled: number; settled: boolean; runs: Cancelled[] };
   type Hold = { tenant?: string; app?: string; user?: string; reason?: string; by: string; since: Wall };

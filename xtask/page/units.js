@@ -13,7 +13,7 @@ const seed = Number(arguments[0]) || 20_261;
     ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
   const { callsOf, fold, learn, newRun, plus, textOf, usageOf } = folding;
-  const { cuts, hardest, nextForce, sendStop, WORDS } = stops;
+  const { cuts, hardest, nextForce, Press, WORDS } = stops;
 
   const failures = [];
   /** @type {Record<string, string | number>} */
@@ -374,7 +374,7 @@ const seed = Number(arguments[0]) || 20_261;
   const shownBy = (/** @type {Item[]} */ items) => {
     const run = folded(items);
     const page = items.reduce(standing, null);
-    return [run, page].map(({ state, phase, force }) => [state, phase, force, nextForce({ state, force })]);
+    return [run, page].map(({ state, phase, force }) => [state, phase, force, nextForce(force)]);
   };
   test("P7: a run that is to stop after its turn is the same in the chat and on its page, and its Stop is graceful in both", () => {
     const asked = [...begin, stood(item(4, "cancel_requested", { request: request(390, "after_turn") }), "cancelling", "model", "after_turn")];
@@ -494,12 +494,13 @@ const seed = Number(arguments[0]) || 20_261;
     const wanted = { null: "graceful", after_turn: "graceful", graceful: "now", now: "none" };
     for (const force of forces) {
       for (const pressed of forces) {
-        const state = force ? "cancelling" : "running";
-        says([force, pressed, wanted[hardest(force, pressed)]], [force, pressed, nextForce({ state, force, pressed })]);
+        const press = new Press();
+        press.take({ state: force ? "cancelling" : "running", force });
+        press.becomes(pressed);
+        says([force, pressed, wanted[hardest(force, pressed)]], [force, pressed, press.next]);
       }
     }
-    for (const state of ["queued", "running", "waiting"]) says("graceful", nextForce({ state }));
-    says("now", nextForce({ state: "cancelling" }));
+    says(["graceful", "graceful", "graceful", "now", "none"], [undefined, ...forces].map(nextForce));
     says([false, false, true, true], forces.map(cuts));
     says([null, "now", "graceful"], [hardest(), hardest("now", "graceful"), hardest("after_turn", null, "graceful")]);
   });
@@ -507,20 +508,62 @@ const seed = Number(arguments[0]) || 20_261;
     for (const [where, words] of Object.entries(WORDS)) for (const next of ["graceful", "now", "none"]) isTrue(`${where} ${next}`, words[next]);
     says(["Stop", "Stop", "Stop", "Stop"], [WORDS.run.graceful, WORDS.call.graceful, WORDS.chat.graceful[0], WORDS.row.graceful.label]);
   });
-  test("P7: a stop that does not reach the server is sent again, one that is refused is no press, and one on its way to the disk is", async () => {
+  const failing = (/** @type {object} */ more) => () => Promise.reject(Object.assign(new Error("no"), more));
+  /** What a Stop button does next after each change, beginning with the press, and what it says about the press. */
+  const pressing = async (/** @type {any} */ press, /** @type {() => Promise<unknown>} */ send) => {
     /** @type {unknown[]} */
-    const told = [];
-    const how = (isOver = () => false) => ({
-      isOver, onHeard: (/** @type {string} */ it) => told.push(it),
-      onProblem: (/** @type {string} */ _, /** @type {{isGone: boolean, isRefused: boolean}} */ { isGone, isRefused }) => told.push([isGone, isRefused]),
-    });
-    const failing = (/** @type {object} */ more) => () => Promise.reject(Object.assign(new Error("no"), more));
+    const shown = [];
+    await press.send(send, (/** @type {unknown} */ answer) => shown.push([press.next, press.isUnsent ? "unsent" : press.words, press.isStopping, answer ?? null]));
+    return shown;
+  };
+  test("P7: a stop that does not reach the server is sent again, one that is refused is no press, and one on its way to the disk is", async () => {
+    const heard = { state: "cancelling", force: "graceful" };
     let tries = 0;
-    await sendStop(() => ((tries += 1) < 3 ? failing({ isGone: true })() : Promise.resolve("heard")), how());
-    await sendStop(failing({ body: { pulled: true } }), how());
-    await sendStop(failing({ body: {} }), how());
-    await sendStop(failing({ isGone: true }), how(() => true));
-    says([[true, false], [true, false], "heard", [false, false], [false, true]], told);
+    const unsent = ["now", "unsent", false, null];
+    says([["now", "", true, null], unsent, unsent, ["now", "", true, heard]],
+      await pressing(new Press(), () => ((tries += 1) < 3 ? failing({ isGone: true })() : Promise.resolve(heard))));
+    says([["now", "", true, null], ["now", "no", true, null]], await pressing(new Press(), failing({ body: { pulled: true } })));
+    says([["now", "", true, null], ["graceful", "no", false, null]], await pressing(new Press(), failing({ body: {} })));
+    // Once the run has settled there is nothing left to send.
+    const over = new Press();
+    says([["now", "", true, null], ["graceful", "", false, null]], await pressing(over, () => {
+      over.take({ state: "settled" });
+      return failing({ isGone: true })();
+    }));
+  });
+  test("P7: after a refused second press the button is back to what the server says", async () => {
+    const press = new Press();
+    await pressing(press, () => Promise.resolve({ state: "cancelling", force: "graceful" }));
+    says([["none", "", true, null], ["now", "no", true, null]], await pressing(press, failing({ body: {} })));
+    // The first press was not accepted yet, and its own answer says when it is.
+    const early = new Press();
+    early.becomes("graceful");
+    says([["none", "", true, null], ["graceful", "no", false, null]], await pressing(early, failing({ body: {} })));
+    early.take({ state: "cancelling", force: "graceful" });
+    says("now", early.next);
+  });
+  test("P7: a press is forgotten once the server says that the run is stopped as hard as that, and not before", async () => {
+    const press = new Press();
+    press.becomes("now", "not on disk yet");
+    press.take({ state: "running" });
+    press.take({ state: "cancelling", force: "graceful" });
+    says(["now", "not on disk yet", "graceful"], [press.pressed, press.words, press.told]);
+    press.take({ state: "cancelling", force: "now" });
+    // What is older than that changes nothing.
+    press.take({ state: "cancelling", force: "graceful" });
+    says([null, "", "now", "none"], [press.pressed, press.words, press.told, press.next]);
+    // The answer about a call has the force of its run.
+    const call = new Press();
+    await pressing(call, () => Promise.resolve({ state: "cancelling", force: "now", call: "c1" }));
+    says([null, "graceful", "now"], [call.told, call.pressed, call.next]);
+  });
+  test("P7: a harder press replaces one that has not reached the server, which is not sent again", async () => {
+    const press = new Press();
+    let tries = 0;
+    const first = pressing(press, () => { tries += 1; return failing({ isGone: true })(); });
+    const second = pressing(press, () => Promise.resolve({ state: "cancelling", force: "now" }));
+    await Promise.all([first, second]);
+    says([1, null, "now", ""], [tries, press.pressed, press.told, press.words]);
   });
 
   /* States. */
@@ -537,7 +580,7 @@ const seed = Number(arguments[0]) || 20_261;
   test("what stalled means ends with what the server says, and tells how a run that was stopped will settle", () => {
     const [left, stopped] = [stalledWords("the disk is full", false), stalledWords("the disk is full", true)];
     for (const words of [left, stopped]) isTrue(words, words.endsWith("The server says: the disk is full."));
-    says([false, true], [left, stopped].map((words) => words.includes("settle by itself as stopped")));
+    says([false, true], [left, stopped].map((words) => words.includes("settle on its own as stopped")));
   });
 
   /* Arguments. */

@@ -10,7 +10,7 @@ from telling import at_least, counted, same_as_stored
 from world import case
 
 # What the page says about a stalled run, wherever there is room for it.
-TOLD = ("has stopped working", "cannot be written to the journal", "settle by itself", "The server says: the journal could not be written")
+TOLD = ("has stopped working", "cannot be written to the journal", "settle on its own", "The server says: the journal could not be written")
 
 
 def at_work(world, prompt="Count on a small disk."):
@@ -80,7 +80,7 @@ def a_run_that_stalls_says_why_on_its_page_and_is_stopped_there(world):
     assert person.find("button", "^Stop$", head), "it cannot be stopped"
     person.press("button", "^Stop$", head)
     # The stop has taken effect but is not on record: the page says so, and the run is still stalled.
-    person.shows("settle by itself as stopped", head)
+    person.shows("settle on its own as stopped", head)
     person.wait_for(".runhead .state", "^stalled$")
     person.picture("stalled-run")
     person.house.make_room()

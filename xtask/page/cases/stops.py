@@ -78,7 +78,8 @@ def stubborn(world, prompt, command=STUBBORN):
     person = world.chat("worker")
     person.ask(PATIENT)
     run = person.say(prompt)
-    person.shows("begun")
+    # Its output: the command itself has this word too.
+    person.shows("begun", person.wait_for(".call .output"))
     return person, run
 
 
