@@ -130,6 +130,18 @@ impl Program {
         self.signal(Signal::INT);
     }
 
+    /// Suspends it, and waits until each of its threads has stopped, which on a busy machine takes a while.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('T'))
+        };
+        while !std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().all(is_stopped) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Stops reading standard output, and closes its other end.
     pub(crate) fn close_output(&mut self) {
         let (_, closed) = channel();

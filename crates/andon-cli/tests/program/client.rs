@@ -59,7 +59,7 @@ fn a_third_ctrl_c_exits_even_if_the_server_does_not_answer() {
     let served = Served::new();
     let mut run = served.start(&["run", "--json", "tell me a long story"]);
     run.wait_for("\"type\":\"delta\"");
-    served.signal(Signal::STOP);
+    served.freeze();
     assert_eq!(run.interrupt_until_gone(), Some(130));
     served.signal(Signal::CONT);
 }
@@ -132,7 +132,7 @@ fn a_server_that_is_down_or_does_not_answer_is_named_with_what_to_do() {
     let both = Program::run(&["runs", "--server", "127.0.0.1:1", "--db", "x.db"]);
     assert_eq!(both.code, Some(2), "{}", both.stderr);
     let served = Served::new();
-    served.signal(Signal::STOP);
+    served.freeze();
     let why = served.db.refused(&["run", "hello"]);
     served.signal(Signal::CONT);
     for told in ["is in use by process", "andon serve", "does not answer", "--db"] {

@@ -47,6 +47,11 @@ impl Served {
         self.server.as_ref().unwrap().signal(signal);
     }
 
+    /// Suspends the server.
+    pub(crate) fn freeze(&self) {
+        self.server.as_ref().unwrap().freeze();
+    }
+
     /// Starts a command that finds the server through the database.
     pub(crate) fn start(&self, args: &[&str]) -> Program {
         self.db.start(args)

@@ -40,13 +40,13 @@ pub(super) const CLEANUP: Duration = Duration::from_millis(1_500);
 const TELLING_HTTP: Duration = Duration::from_millis(400);
 const TELLING_LINES: Duration = Duration::from_millis(150);
 /// How long it may take to find out whether the server reads, and whether other calls use it.
-const HEARING: Duration = Duration::from_millis(150);
+const HEARING: Duration = Duration::from_millis(500);
 const DECIDING: Duration = Duration::from_millis(150);
 /// How long it may take to see the end of a killed program.
 const ENDING: Duration = Duration::from_millis(500);
 /// How long a server may take to say whether a task is over: what the steps before it leave of the cleanup.
-const PROVING: Duration = Duration::from_millis(500);
-/// The same over HTTP, where no program has to be ended first.
+const PROVING: Duration = Duration::from_millis(150);
+/// The same over HTTP, where no program has to be ended first and closing the stream has told the server.
 const PROVING_HTTP: Duration = Duration::from_millis(900);
 /// After the server has read the cancel, how long to wait for an answer that was already on its way.
 const LINGER: Duration = Duration::from_millis(20);
