@@ -77,11 +77,18 @@ struct ModelCall {
 #[derive(Debug)]
 struct OpenCall {
     call: ToolCall,
-    /// A person was asked about it, and no decision is recorded yet.
-    is_asked: bool,
-    /// A person has decided, which is not recorded yet.
-    is_answered: bool,
+    question: Question,
     result: Option<(Arc<ToolResult>, Option<StateMap>)>,
+}
+
+/// Whether a person is being asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// No, or the decision is on record.
+    None,
+    Open,
+    /// A person has decided, which is not on record yet.
+    Answered,
 }
 
 impl Rendering {
@@ -128,13 +135,14 @@ impl Rendering {
 
     /// Whether the run cannot go on until a person decides.
     pub(crate) fn waits(&self) -> bool {
-        self.standing.state() == State::Waiting && !self.calls.iter().any(|open| open.is_answered)
+        self.standing.state() == State::Waiting && !self.calls.iter().any(|open| open.question == Question::Answered)
     }
 
     /// A person has answered: the run goes on, although that is not recorded yet.
     pub(crate) fn answered(&mut self, call: &CallId) {
-        if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *call) {
-            open.is_answered = open.is_asked;
+        let is_open = |open: &&mut OpenCall| open.call.id == *call && open.question == Question::Open;
+        if let Some(open) = self.calls.iter_mut().find(is_open) {
+            open.question = Question::Answered;
         }
     }
 
@@ -233,7 +241,7 @@ impl Rendering {
             self.closing.used_for_nothing(used);
             return None;
         };
-        let open = |call: &ToolCall| OpenCall { call: call.clone(), is_asked: false, is_answered: false, result: None };
+        let open = |call: &ToolCall| OpenCall { call: call.clone(), question: Question::None, result: None };
         self.calls = message.calls().map(open).collect();
         self.is_models_turn = true;
         let (mut parts, unreadable) = parts(&message);
@@ -259,7 +267,7 @@ impl Rendering {
     /// A person must approve.
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
-        open.is_asked = true;
+        open.question = Question::Open;
         let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
         let hint = format!("Approve or reject calling {} with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
@@ -276,8 +284,8 @@ impl Rendering {
 
     /// A person has decided, or a stop has closed the question.
     fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
-        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.is_asked)?;
-        (open.is_asked, open.is_answered) = (false, false);
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.question != Question::None)?;
+        open.question = Question::None;
         let answer = |response| AdkPart::response(confirmation_id(&self.run, call), CONFIRMATION, response);
         let confirmed = match verdict {
             Approval::Approved { .. } => true,
