@@ -20,6 +20,7 @@ mod stages;
 mod surface;
 mod tests;
 mod types;
+mod unchanged;
 
 use std::process::ExitCode;
 
@@ -32,7 +33,8 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and the crash harness, and
-                     whether they catch every fault; --long adds slower tests
+                     whether they catch every fault; --long adds slower tests. What passed and has not changed since is
+                     not run again, except with --long or CI=true
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
   crash [OPTION..]   kills the runtime while it writes its SQLite journal, which is sometimes locked or full for a while:

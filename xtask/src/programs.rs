@@ -14,7 +14,7 @@ use crate::stages::{Stages, log_of, on_this_machine, test_cargo};
 pub(crate) struct Program {
     /// The crate, and the name of its target: `andon-server/explorer`.
     pub(crate) name: String,
-    executable: PathBuf,
+    pub(crate) executable: PathBuf,
     /// The folder of its crate, in which cargo would run it.
     folder: PathBuf,
 }

@@ -18,8 +18,8 @@ const SLOW: Duration = Duration::from_secs(15 * 60);
 /// How many lines of its output a failed stage of a lane shows.
 const LAST_LINES: usize = 80;
 
-/// How many lanes run at a time: one for each of two cores, and one more because most stages wait now and then.
-const AT_ONCE: usize = 3;
+/// How many lanes run at a time: one for each of two cores, and two more because most stages wait now and then.
+const AT_ONCE: usize = 4;
 
 /// Stages of a lane that took less are not listed one by one.
 const SHORT: Duration = Duration::from_secs(6);
@@ -28,6 +28,8 @@ const SHORT: Duration = Duration::from_secs(6);
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     done: Vec<(String, Duration)>,
+    /// How many lanes were not run again, because they passed and nothing has changed.
+    unchanged: usize,
     /// The stages that were skipped, each with what this machine lacks.
     not_tried: Vec<String>,
     /// Whether other lanes run at the same time. If so, output goes to a file.
@@ -76,6 +78,19 @@ impl Stages {
         }
     }
 
+    /// Runs a lane, and says whether nothing in it was skipped.
+    pub(crate) fn tries_everything(&mut self, lane: Lane) -> Result<bool> {
+        let skipped = self.not_tried.len();
+        lane(self)?;
+        Ok(self.not_tried.len() == skipped)
+    }
+
+    /// Says that a lane is not run, because it passed and nothing that it depends on has changed.
+    pub(crate) fn unchanged(&mut self, name: &str) {
+        println!("=== {name}: passed before, nothing has changed");
+        self.unchanged += 1;
+    }
+
     /// Runs lanes side by side, a few at a time and in their order, each to its end or to its first stage that fails.
     pub(crate) fn side_by_side(&mut self, lanes: Vec<Lane>) -> Result<()> {
         let began = now();
@@ -101,6 +116,7 @@ impl Stages {
             let side_by_side = stages.done.into_iter().map(|(name, took)| (format!("| {name}"), took));
             self.done.extend(side_by_side);
             self.not_tried.extend(stages.not_tried);
+            self.unchanged += stages.unchanged;
             outcome = outcome.and(ended);
         }
         self.done.push(("all of these, side by side".to_owned(), began.elapsed()));
@@ -125,6 +141,9 @@ impl Stages {
                 minutes(SLOW)
             );
         }
+        if self.unchanged > 0 {
+            println!("{} passed before and nothing has changed; CI=true runs them again", self.unchanged);
+        }
         for what in &self.not_tried {
             println!("not tried: {what}");
         }
@@ -135,7 +154,7 @@ impl Stages {
     }
 }
 
-fn is_ci() -> bool {
+pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 

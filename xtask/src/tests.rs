@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian::ensure_programs;
 use crate::programs::{self, Program, counted};
-use crate::python::{ensure_adk, ensure_venv, target_folder};
-use crate::stages::{Lane, Stages, build_example, cargo, example, printed, test_cargo, xtask};
+use crate::python::{ensure_adk, ensure_venv};
+use crate::stages::{Stages, build_example, cargo, example, printed, test_cargo, xtask};
+use crate::unchanged::{Inputs, Work, built};
 use crate::{adk, docs, observe, page, proxy, surface, types};
 
 /// How much is run.
@@ -37,8 +38,10 @@ pub(crate) fn test(length: Length) -> Result<()> {
     // The tests of MCP start servers that are written in Python.
     programs.retain(|program| python.is_some() || !program.name.starts_with("andon-tools/mcp"));
     programs.sort_by_key(|program| LONGEST.iter().position(|long| *long == program.name).unwrap_or(LONGEST.len()));
+    let inputs = (length == Length::Short).then(Inputs::read).flatten();
     let tests = programs.iter().map(|program| tests_of(program.clone(), python.clone()));
     let lanes = long_lanes(length).into_iter().chain(tests).chain(short_lanes(&programs)?);
+    let lanes = lanes.map(|work| work.unless_unchanged(inputs.as_ref()));
     stages.side_by_side(lanes.collect())?;
     let printed: Vec<String> = programs.iter().map(|program| printed(&program.stage())).collect::<Result<_>>()?;
     println!("tests: {}", counted(&printed.concat()));
@@ -75,33 +78,39 @@ fn install() {
 }
 
 /// What takes minutes, the longest first.
-fn long_lanes(length: Length) -> Vec<Lane> {
+fn long_lanes(length: Length) -> Vec<Work> {
     let is_long = length == Length::Long;
     let iterations = if is_long { "100000" } else { "3000" };
     let kills = if is_long { "2000" } else { "150" };
     vec![
         // Cargo builds one thing at a time, so what it has to build is in one lane.
-        Box::new(move |stages| {
+        Work::new("what cargo builds again", [], move |stages| {
             stages.run("faults, each of them caught", &mut xtask(&["faults"])?)?;
             let build = ["build", "--workspace", "--features", "andon-runtime/shuttle", "--bin", "andon-threads"];
             stages.run("threads, built with shuttle", &mut test_cargo(&build))?;
-            let mut threads = Command::new(target_folder().join("debug").join("andon-threads"));
+            let mut threads = Command::new(built("andon-threads"));
             stages.run("threads, checked by shuttle", threads.env("ANDON_SHUTTLE", iterations))?;
             stages.run("documentation, tested and linted", &mut docs::command()?)
         }),
-        Box::new(page::run),
-        Box::new(|stages| stages.run("points", &mut example("points"))),
-        Box::new(move |stages| surface::run(stages, length)),
-        Box::new(adk::run),
-        Box::new(move |stages| stages.run("crash", example("crash").args(["--kills", kills]))),
+        Work::new("the page, in a browser", [built("andon")], page::run),
+        Work::new("points", [built("examples/points")], |stages| stages.run("points", &mut example("points"))),
+        Work::new("fuzzed surface", [built("examples/practice")], move |stages| surface::run(stages, length)),
+        Work::new("ADK's client and its page", [built("examples/adk_house")], adk::run),
+        Work::new("crash", [built("examples/crash")], move |stages| {
+            stages.run("crash", example("crash").args(["--kills", kills]))
+        }),
     ]
 }
 
 /// The tests in a program.
-fn tests_of(program: Program, python: Option<PathBuf>) -> Lane {
-    Box::new(move |stages| {
+fn tests_of(program: Program, python: Option<PathBuf>) -> Work {
+    let name = program.stage();
+    // The program's own tests start it; `andon` is an input of no others.
+    let started = program.name.starts_with("andon-cli/").then(|| built("andon"));
+    let executables: Vec<_> = [program.executable.clone()].into_iter().chain(started).collect();
+    Work::new(&name, executables, move |stages| {
         let mut command = program.command();
-        command.env("ANDON_TEST_SHIM", target_folder().join("debug").join("andon-shim"));
+        command.env("ANDON_TEST_SHIM", built("andon-shim"));
         match python {
             Some(python) => command.env("ANDON_TEST_PYTHON", python),
             None => command.args(["--skip", "mcp"]),
@@ -111,19 +120,24 @@ fn tests_of(program: Program, python: Option<PathBuf>) -> Lane {
 }
 
 /// What takes seconds: the examples, and programs of others against ours.
-fn short_lanes(programs: &[Program]) -> Result<Vec<Lane>> {
+fn short_lanes(programs: &[Program]) -> Result<Vec<Work>> {
     let programs = programs.to_vec();
-    let mut lanes: Vec<Lane> = vec![
-        Box::new(move |stages| proxy::run(stages, &programs)),
-        Box::new(observe::run),
-        Box::new(types::run),
-        Box::new(|stages| stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))),
-        Box::new(|stages| stages.run("example own_router", &mut example("own_router"))),
+    let mut lanes = vec![
+        Work::new("the program behind nginx", [built("andon")], move |stages| proxy::run(stages, &programs)),
+        Work::new("dashboard and alerts", [built("examples/observed")], observe::run),
+        Work::new("types of the page", [], types::run),
+        Work::new("example stop_tree, its host killed", [built("examples/stop_tree")], |stages| {
+            stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))
+        }),
     ];
+    let mut names = vec!["own_router".to_owned()];
     for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
-        for name in examples(package)? {
-            lanes.push(Box::new(move |stages| stages.run(&format!("example {name}"), &mut example(&name))));
-        }
+        names.extend(examples(package)?);
+    }
+    for name in names {
+        let stage = format!("example {name}");
+        let executable = built(&format!("examples/{name}"));
+        lanes.push(Work::new(&stage.clone(), [executable], move |stages| stages.run(&stage, &mut example(&name))));
     }
     Ok(lanes)
 }
