@@ -10,12 +10,12 @@ use andon_runtime::{
 use andon_server::KeyInfo;
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Models, OwnUser, RunPage, RunView,
-    ServerReceipt, SessionList,
+    AppView, Cancelled, CancelledMany, LineView, MadeKey, RunPage, RunView, ServerReceipt, SessionView,
 };
 use super::{ANSWER, Client, ClientError, RunRequest};
 use crate::how::How;
@@ -31,12 +31,16 @@ const NEWEST: usize = 10_000;
 /// How many runs to name when several match.
 const NAMED: usize = 5;
 
-/// Which runs to cancel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which runs are meant, to cancel them or to hold new ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Selector {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
 }
 
@@ -48,7 +52,7 @@ impl Client {
 
     /// Who we are to the server.
     pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
-        Ok(self.get::<OwnUser>(&["v1", "me"], &[]).await?.user)
+        self.get_field(&["v1", "me"], &[], "user").await
     }
 
     /// Creates a key, and returns the key itself and its description.
@@ -58,7 +62,7 @@ impl Client {
     }
 
     pub(crate) async fn keys(&self) -> Result<Vec<KeyInfo>, ClientError> {
-        Ok(self.get::<KeyList>(&["v1", "keys"], &[]).await?.keys)
+        self.get_field(&["v1", "keys"], &[], "keys").await
     }
 
     pub(crate) async fn revoke_key(&self, id: &str) -> Result<KeyInfo, ClientError> {
@@ -66,7 +70,7 @@ impl Client {
     }
 
     pub(crate) async fn apps(&self) -> Result<Vec<AppView>, ClientError> {
-        Ok(self.get::<AppList>(&["v1", "apps"], &[]).await?.apps)
+        self.get_field(&["v1", "apps"], &[], "apps").await
     }
 
     /// Starts a run. The same request again gives the same run.
@@ -115,7 +119,7 @@ impl Client {
                 ("limit", Some(limit.as_str())),
             ];
             let page: RunPage = self.get(&["v1", "runs"], &query).await?;
-            found.extend(page.runs.into_iter().filter_map(RunView::info));
+            found.extend(page.runs.into_iter().map(RunInfo::from));
             before = page.next;
             if before.is_none() || found.len() >= wanted {
                 return Ok(found);
@@ -141,15 +145,14 @@ impl Client {
     pub(crate) async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, ClientError> {
         let limit = which.limit.unwrap_or(PAGE).clamp(1, PAGE).to_string();
         let query = [("app", which.app.as_deref()), ("user", which.user.as_deref()), ("limit", Some(limit.as_str()))];
-        let list: SessionList = self.get(&["v1", "sessions"], &query).await?;
-        Ok(list.sessions.into_iter().filter_map(super::forms::SessionView::info).collect())
+        let sessions: Vec<SessionView> = self.get_field(&["v1", "sessions"], &query, "sessions").await?;
+        Ok(sessions.into_iter().map(SessionInfo::from).collect())
     }
 
     /// The messages of a session; `None` if there is no such session.
     pub(crate) async fn history(&self, key: &SessionKey) -> Result<Option<Vec<Arc<Message>>>, ClientError> {
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str(), "history"];
-        let said = self.get::<History>(&path, &[]).await;
-        some(said.map(|history| history.messages))
+        some(self.get_field(&path, &[], "messages").await)
     }
 
     /// Deletes a session. Returns whether it existed.
@@ -233,7 +236,7 @@ impl Client {
 
     /// How accurate each model's estimates were.
     pub(crate) async fn usage(&self) -> Result<Map<String, Value>, ClientError> {
-        Ok(self.get::<Models>(&["v1", "usage"], &[]).await?.models)
+        self.get_field(&["v1", "usage"], &[], "models").await
     }
 
     /// The runs of a session that have not settled, oldest first.

@@ -1,13 +1,13 @@
 //! The server's responses, as far as this program reads them.
 
-use std::sync::Arc;
-
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use andon_runtime::{CallId, Digest, Ending, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
 use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::calls::Selector;
 
 /// A problem document: what is wrong with a request, and what to do.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,12 +32,6 @@ pub(super) struct MadeKey {
     pub(super) key: String,
     #[serde(flatten)]
     pub(super) info: KeyInfo,
-}
-
-/// Who we are to the server.
-#[derive(Debug, Deserialize)]
-pub(super) struct OwnUser {
-    pub(super) user: String,
 }
 
 /// What a run cost, as far as it is known.
@@ -85,19 +79,12 @@ impl Serialize for ServerReceipt {
     }
 }
 
-/// All keys.
-#[derive(Debug, Deserialize)]
-pub(super) struct KeyList {
-    pub(super) keys: Vec<KeyInfo>,
-}
-
 /// A run.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct RunView {
     pub(crate) run_id: RunId,
-    app: String,
-    user: String,
-    session: String,
+    #[serde(flatten)]
+    pub(crate) key: SessionKey,
     pub(crate) state: State,
     outcome: Option<Ending>,
     accepted_at: Wall,
@@ -109,17 +96,12 @@ pub(crate) struct RunView {
     pub(crate) approvals: Vec<PendingCall>,
 }
 
-impl RunView {
-    /// Its session.
-    pub(crate) fn key(&self) -> Option<SessionKey> {
-        SessionKey::new(&self.app, &self.user, &self.session).ok()
-    }
-
-    /// In the form that a database lists.
-    pub(super) fn info(self) -> Option<RunInfo> {
-        let session = self.key()?;
-        let Self { run_id: run, state, outcome: ending, accepted_at, ended_at, settled_at, title, .. } = self;
-        Some(RunInfo { run, session, state, accepted_at, ended_at, settled_at, ending, title })
+impl From<RunView> for RunInfo {
+    fn from(view: RunView) -> Self {
+        let RunView {
+            run_id: run, key: session, state, outcome: ending, accepted_at, ended_at, settled_at, title, ..
+        } = view;
+        Self { run, session, state, accepted_at, ended_at, settled_at, ending, title }
     }
 }
 
@@ -139,42 +121,19 @@ pub(super) struct RunPage {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct SessionList {
-    pub(super) sessions: Vec<SessionView>,
-}
-
-#[derive(Debug, Deserialize)]
 pub(super) struct SessionView {
-    app: String,
-    user: String,
-    session: String,
+    #[serde(flatten)]
+    key: SessionKey,
     created_at: Wall,
     updated_at: Wall,
     runs: u64,
     title: Option<String>,
 }
 
-impl SessionView {
-    pub(super) fn info(self) -> Option<SessionInfo> {
-        let Self { app, user, session, created_at, updated_at, runs, title } = self;
-        let key = SessionKey::new(&app, &user, &session).ok()?;
-        Some(SessionInfo { key, created_at, updated_at, runs, title })
+impl From<SessionView> for SessionInfo {
+    fn from(SessionView { key, created_at, updated_at, runs, title }: SessionView) -> Self {
+        Self { key, created_at, updated_at, runs, title }
     }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct History {
-    pub(super) messages: Vec<Arc<Message>>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Models {
-    pub(super) models: Map<String, Value>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct AppList {
-    pub(super) apps: Vec<AppView>,
 }
 
 /// An app of a server.
@@ -229,22 +188,9 @@ pub(crate) struct Aim {
     /// How many other runs are in progress, as far as we may see them.
     pub(crate) others: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) did_you_mean: Option<NearMiss>,
+    pub(crate) did_you_mean: Option<Selector>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked_by: Option<Asker>,
-}
-
-/// What may have been meant.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct NearMiss {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tenant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) app: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) session: Option<String>,
 }
 
 /// Who we are to the server, and what we can reach.
@@ -273,12 +219,8 @@ pub(crate) struct LineView {
 /// A hold on the line.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct Hold {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tenant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) app: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
+    #[serde(flatten)]
+    on: Selector,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) by: String,
@@ -288,12 +230,12 @@ pub(crate) struct Hold {
 impl Hold {
     /// What is held, in words.
     pub(crate) fn words(&self) -> String {
-        let on = match (&self.app, &self.user) {
+        let on = match (&self.on.app, &self.on.user) {
             (Some(app), _) => format!("for the app {app}"),
             (None, Some(user)) => format!("for the user {user}"),
             (None, None) => "for all".to_owned(),
         };
-        match self.tenant.as_deref().filter(|tenant| *tenant != LOCAL) {
+        match self.on.tenant.as_deref().filter(|tenant| *tenant != LOCAL) {
             Some(tenant) => format!("{on} of the tenant {tenant}"),
             None => on,
         }

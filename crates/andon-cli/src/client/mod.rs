@@ -25,6 +25,7 @@ use std::time::Duration;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use self::forms::Problem;
 use crate::paste::{program, without_secret};
@@ -199,6 +200,18 @@ impl Client {
 
     async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, Option<&str>)]) -> Result<T, ClientError> {
         self.ask(self.http.get(self.url(path, query)).timeout(ANSWER)).await
+    }
+
+    /// Gets one field of a response.
+    async fn get_field<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, Option<&str>)],
+        field: &str,
+    ) -> Result<T, ClientError> {
+        let mut response: Map<String, Value> = self.get(path, query).await?;
+        let value = response.remove(field).unwrap_or_default();
+        serde_json::from_value(value).map_err(|error| self.strange(format!("{field}: {error}")))
     }
 
     fn strange(&self, why: String) -> ClientError {

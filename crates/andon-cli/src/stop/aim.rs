@@ -4,7 +4,7 @@ use andon_runtime::core::id::LOCAL;
 
 use crate::client::KeySource;
 use crate::client::calls::Selector;
-use crate::client::forms::{Aim, Asker, NearMiss};
+use crate::client::forms::{Aim, Asker};
 use crate::paste::quoted;
 use crate::print::plain;
 
@@ -53,7 +53,7 @@ fn is_somebody(asker: &Asker) -> bool {
 
 /// What may have been meant, as flags to type.
 fn meant(aim: &Aim) -> String {
-    let Some(NearMiss { tenant, app, user, session }) = &aim.did_you_mean else { return String::new() };
+    let Some(Selector { tenant, app, user, session }) = &aim.did_you_mean else { return String::new() };
     let flags = [("--tenant", tenant), ("--app", app), ("--user", user), ("--session", session)];
     let flags = flags.into_iter().filter_map(|(flag, name)| Some(format!("{flag} {}", quoted(&plain(name.as_ref()?)))));
     format!(" Did you mean {}?", flags.collect::<Vec<_>>().join(" "))
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_near_miss_is_suggested_as_flags() {
-        let near = NearMiss { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..NearMiss::default() };
+        let near = Selector { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..Selector::default() };
         let miss = Aim { did_you_mean: Some(near), ..aim(false, 1) };
         assert!(text(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
         assert!(of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, and no such run"));

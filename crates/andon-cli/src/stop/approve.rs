@@ -65,7 +65,7 @@ fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow:
 /// Shows the call, so that whoever decides has seen it (invariant 1).
 fn show(run: &RunView, call: &PendingCall, is_asked: bool) -> std::io::Result<()> {
     let (tool, dim) = (Style::TOOL, Style::DIM);
-    let session = run.key().map_or_else(String::new, |key| format!(", session {}", plain_line(&session_shown(&key))));
+    let session = format!(", session {}", plain_line(&session_shown(&run.key)));
     let title = format!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain_line(&run.title));
     let call = format!("{tool}→ {}{tool:#} {}", plain_line(&call.tool), plain_line(&call.arguments));
     // If a person is asked, a failure to show it is an error.

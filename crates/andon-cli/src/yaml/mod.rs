@@ -111,6 +111,9 @@ fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
     let said = error.to_string();
     let said =
         [" at line ", " at position "].iter().fold(said.as_str(), |said, end| said.split(end).next().unwrap_or(said));
+    if said.ends_with(A_KEY) {
+        return BadYaml { line, column, why: "a key must be a word: put it into quotes".to_owned() };
+    }
     if said.contains("more than one document") {
         let second = text.lines().enumerate().filter(|(_, line)| line.starts_with("---")).last();
         let why = "a second document begins here: a file must have only one".to_owned();
@@ -262,6 +265,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
+/// What the parser expected if it complains about the type of a key.
+const A_KEY: &str = "the name of a key";
+
 struct KeyReader<'r> {
     reading: &'r Reading,
     earlier: &'r [(Key, Node)],
@@ -275,18 +281,11 @@ impl<'de> DeserializeSeed<'de> for KeyReader<'_> {
     }
 }
 
-impl KeyReader<'_> {
-    fn no_word<E: serde::de::Error>(&self) -> Result<Key, E> {
-        self.reading.enter::<E>(0)?;
-        self.reading.refuse("a key must be a word: put it into quotes")
-    }
-}
-
 impl<'de> Visitor<'de> for KeyReader<'_> {
     type Value = Key;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
+        f.write_str(A_KEY)
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
@@ -295,38 +294,6 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
             return self.reading.refuse(format!("duplicate key `{}`: remove one", cut(text)));
         }
         Ok(Key { at, text: text.to_owned() })
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Key, E> {
-        self.no_word()
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Key, E> {
-        self.no_word()
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Key, E> {
-        self.no_word()
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Key, E> {
-        self.no_word()
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Key, E> {
-        self.no_word()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
-        self.no_word()
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
-        self.no_word()
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
-        self.no_word()
     }
 }
 

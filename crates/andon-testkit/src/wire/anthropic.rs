@@ -6,36 +6,34 @@ use super::rules::{
     Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
     check_text, check_tools, list, word,
 };
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 const MAX_ID: usize = 64;
 const OWN: &str = "anthropic";
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
     let messages = list(body, "messages");
-    check_roles("messages", messages, ["user", "assistant"], &mut violations);
+    check_roles("messages", messages, ["user", "assistant"], violations);
     let turns: Vec<Turn> = messages
         .iter()
         .enumerate()
-        .map(|(place, message)| check_message(&format!("messages[{place}]"), message, &mut violations))
+        .map(|(place, message)| check_message(&format!("messages[{place}]"), message, violations))
         .collect();
-    check_pairs(&turns, &mut violations);
-    check_last(messages, &mut violations);
+    check_pairs(&turns, violations);
+    check_last(messages, violations);
     match body.get("system") {
         None => {}
         Some(Value::Array(blocks)) => {
             for (place, block) in blocks.iter().enumerate() {
-                check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
+                check_text(&format!("system[{place}].text"), block.get("text"), violations);
             }
         }
-        system => check_text("system", system, &mut violations),
+        system => check_text("system", system, violations),
     }
-    check_tools("tools", list(body, "tools"), "", Some("input_schema"), &mut violations);
-    check_cache_marks(body, "cache_control", &mut violations);
-    check_limits(body, &mut violations);
-    violations.into_result()
+    check_tools("tools", list(body, "tools"), "", Some("input_schema"), violations);
+    check_cache_marks(body, "cache_control", violations);
+    check_limits(body, violations);
 }
 
 fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Turn {

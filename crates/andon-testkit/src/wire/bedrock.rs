@@ -6,31 +6,29 @@ use super::rules::{
     Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
     check_text, check_tools, list, word,
 };
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 const MAX_ID: usize = 64;
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
     let messages = list(body, "messages");
-    check_roles("messages", messages, ["user", "assistant"], &mut violations);
+    check_roles("messages", messages, ["user", "assistant"], violations);
     let turns: Vec<Turn> = messages
         .iter()
         .enumerate()
-        .map(|(place, message)| check_message(&format!("messages[{place}].content"), message, &mut violations))
+        .map(|(place, message)| check_message(&format!("messages[{place}].content"), message, violations))
         .collect();
-    check_pairs(&turns, &mut violations);
+    check_pairs(&turns, violations);
     let ends_with_user = messages.last().is_none_or(|last| word(last, "role") == "user");
     violations.require(ends_with_user, "messages", "the conversation ends with a user message");
-    check_cache_marks(body, "cachePoint", &mut violations);
+    check_cache_marks(body, "cachePoint", violations);
     let system = list(body, "system").iter().enumerate().filter(|(_, block)| block.get("cachePoint").is_none());
     for (place, block) in system {
-        check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
+        check_text(&format!("system[{place}].text"), block.get("text"), violations);
     }
-    check_tool_config(body, &turns, &mut violations);
-    check_thinking(body, &mut violations);
-    violations.into_result()
+    check_tool_config(body, &turns, violations);
+    check_thinking(body, violations);
 }
 
 fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Turn {

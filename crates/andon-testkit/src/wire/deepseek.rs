@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::openai_chat;
 use super::rules::{list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 /// Checks a body against the rules of DeepSeek's own servers.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::from(openai_chat::validate(body));
+pub(super) fn check(body: &Value, violations: &mut Violations) {
+    openai_chat::check(body, violations);
     let is_off = body.get("thinking").is_some_and(|thinking| word(thinking, "type") == "disabled");
     for (place, message) in list(body, "messages").iter().enumerate() {
         let path = format!("messages[{place}].reasoning_content");
@@ -18,7 +18,6 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         let is_right = thought.is_none_or(|thought| thought.is_string() && word(message, "role") == "assistant");
         violations.require(is_right, &path, "only an assistant message has a thought, which is a text");
     }
-    violations.into_result()
 }
 
 #[cfg(test)]
@@ -58,6 +57,6 @@ mod tests {
         let mut off = good();
         off["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
         off["thinking"] = json!({"type": "disabled"});
-        assert_eq!(validate(&off), Ok(()));
+        assert_eq!(Provider::DeepSeek.validate(&off), Ok(()));
     }
 }

@@ -3,35 +3,33 @@
 use serde_json::Value;
 
 use super::rules::{check_name, check_object, check_roles, check_seal, check_text, check_tools, list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
     let contents = list(body, "contents");
-    check_roles("contents", contents, ["user", "model"], &mut violations);
+    check_roles("contents", contents, ["user", "model"], violations);
     for (place, content) in contents.iter().enumerate() {
         let (path, parts) = (format!("contents[{place}].parts"), list(content, "parts"));
         violations.require(!parts.is_empty(), &path, "a turn has at least one part");
         for (place, part) in parts.iter().enumerate() {
-            check_part(&format!("{path}[{place}]"), part, word(content, "role"), &mut violations);
+            check_part(&format!("{path}[{place}]"), part, word(content, "role"), violations);
         }
         let next = contents.get(place + 1).map_or(&[][..], |next| list(next, "parts"));
-        check_responses(&path, parts, next, &mut violations);
-        check_first_call(&path, parts, &mut violations);
+        check_responses(&path, parts, next, violations);
+        check_first_call(&path, parts, violations);
     }
-    check_first(contents, &mut violations);
+    check_first(contents, violations);
     let ends_with_user = contents.last().is_none_or(|last| word(last, "role") == "user");
     violations.require(ends_with_user, "contents", "the conversation ends with a turn of `user`");
     let system = body.get("systemInstruction").map_or(&[][..], |system| list(system, "parts"));
     for (place, part) in system.iter().enumerate() {
-        check_text(&format!("systemInstruction.parts[{place}].text"), part.get("text"), &mut violations);
+        check_text(&format!("systemInstruction.parts[{place}].text"), part.get("text"), violations);
     }
     for (place, tool) in list(body, "tools").iter().enumerate() {
         let path = format!("tools[{place}].functionDeclarations");
-        check_tools(&path, list(tool, "functionDeclarations"), "", None, &mut violations);
+        check_tools(&path, list(tool, "functionDeclarations"), "", None, violations);
     }
-    violations.into_result()
 }
 
 fn check_part(path: &str, part: &Value, role: &str, violations: &mut Violations) {

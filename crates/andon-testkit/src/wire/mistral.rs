@@ -4,28 +4,27 @@ use serde_json::Value;
 
 use super::openai_chat;
 use super::rules::{list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 /// The exact length of a call's id.
 const ID: usize = 9;
 
 /// Checks a body against the rules of Mistral's own servers.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::from(openai_chat::validate(body));
+pub(super) fn check(body: &Value, violations: &mut Violations) {
+    openai_chat::check(body, violations);
     let mut before = "";
     for (place, message) in list(body, "messages").iter().enumerate() {
         let (path, role) = (format!("messages[{place}]"), word(message, "role"));
         let follows = (before, role) == ("tool", "user");
         violations.require(!follows, &path, "a user message must not follow a tool message");
         for (place, call) in list(message, "tool_calls").iter().enumerate() {
-            check_id(&format!("{path}.tool_calls[{place}].id"), word(call, "id"), &mut violations);
+            check_id(&format!("{path}.tool_calls[{place}].id"), word(call, "id"), violations);
         }
         if role == "tool" {
-            check_id(&format!("{path}.tool_call_id"), word(message, "tool_call_id"), &mut violations);
+            check_id(&format!("{path}.tool_call_id"), word(message, "tool_call_id"), violations);
         }
         before = role;
     }
-    violations.into_result()
 }
 
 fn check_id(path: &str, id: &str, violations: &mut Violations) {

@@ -33,6 +33,7 @@ use serde_json::{Value, json};
 
 pub use neutral::{check_prompt, check_prompt_of};
 pub use violation::Violation;
+use violation::Violations;
 
 /// A request format, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,16 +126,18 @@ impl Provider {
 
     /// Checks the body of a request against the rules of the strictest known server. `Err` has every broken rule.
     pub fn validate(self, body: &Value) -> Result<(), Vec<Violation>> {
+        let mut violations = Violations::default();
         match self {
-            Self::Anthropic => anthropic::validate(body),
-            Self::OpenAiChat => openai_chat::validate(body),
-            Self::OpenAiResponses => openai_responses::validate(body),
-            Self::Gemini => gemini::validate(body),
-            Self::Bedrock => bedrock::validate(body),
-            Self::Ollama => ollama::validate(body),
-            Self::Mistral => mistral::validate(body),
-            Self::DeepSeek => deepseek::validate(body),
+            Self::Anthropic => anthropic::check(body, &mut violations),
+            Self::OpenAiChat => openai_chat::check(body, &mut violations),
+            Self::OpenAiResponses => openai_responses::check(body, &mut violations),
+            Self::Gemini => gemini::check(body, &mut violations),
+            Self::Bedrock => bedrock::check(body, &mut violations),
+            Self::Ollama => ollama::check(body, &mut violations),
+            Self::Mistral => mistral::check(body, &mut violations),
+            Self::DeepSeek => deepseek::check(body, &mut violations),
         }
+        violations.into_result()
     }
 }
 

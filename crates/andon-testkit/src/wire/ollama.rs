@@ -3,11 +3,10 @@
 use serde_json::Value;
 
 use super::rules::{check_name, check_object, check_text, check_tools, list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut violations = Violations::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
     let messages = list(body, "messages");
     violations.require(!messages.is_empty(), "messages", "there is no message");
     // The tools whose results are still to come, in the order of the calls.
@@ -19,7 +18,7 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
             violations.require(open.is_empty(), &path, "a call before this message has no result");
             open.clear();
         }
-        check_message(&path, message, &mut open, &mut violations);
+        check_message(&path, message, &mut open, violations);
         match role {
             "system" => violations.require(place == 0, &path, "a system message comes first or not at all"),
             "user" => violations.require(before != "user", &path, "there are two user messages in a row"),
@@ -34,8 +33,7 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     }
     violations.require(open.is_empty(), "messages", "a call at the end has no result");
     violations.require(before != "assistant", "messages", "the conversation ends with a user or tool message");
-    check_tools("tools", list(body, "tools"), "function", Some("parameters"), &mut violations);
-    violations.into_result()
+    check_tools("tools", list(body, "tools"), "function", Some("parameters"), violations);
 }
 
 fn check_message<'a>(path: &str, message: &'a Value, open: &mut Vec<&'a str>, violations: &mut Violations) {

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::rules::{check_arguments, check_id, check_name, check_text, check_tools, list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 const MAX_ID: usize = 40;
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut scan = Scan::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
+    let mut scan = Scan { violations, open: Vec::new(), seen: HashSet::new(), before: None };
     let messages = list(body, "messages");
     scan.violations.require(!messages.is_empty(), "messages", "there is no message");
     for (place, message) in messages.iter().enumerate() {
@@ -20,10 +20,9 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     scan.close_calls("the end of the conversation");
     let ends_with_answer = scan.before == Some("assistant");
     scan.violations.require(!ends_with_answer, "messages", "the conversation ends with a user or tool message");
-    let mut violations = scan.violations;
-    check_tools("tools", list(body, "tools"), "function", Some("parameters"), &mut violations);
-    check_effort(body, &mut violations);
-    violations.into_result()
+    let violations = scan.violations;
+    check_tools("tools", list(body, "tools"), "function", Some("parameters"), violations);
+    check_effort(body, violations);
 }
 
 /// OpenAI's models from 5.2 on accept tools here only if they are told not to reason.
@@ -36,9 +35,8 @@ fn check_effort(body: &Value, violations: &mut Violations) {
 }
 
 /// A walk through the messages that knows which calls wait for their result.
-#[derive(Default)]
 struct Scan<'a> {
-    violations: Violations,
+    violations: &'a mut Violations,
     /// Calls without a result yet: their paths and ids.
     open: Vec<(String, &'a str)>,
     seen: HashSet<&'a str>,
@@ -55,7 +53,7 @@ impl<'a> Scan<'a> {
         match role {
             "system" | "developer" => {
                 self.violations.require(place == 0, &path, "a system message comes first or not at all");
-                check_text(&format!("{path}.content"), message.get("content"), &mut self.violations);
+                check_text(&format!("{path}.content"), message.get("content"), self.violations);
                 return;
             }
             "user" => self.user(&path, message),
@@ -73,10 +71,10 @@ impl<'a> Scan<'a> {
                 self.violations.require(!parts.is_empty(), &format!("{path}.content"), "content must not be empty");
                 for (place, part) in parts.iter().enumerate().filter(|(_, part)| word(part, "type") == "text") {
                     let path = format!("{path}.content[{place}].text");
-                    check_text(&path, part.get("text"), &mut self.violations);
+                    check_text(&path, part.get("text"), self.violations);
                 }
             }
-            content => check_text(&format!("{path}.content"), content, &mut self.violations),
+            content => check_text(&format!("{path}.content"), content, self.violations),
         }
     }
 
@@ -89,16 +87,16 @@ impl<'a> Scan<'a> {
                 let rule = "an assistant message without content needs tool_calls";
                 self.violations.require(!calls.is_empty(), &format!("{path}.content"), rule);
             }
-            content => check_text(&format!("{path}.content"), content, &mut self.violations),
+            content => check_text(&format!("{path}.content"), content, self.violations),
         }
         let empty = message.get("tool_calls").is_some() && calls.is_empty();
         self.violations.require(!empty, &format!("{path}.tool_calls"), "tool_calls must not be empty");
         for (place, call) in calls.iter().enumerate() {
             let path = format!("{path}.tool_calls[{place}]");
             let (id, function) = (word(call, "id"), call.get("function").unwrap_or(&Value::Null));
-            check_id(&format!("{path}.id"), id, MAX_ID, &mut self.violations);
-            check_name(&format!("{path}.function.name"), word(function, "name"), &mut self.violations);
-            check_arguments(&format!("{path}.function.arguments"), function.get("arguments"), &mut self.violations);
+            check_id(&format!("{path}.id"), id, MAX_ID, self.violations);
+            check_name(&format!("{path}.function.name"), word(function, "name"), self.violations);
+            check_arguments(&format!("{path}.function.arguments"), function.get("arguments"), self.violations);
             let is_function = word(call, "type") == "function";
             self.violations.require(is_function, &format!("{path}.type"), "a call's type is `function`");
             self.violations.require(self.seen.insert(id), &path, "a call's id is unique in the conversation");

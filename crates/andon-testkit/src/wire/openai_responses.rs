@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::rules::{check_arguments, check_id, check_name, check_seal, check_text, check_tools, list, word};
-use super::violation::{Violation, Violations};
+use super::violation::Violations;
 
 const MAX_ID: usize = 64;
 
 /// Checks a body against the rules of the strictest server.
-pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
-    let mut scan = Scan::default();
+pub(super) fn check(body: &Value, violations: &mut Violations) {
+    let mut scan = Scan { violations, open: Vec::new(), seen: HashSet::new(), reasoning: None };
     let input = list(body, "input");
     scan.violations.require(!input.is_empty(), "input", "there is no item");
     let begins_with_user = input.first().is_none_or(|first| word(first, "role") == "user");
@@ -21,20 +21,18 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     }
     scan.close_calls("the end of the input");
     scan.close_reasoning();
-    let mut violations = scan.violations;
+    let violations = scan.violations;
     let stateless = body.get("store") == Some(&Value::Bool(false));
     violations.require(stateless, "store", "`store` must be false: nothing is kept on the server");
     if let Some(instructions) = body.get("instructions") {
-        check_text("instructions", Some(instructions), &mut violations);
+        check_text("instructions", Some(instructions), violations);
     }
-    check_tools("tools", list(body, "tools"), "", Some("parameters"), &mut violations);
-    violations.into_result()
+    check_tools("tools", list(body, "tools"), "", Some("parameters"), violations);
 }
 
 /// A walk through the items that knows which calls wait for their output.
-#[derive(Default)]
 struct Scan<'a> {
-    violations: Violations,
+    violations: &'a mut Violations,
     /// Calls without an output yet: their paths and ids.
     open: Vec<(String, &'a str)>,
     seen: HashSet<&'a str>,
@@ -65,14 +63,14 @@ impl<'a> Scan<'a> {
     fn content(&mut self, path: &str, item: &Value, text_type: &str) {
         let path = format!("{path}.content");
         let Some(Value::Array(parts)) = item.get("content") else {
-            return check_text(&path, item.get("content"), &mut self.violations);
+            return check_text(&path, item.get("content"), self.violations);
         };
         self.violations.require(!parts.is_empty(), &path, "content must not be empty");
         for (place, part) in parts.iter().enumerate() {
             let path = format!("{path}[{place}]");
             match word(part, "type") {
                 kind if kind == text_type => {
-                    check_text(&format!("{path}.text"), part.get("text"), &mut self.violations);
+                    check_text(&format!("{path}.text"), part.get("text"), self.violations);
                 }
                 "input_image" | "input_file" if text_type == "input_text" => {}
                 kind => self.violations.add(path, format!("content here is `{text_type}`, not `{kind}`")),
@@ -83,9 +81,9 @@ impl<'a> Scan<'a> {
     fn call(&mut self, path: &str, item: &'a Value) {
         self.reasoning = None;
         let id = word(item, "call_id");
-        check_id(&format!("{path}.call_id"), id, MAX_ID, &mut self.violations);
-        check_name(&format!("{path}.name"), word(item, "name"), &mut self.violations);
-        check_arguments(&format!("{path}.arguments"), item.get("arguments"), &mut self.violations);
+        check_id(&format!("{path}.call_id"), id, MAX_ID, self.violations);
+        check_name(&format!("{path}.name"), word(item, "name"), self.violations);
+        check_arguments(&format!("{path}.arguments"), item.get("arguments"), self.violations);
         self.violations.require(self.seen.insert(id), path, "a call's id is unique in the conversation");
         self.open.push((path.to_owned(), id));
     }
@@ -103,7 +101,7 @@ impl<'a> Scan<'a> {
 
     fn reasoning(&mut self, path: &str, item: &Value) {
         let sealed = word(item, "encrypted_content");
-        check_seal(&format!("{path}.encrypted_content"), sealed, "openai-responses", &mut self.violations);
+        check_seal(&format!("{path}.encrypted_content"), sealed, "openai-responses", self.violations);
         let named = !word(item, "id").is_empty();
         self.violations.require(named, &format!("{path}.id"), "reasoning has its original id");
         let summary = item.get("summary").is_some_and(Value::is_array);

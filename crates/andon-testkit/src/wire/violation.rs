@@ -37,9 +37,3 @@ impl Violations {
         if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 }
-
-impl From<Result<(), Vec<Violation>>> for Violations {
-    fn from(checked: Result<(), Vec<Violation>>) -> Self {
-        Self(checked.err().unwrap_or_default())
-    }
-}
