@@ -11,24 +11,26 @@ const SHORT = 6000;
 const PIECE = 16_000;
 const PIECES_A_FRAME = 2;
 
+/** @typedef {(text: string) => string} Drawn how a piece of a text is shown; lengths are those of the text as it was written */
+
 /**
  * A text in an element.
  * @param {string} text
- * @param {{short?: number, label?: string}} [how]
+ * @param {{short?: number, label?: string, drawn?: Drawn}} [how]
  */
-export function longText(text, { short = SHORT, label } = {}) {
+export function longText(text, { short = SHORT, label, drawn = String } = {}) {
+  const piece = (/** @type {number} */ from, /** @type {number} */ to) => h("pre", null, drawn(text.slice(from, to)));
   const place = h("div", { class: "long", dir: "auto", "aria-label": label });
   if (text.length <= short) {
-    place.append(piece(text));
+    place.append(piece(0, text.length));
     return place;
   }
-  place.append(piece(text.slice(0, whole(text, short))));
-  const rest = h("button", { type: "button", class: "plain showall", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
-  place.append(rest);
+  const end = whole(text, short);
+  const onclick = () => all(place, rest, text, end, piece);
+  const rest = h("button", { type: "button", class: "plain showall", onclick }, `Show all ${size(text.length)}`);
+  place.append(piece(0, end), rest);
   return place;
 }
-
-const piece = (/** @type {string} */ text) => h("pre", null, text);
 
 /**
  * Inserts the rest of a text.
@@ -36,15 +38,16 @@ const piece = (/** @type {string} */ text) => h("pre", null, text);
  * @param {HTMLButtonElement} button
  * @param {string} text
  * @param {number} from
+ * @param {(from: number, to: number) => HTMLElement} piece
  */
-function all(place, button, text, from) {
+function all(place, button, text, from, piece) {
   button.disabled = true;
-  let at = whole(text, from);
+  let at = from;
   const more = everyFrame(() => {
     if (!place.isConnected) return;
     for (let count = 0; count < PIECES_A_FRAME && at < text.length; count += 1) {
       const end = edge(text, at);
-      place.insertBefore(piece(text.slice(at, end)), button);
+      place.insertBefore(piece(at, end), button);
       at = end;
     }
     if (at < text.length) {

@@ -3,13 +3,14 @@
 // 1. An approval is for the arguments that are shown: their digest is sent with it.
 // 2. A press shows at once; its effect shows when the server reports it.
 // 3. If a focused control disappears, the card gets the focus.
-// 4. Only the end of a tool's output is shown, with a note that the rest is missing.
+// 4. Only the end of a tool's output is shown, with a note of how much is missing. Both are counted in characters as they were written: a
+//    hidden character is shown as several.
 
 import { decide, may, serverNow, stopCall, troubleOf } from "../api.js";
 import { copyButton } from "../copy.js";
 import { fill, h, write } from "../dom.js";
 import { textOf } from "./fold.js";
-import { revealed } from "./inline.js";
+import { revealed, revealedFrom } from "./inline.js";
 import { longText } from "../long.js";
 import { pretty } from "./pretty.js";
 import { REFUSED } from "../runwords.js";
@@ -29,11 +30,12 @@ export class Card {
     this.part = part;
     this.press = new Press();
     /**
-     * What is shown so far: `over` and `result` are verdicts, `output` counts all output, `size` what is shown of it.
+     * What is shown so far: `over` and `result` are verdicts, `output` counts all output, `size` what is shown of it, and `sizes` has the
+     * size of each text node.
      * @type {{edition: number, pieces: number, isOpen?: boolean, stage: string | null, over?: string | null, result?: string | null,
-     *   output: number, size: number}}
+     *   output: number, size: number, sizes: number[]}}
      */
-    this.shown = { edition: -1, pieces: 0, stage: null, output: 0, size: 0 };
+    this.shown = { edition: -1, pieces: 0, stage: null, output: 0, size: 0, sizes: [] };
     this.name = h("b", { class: "mono" });
     this.verdict = h("span", { class: "state" });
     this.time = h("span", { class: "soft small number" });
@@ -171,20 +173,28 @@ export class Card {
     // The live output is usually part of the result.
     const isSaid = part.stage === "over" && isWithin(part);
     output.hidden = total === 0 || isSaid;
-    gone.hidden = output.hidden || part.dropped === 0;
-    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are not shown here; the run’s page has all of them.`);
-    if (output.hidden || total === shown.output) return;
+    if (!output.hidden && total !== shown.output) this.appendOutput(total);
+    const missing = shown.output - shown.size;
+    gone.hidden = output.hidden || missing === 0;
+    if (missing) write(gone, `The first ${number(missing)} characters are not shown here; the run’s page has all of them.`);
+  }
+
+  /** Appends what is new of the output, and removes the oldest text nodes that are no longer kept (invariant 4). */
+  appendOutput(/** @type {number} */ total) {
+    const { part, output, shown } = this;
     const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 24;
-    const fresh = total - shown.output;
     const text = part.output.join("");
-    if (fresh >= text.length) fill(output);
-    output.append(revealed(text.slice(-Math.min(fresh, text.length))));
-    shown.size = fresh >= text.length ? text.length : shown.size + fresh;
-    for (let first = output.firstChild; first && first !== output.lastChild; first = output.firstChild) {
-      const length = first.textContent?.length ?? 0;
-      if (shown.size - length < text.length) break;
-      shown.size -= length;
-      first.remove();
+    const fresh = Math.min(total - shown.output, text.length);
+    if (fresh === text.length) {
+      fill(output);
+      Object.assign(shown, { size: 0, sizes: [] });
+    }
+    output.append(revealedFrom(text, text.length - fresh));
+    shown.sizes.push(fresh);
+    shown.size += fresh;
+    while (shown.sizes.length > 1 && shown.size - shown.sizes[0] >= text.length) {
+      shown.size -= shown.sizes.shift() ?? 0;
+      output.firstChild?.remove();
     }
     shown.output = total;
     if (isAtEnd) output.scrollTop = output.scrollHeight;
@@ -220,7 +230,7 @@ export class Card {
  * @param {{name: string, short?: number}} how `short`: how many characters are shown at first
  */
 function exactly(text, { name, short }) {
-  const body = longText(revealed(text), { short });
+  const body = longText(text, { short, drawn: revealed });
   body.dir = "ltr";
   const copy = copyButton("Copy", () => text);
   copy.classList.add("plain", "copy");

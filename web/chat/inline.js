@@ -38,6 +38,16 @@ export const revealed = (/** @type {string} */ text) =>
   text.replace(HIDDEN, (mark) => `⟪U+${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
 
 /**
+ * The same for the end of a text. Whether its first character hides something depends on the one before it.
+ * @param {string} text
+ * @param {number} from where the end starts
+ */
+export function revealedFrom(text, from) {
+  const before = text.slice(Math.max(0, from - 2), from);
+  return revealed(before + text.slice(from)).slice(revealed(before).length);
+}
+
+/**
  * The elements and texts of a line, or of several.
  * @param {string} text
  * @returns {Node[]}

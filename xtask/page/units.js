@@ -9,8 +9,9 @@ const seed = Number(arguments[0]) || 20_261;
 (async () => {
   const here = new URL("./", document.baseURI);
   const load = (/** @type {string} */ file) => import(new URL(file, here).href);
-  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }, stops, { standing }] = await Promise.all(
-    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js"].map(load));
+  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }, stops, { standing },
+    { Card }] = await Promise.all(
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js", "chat/card.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
   const { callsOf, fold, learn, newRun, plus, textOf, usageOf } = folding;
   const { cuts, hardest, nextForce, Press, WORDS } = stops;
@@ -463,6 +464,57 @@ const seed = Number(arguments[0]) || 20_261;
     isTrue("the end is not there", part.output.join("").endsWith("499\n"));
     fold(run, { type: "delta", at: "6.1", tool_output: "x".repeat(5_000_000), call: "c" });
     says([5_500_000, folding.OUTPUT_KEPT], [part.dropped + part.outputSize, part.outputSize]);
+  });
+  /** The card of a call that is running, and a function that gives it output and draws it. */
+  function runningCard() {
+    const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } }),
+      item(5, "tool_started", { call: "c", effect: "effect" })]);
+    const card = new Card({ id: "r", isStopping: false, state: "running" }, callsOf(run)[0]);
+    /** @param {string[]} pieces */
+    const write = (...pieces) => {
+      for (const piece of pieces) fold(run, { type: "delta", at: "5.1", tool_output: piece, call: "c" });
+      card.update();
+    };
+    return { card, run, write };
+  }
+  /** How many characters the card says are not shown. */
+  const countedAsGone = (/** @type {any} */ card) => (card.gone.hidden ? 0 : Number(card.gone.textContent.replace(/\D/g, "")));
+
+  test("P7: what a card shows of an output and what it says is not shown are the whole output", () => {
+    const { card, write } = runningCard();
+    let all = "";
+    for (const size of [150_000, 80_000, 10, 10, 90_000, 10, 10, 450_000, 10]) {
+      const text = `${all.length}:`.padEnd(size, "x");
+      all += text;
+      write(text);
+      const shown = card.output.textContent;
+      isTrue("what is shown is not the end", all.endsWith(shown));
+      says(all.length, shown.length + countedAsGone(card));
+    }
+  });
+  test("P7: hidden characters in an output are counted as they were written", () => {
+    const { card, write } = runningCard();
+    const line = `${"\u202E".repeat(499)}\n`;
+    const drawn = revealed(line).length;
+    for (let n = 1; n <= 1500; n += 1) {
+      write(line);
+      // The text is long, so it is not read for each line.
+      if (n % 100 === 0) says(n * line.length, (card.output.textContent.length / drawn) * line.length + countedAsGone(card));
+    }
+    says(folding.OUTPUT_KEPT / line.length, card.output.textContent.length / drawn);
+  });
+  test("a character that is written in two pieces is shown whole", () => {
+    const { card, write } = runningCard();
+    for (const piece of ["👩", "\u200D👩", "\u200D👧 a", "\u200Db"]) write(piece);
+    says("👩‍👩‍👧 a⟪U+200D⟫b", card.output.textContent);
+  });
+  test("P7: a long result with hidden characters is as long as it was written", () => {
+    const { card, run } = runningCard();
+    const text = "\u202E".repeat(20_000);
+    fold(run, item(6, "tool_finished", { call: "c", end: "finished", result: result("c", "ok", text) }));
+    card.update();
+    says("Show all 20 kB", card.result.querySelector(".showall").textContent);
+    isTrue("a mark is cut in two", /^(⟪U\+202E⟫)+$/.test(card.result.querySelector("pre").textContent));
   });
   test("an item that is not known changes nothing", () => {
     const run = folded(whole);
