@@ -4,34 +4,24 @@ use andon_runtime::{Agent, ToolSpec};
 use andon_server::App;
 use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::{RawQuery, State};
-use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use crate::{Route, Shared};
+use crate::Shared;
 
 /// ADK defines two agent languages, and its clients reject any other.
 const LANGUAGE: &str = "yaml";
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/health", get(health)),
-        ("/version", get(version)),
-        ("/list-apps", get(list)),
-        ("/apps/{app}/app-info", get(info)),
-    ]
-}
-
-async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-async fn version() -> Json<Value> {
+pub(crate) async fn version() -> Json<Value> {
     let (version, compiler) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_RUST_VERSION"));
     Json(json!({"version": version, "language": "rust", "language_version": compiler}))
 }
 
 /// All apps that can be run.
-async fn list(State(core): State<Shared>, _: Principal, RawQuery(query): RawQuery) -> Json<Value> {
+pub(crate) async fn list(State(core): State<Shared>, _: Principal, RawQuery(query): RawQuery) -> Json<Value> {
     let apps = core.host.apps().all().into_iter().filter_map(|(name, app)| match app {
         App::Served { agent, description } => Some((name, agent, description)),
         App::Refused { .. } => None,
@@ -60,7 +50,11 @@ fn app_info(name: &str, agent: &Agent, description: Option<&str>) -> Value {
     })
 }
 
-async fn info(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn info(
+    State(core): State<Shared>,
+    _: Principal,
+    Path(app): Path<String>,
+) -> Result<Json<Value>, Problem> {
     let (agent, description) = served(&core, &app)?;
     let description = description.unwrap_or_default();
     let mut info = app_info(&app, &agent, Some(&description));

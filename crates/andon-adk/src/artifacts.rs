@@ -15,7 +15,6 @@ use andon_runtime::core::time::Wall;
 use andon_runtime::{Kept, SessionKey, StateChange};
 use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::{RawQuery, State};
-use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Map, Value, json};
@@ -24,7 +23,7 @@ use super::event::seconds;
 use super::form::Body;
 use super::reach::{self, no_session};
 use super::valid::{self, Fields, noted};
-use crate::{Route, Shared};
+use crate::Shared;
 
 /// The kind under which a version's metadata is stored.
 const KIND: &str = "adk.artifact";
@@ -40,14 +39,6 @@ const MOST_BYTES: u64 = 32 << 20;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 256;
-
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/apps/{app}/users/{user}/sessions/{session}/artifacts", get(names).post(save)),
-        ("/apps/{app}/users/{user}/sessions/{session}/artifacts/{*rest}", get(look).delete(delete)),
-        ("/apps/{app}/users/{user}/memory", axum::routing::patch(no_memory)),
-    ]
-}
 
 type Name = (String, String, String);
 
@@ -146,7 +137,7 @@ async fn of_name(core: &Shared, key: &SessionKey, name: &str) -> Result<Vec<Vers
     Ok(all.into_iter().filter(|version| version.name == name).collect())
 }
 
-async fn names(
+pub(crate) async fn names(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
@@ -160,7 +151,7 @@ async fn names(
     Ok(Json(names.into()))
 }
 
-async fn save(
+pub(crate) async fn save(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
@@ -315,7 +306,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-async fn look(
+pub(crate) async fn look(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session, rest)): Path<(String, String, String, String)>,
@@ -369,7 +360,7 @@ fn version_of_query(query: &str) -> Result<Option<i64>, Problem> {
 }
 
 /// Deletes all versions of a name, if there are any.
-async fn delete(
+pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session, name)): Path<(String, String, String, String)>,
@@ -394,7 +385,7 @@ async fn delete(
     Ok(Json(Value::Null))
 }
 
-async fn no_memory(_: Principal, Body(body): Body) -> Problem {
+pub(crate) async fn no_memory(_: Principal, Body(body): Body) -> Problem {
     match valid::read(&body, |body| body.text("sessionId").map(drop).ok_or_else(noted)) {
         Ok(_) => Problem::bad_request("no-memory", "Memory service is not configured."),
         Err(problem) => problem,

@@ -7,47 +7,18 @@ use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
 use serde_json::{Value, json};
 
 use super::about::served;
 use super::form::Body;
-use super::trace;
-use crate::{Route, Shared};
-
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/config/telemetry", get(consent).post(set_consent)),
-        ("/dev/apps/{app}/build_graph", get(tree)),
-        ("/dev/apps/{app}/build_graph_image", get(pictures)),
-        ("/dev/apps/{app}/graph", get(picture)),
-        ("/dev/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", get(event_picture)),
-        ("/dev/apps/{app}/builder", get(no_builder_file)),
-        ("/dev/apps/{app}/eval_sets", get(empty_list)),
-        ("/dev/apps/{app}/eval_results", get(empty_list)),
-        ("/dev/apps/{app}/eval-sets", get(no_eval_sets).fallback(not_implemented)),
-        ("/dev/apps/{app}/eval-results", get(no_eval_results)),
-        ("/dev/apps/{app}/tests", get(empty_list)),
-        ("/dev/apps/{app}/metrics-info", get(no_metrics)),
-        ("/dev/apps/{app}/debug/trace/session/{session}", get(trace::of_session)),
-        ("/dev/apps/{app}/debug/trace/{event}", get(trace::of_event)),
-        ("/dev/apps/{app}/builder/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/eval_sets/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/eval-sets/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/eval_results/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/eval-results/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/tests/{*rest}", any(not_implemented)),
-        ("/dev/apps/{app}/deploy/{*rest}", any(not_implemented)),
-        ("/agent-identity/finalize", any(not_implemented)),
-    ]
-}
+use crate::Shared;
 
 /// Nobody is tracked here, whatever is asked.
 pub(crate) async fn consent() -> Json<Value> {
     Json(json!({"telemetry": false}))
 }
 
-async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
+pub(crate) async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
     if headers.get("x-adk-telemetry-request").is_none_or(|value| value != "true") {
         return Err(Problem::bad_request("no-header", "Forbidden: missing required security header"));
     }
@@ -55,7 +26,11 @@ async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem
 }
 
 /// An agent as a tree.
-async fn tree(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn tree(
+    State(core): State<Shared>,
+    _: Principal,
+    Path(app): Path<String>,
+) -> Result<Json<Value>, Problem> {
     let (agent, description) = served(&core, &app)?;
     let tools: Vec<Value> = agent.tools().iter().map(|tool| json!({"name": tool.name, "type": "tool"})).collect();
     Ok(Json(json!({
@@ -77,16 +52,24 @@ async fn tree(State(core): State<Shared>, _: Principal, Path(app): Path<String>)
     })))
 }
 
-async fn pictures(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn pictures(
+    State(core): State<Shared>,
+    _: Principal,
+    Path(app): Path<String>,
+) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({"": {"dotSrc": dot(&core, &app)?}})))
 }
 
-async fn picture(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn picture(
+    State(core): State<Shared>,
+    _: Principal,
+    Path(app): Path<String>,
+) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
 }
 
 /// The whole agent: the event itself says which part of the agent it is about.
-async fn event_picture(
+pub(crate) async fn event_picture(
     State(core): State<Shared>,
     _: Principal,
     Path((app, ..)): Path<(String, String, String, String)>,
@@ -115,30 +98,30 @@ fn quoted(name: &str) -> String {
 }
 
 /// An agent is not shown as a file.
-async fn no_builder_file() -> Response {
+pub(crate) async fn no_builder_file() -> Response {
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "").into_response()
 }
 
-async fn empty_list() -> Json<Value> {
+pub(crate) async fn empty_list() -> Json<Value> {
     Json(json!([]))
 }
 
-async fn no_eval_sets() -> Json<Value> {
+pub(crate) async fn no_eval_sets() -> Json<Value> {
     Json(json!({"evalSetIds": []}))
 }
 
-async fn no_eval_results() -> Json<Value> {
+pub(crate) async fn no_eval_results() -> Json<Value> {
     Json(json!({"evalResultIds": []}))
 }
 
-async fn no_metrics() -> Problem {
+pub(crate) async fn no_metrics() -> Problem {
     Problem::bad_request(
         "no-evaluation",
         "Evaluation is not installed: this server runs agents and does not grade them.",
     )
 }
 
-async fn not_implemented() -> Problem {
+pub(crate) async fn not_implemented() -> Problem {
     let detail =
         "Not implemented here: building, testing, evaluating and deploying agents is done with ADK's own tools.";
     Problem::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)

@@ -53,7 +53,6 @@ use andon_server::dialect::{Dialect, Host, Row};
 use axum::Router;
 use axum::http::Method;
 use axum::response::Response;
-use axum::routing::MethodRouter;
 
 use crate::turns::Turns;
 
@@ -74,9 +73,6 @@ impl Default for Adk {
     }
 }
 
-/// A route: its path, and its handler for each method.
-pub(crate) type Route = (&'static str, MethodRouter<Shared>);
-
 /// What the routes share.
 pub(crate) type Shared = Arc<Core>;
 
@@ -89,7 +85,7 @@ pub(crate) struct Core {
 
 impl Dialect for Adk {
     fn rows(&self) -> Vec<Row> {
-        routes::ROWS.to_vec()
+        routes::all().into_iter().map(|(row, _)| row).collect()
     }
 
     fn router(&self, host: &Host) -> Router {

@@ -15,7 +15,6 @@ use andon_runtime::{JournalError, Scope, SessionFilter, SessionId, SessionInfo, 
 use andon_server::dialect::{Json, Path, Principal, Problem, SessionRead};
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,20 +25,13 @@ use super::reach::{self, CANCEL, is_cancel, no_session};
 use super::story::Told;
 use super::valid::{self, Fields, noted};
 use super::{import, story};
-use crate::{Route, Shared};
+use crate::Shared;
 
 /// The most sessions that are listed: the most recently used.
 const MOST: usize = 1_000;
 
 /// Prefixes of the sessions that evaluations leave behind, which are not listed.
 const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
-
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/apps/{app}/users/{user}/sessions", get(list).post(create)),
-        ("/apps/{app}/users/{user}/sessions/{session}", get(one).patch(change).delete(delete)),
-    ]
-}
 
 type Name = (String, String, String);
 
@@ -60,7 +52,7 @@ impl Order {
     }
 }
 
-async fn create(
+pub(crate) async fn create(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
@@ -176,7 +168,7 @@ fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> Sess
     SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
 }
 
-async fn one(
+pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
@@ -186,7 +178,7 @@ async fn one(
 }
 
 /// A user's sessions without their events, the most recently used last.
-async fn list(
+pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
@@ -207,7 +199,7 @@ async fn list(
 }
 
 /// Changes a session's state outside of any run.
-async fn change(
+pub(crate) async fn change(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
@@ -230,7 +222,7 @@ pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMa
 }
 
 /// Deletes a session, if it exists; its runs in progress are cancelled and settled first.
-async fn delete(
+pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,

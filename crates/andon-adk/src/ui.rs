@@ -11,10 +11,9 @@ use andon_server::dialect::{Json, Problem, read_file};
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::{Route, Shared};
+use crate::Shared;
 
 /// Where the page is.
 pub(crate) const PAGE: &str = "/dev-ui/";
@@ -32,30 +31,21 @@ pub fn has_page(folder: &std::path::Path) -> Result<(), NoPage> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(NoPage(folder.to_owned())) }
 }
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/dev-ui", get(to_page)),
-        ("/dev-ui/", get(index)),
-        ("/dev-ui/assets/config/runtime-config.json", get(config)),
-        ("/dev-ui/{*file}", get(file)),
-    ]
-}
-
 /// Redirects to the page from every other path.
-async fn to_page() -> Redirect {
+pub(crate) async fn to_page() -> Redirect {
     Redirect::temporary(PAGE)
 }
 
 /// The page's first request (invariant 2).
-async fn config() -> Json<Value> {
+pub(crate) async fn config() -> Json<Value> {
     Json(json!({"backendUrl": "", "telemetry": false}))
 }
 
-async fn index(State(core): State<Shared>) -> Result<Response, Problem> {
+pub(crate) async fn index(State(core): State<Shared>) -> Result<Response, Problem> {
     served(&core, "index.html").await
 }
 
-async fn file(State(core): State<Shared>, Path(file): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn file(State(core): State<Shared>, Path(file): Path<String>) -> Result<Response, Problem> {
     served(&core, &file).await
 }
 

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Agent, Limits, Message, OnDisconnect, Run, RunId, Runtime, SessionKey, StateMap, WhenBusy};
+use andon_runtime::{Run, Runtime, SessionKey};
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::http::{HeaderMap, Method};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::apps::Apps;
 use crate::admission::order::CancelOrder;
-use crate::api::create::{self, Order};
+use crate::api::create;
 use crate::api::selector::{self, Selector};
 use crate::api::sessions;
 use crate::core::Shared;
@@ -33,6 +33,7 @@ pub use crate::access::table::{Need, Row};
 pub use crate::admission::apps::refused_app;
 pub use crate::api::aim::Aim;
 pub use crate::api::cancel::Cancelled;
+pub use crate::api::create::RunOrder;
 pub use crate::api::events::WantedFeed;
 pub use crate::api::forms::MAX_NOTE;
 pub use crate::api::selector::CancelledMany;
@@ -90,25 +91,6 @@ pub struct Host {
     core: Shared,
 }
 
-/// A run to start.
-#[derive(Debug)]
-pub struct RunOrder {
-    /// The agent, bound to the session.
-    pub agent: Agent,
-    /// The run's id.
-    pub run_id: RunId,
-    /// The prompt.
-    pub input: Message,
-    /// What to do if a run is already in progress in the session.
-    pub when_busy: WhenBusy,
-    /// What to do when the last reader of the run's feed disconnects.
-    pub on_disconnect: OnDisconnect,
-    /// The limits of the run.
-    pub limits: Limits,
-    /// Changes to the session's state when the run starts.
-    pub state: StateMap,
-}
-
 impl Host {
     pub(crate) fn new(core: &Shared) -> Self {
         Self { core: Arc::clone(core) }
@@ -163,10 +145,8 @@ impl Host {
     /// it may start.
     pub async fn start(&self, principal: &Principal, order: RunOrder) -> Result<(Run, Reading), Problem> {
         let _permit = create::may_create(&self.core)?;
-        let RunOrder { agent, run_id, input, when_busy, on_disconnect, limits, state } = order;
-        let order = Order { agent, run_id, named: None, input, when_busy, on_disconnect, limits, state };
         let mut wanted = Some(self.want_feed(principal, order.agent.session_key())?);
-        let (run, _) = create::start(&self.core, principal, &order, &mut wanted).await?;
+        let (run, _) = create::start(&self.core, principal, &order, None, &mut wanted).await?;
         let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report this"))?;
         let reading = self.reading(wanted, &run);
         Ok((run, reading))

@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 
 use crate::access::principal::{Pass, Principal};
 use crate::access::scopes::{NoSuchScope, Scopes};
-use crate::access::secret::{NoRandom, Secret, Trace, hex, random, random_word};
+use crate::access::secret::{NoRandom, Secret, Trace, random, random_word};
 
 /// The kind under which keys are stored.
 const KIND: &str = "key";
@@ -126,27 +126,15 @@ pub(crate) struct Key {
     trace: Trace,
     /// When the key was revoked, in microseconds since 1970; [`NEVER`] if it was not.
     revoked: AtomicU64,
-    principal: Whose,
-}
-
-/// The parts of a principal, ready to be cloned.
-#[derive(Debug)]
-struct Whose {
-    tenant: Arc<str>,
-    name: Arc<str>,
-    user: Arc<str>,
-    scopes: Scopes,
+    /// Whose key it is. Each request gets a clone, which is valid as long as the key.
+    principal: Principal,
 }
 
 impl Key {
     fn new(info: KeyInfo, trace: Trace) -> Result<Self, NoSuchScope> {
         let scopes = Scopes::read(info.scopes.iter().map(String::as_str))?;
-        let principal = Whose {
-            tenant: info.tenant.as_str().into(),
-            name: info.name.as_str().into(),
-            user: info.user.as_str().into(),
-            scopes,
-        };
+        let (tenant, name, user) = (info.tenant.as_str().into(), info.name.as_str().into(), info.user.as_str().into());
+        let principal = Principal { tenant, name, user: Some(user), scopes, pass: Pass::Always };
         let revoked = AtomicU64::new(info.revoked_at.map_or(NEVER, |at| at.0));
         Ok(Self { info, trace, revoked, principal })
     }
@@ -258,14 +246,7 @@ impl Keys {
         if !key.trace.is_of(word) || !key.is_valid(now) {
             return None;
         }
-        let Whose { tenant, name, user, scopes } = &key.principal;
-        Some(Principal {
-            tenant: Arc::clone(tenant),
-            name: Arc::clone(name),
-            user: Some(Arc::clone(user)),
-            scopes: *scopes,
-            pass: Pass::Key(key),
-        })
+        Some(Principal { pass: Pass::Key(Arc::clone(&key)), ..key.principal.clone() })
     }
 }
 
@@ -305,7 +286,7 @@ fn make_room(keys: &mut HashMap<String, Arc<Key>>, now: Wall, shelf: &dyn Shelf)
 
 fn unused_id(keys: &HashMap<String, Arc<Key>>) -> Result<String, NoRandom> {
     loop {
-        let id = hex(&random::<6>()?);
+        let id = hex::encode(random::<6>()?);
         if !keys.contains_key(&id) {
             return Ok(id);
         }

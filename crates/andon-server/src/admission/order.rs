@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::{Cancel, Force, Reason};
+use serde::{Deserialize, Serialize};
 
 /// How to cancel something, as a client asks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelOrder {
     /// How hard to stop.
     pub force: Force,

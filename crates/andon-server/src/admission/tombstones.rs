@@ -6,10 +6,9 @@
 //!    the run, the next attempt finds the cancel.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
+use andon_runtime::{Append, Cancel, JournalError, RunId, Shelf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::principal::{Principal, Who};
@@ -24,17 +23,14 @@ pub(crate) struct Tombstone {
     /// Who asked. Only a run of this principal is meant.
     principal: Who,
     run: RunId,
-    force: Force,
-    reason: Reason,
-    note: Option<Arc<str>>,
-    grace_ms: Option<u64>,
+    #[serde(flatten)]
+    order: CancelOrder,
     until: Wall,
 }
 
 impl Tombstone {
     pub(crate) fn new(principal: &Principal, run: &RunId, order: CancelOrder, until: Wall) -> Self {
-        let CancelOrder { force, reason, note, grace_ms } = order;
-        Self { principal: principal.who(), run: run.clone(), force, reason, note, grace_ms, until }
+        Self { principal: principal.who(), run: run.clone(), order, until }
     }
 
     pub(crate) fn run(&self) -> &RunId {
@@ -55,9 +51,7 @@ impl Tombstone {
     }
 
     fn cancel(&self) -> Cancel {
-        let note = self.note.clone();
-        let order = CancelOrder { force: self.force, reason: self.reason, note, grace_ms: self.grace_ms };
-        order.cancel(&self.principal.name)
+        self.order.cancel(&self.principal.name)
     }
 }
 
@@ -102,7 +96,9 @@ impl Tombstones {
         self.forget_old(now, shelf);
         let key = stone.key();
         let stone = match self.waiting.get(&key) {
-            Some(earlier) if earlier.force > stone.force => Tombstone { until: stone.until, ..earlier.clone() },
+            Some(earlier) if earlier.order.force > stone.order.force => {
+                Tombstone { until: stone.until, ..earlier.clone() }
+            }
             Some(_) => stone,
             None if self.waiting.keys().filter(|(_, principal)| *principal == stone.principal).count() >= max => {
                 return Err(Full);

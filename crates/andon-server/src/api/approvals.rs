@@ -2,7 +2,7 @@
 
 use crate::http::json::Json;
 use andon_runtime::core::event::Approval;
-use andon_runtime::{CallId, DecideError, Digest, Event, FeedItem, Run};
+use andon_runtime::{CallId, DecideError, Digest, Event, FeedItem};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -79,7 +79,7 @@ pub(crate) async fn decide(
     let verdict = timeout(core.options.record_patience, on_record(seen, &call)).await.ok().flatten();
     match (request.decision, verdict.ok_or_else(not_recorded)?) {
         (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {
-            Ok(Json(decided(&run, &call, request.decision)))
+            Ok(Json(Decided { run_id: run.id().to_string(), call: call.to_string(), decision: request.decision }))
         }
         // The driver ended before it received the decision; whatever ended the run also closed the call.
         _ => Err(DecideError::TooLate.into()),
@@ -102,8 +102,4 @@ async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Appro
 fn not_recorded() -> Problem {
     let detail = "the decision was not written to disk in time: check the run to see whether the call still needs one";
     Problem::unavailable("not-recorded", detail).with("recorded", false)
-}
-
-fn decided(run: &Run, call: &CallId, decision: Decision) -> Decided {
-    Decided { run_id: run.id().to_string(), call: call.to_string(), decision }
 }

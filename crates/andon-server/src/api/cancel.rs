@@ -40,7 +40,8 @@ use crate::time::FOR_EVER;
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelRun {
     /// How hard to stop. `graceful` by default.
-    force: Option<ForceForm>,
+    #[schema(value_type = Option<ForceForm>)]
+    force: Option<Force>,
     /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,
@@ -59,7 +60,8 @@ pub(crate) struct CancelRun {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelCall {
     /// How hard to stop. `graceful` by default.
-    force: Option<ForceForm>,
+    #[schema(value_type = Option<ForceForm>)]
+    force: Option<Force>,
     /// The grace in milliseconds, instead of the tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,

@@ -161,10 +161,10 @@ pub(crate) async fn create(
         let wanted = wanted(run.session())?;
         return answer(&core, &principal, &run, StatusCode::OK, wanted);
     }
-    let order = Order::new(&core, &principal, request, named)?;
+    let order = RunOrder::new(&core, &principal, request, named.as_ref())?;
     // If no feed can be opened, no run is started.
     let mut wanted = wanted(order.agent.session_key())?;
-    let (run, status) = start(&core, &principal, &order, &mut wanted).await?;
+    let (run, status) = start(&core, &principal, &order, named.as_ref(), &mut wanted).await?;
     answer(&core, &principal, &run, status, wanted)
 }
 
@@ -232,28 +232,33 @@ impl Named {
     }
 }
 
-/// A validated request.
-pub(crate) struct Order {
+/// A run to start.
+#[derive(Debug)]
+pub struct RunOrder {
     /// The agent, bound to the session.
-    pub(crate) agent: Agent,
-    pub(crate) run_id: RunId,
-    pub(crate) named: Option<Named>,
-    pub(crate) input: Message,
-    pub(crate) when_busy: WhenBusy,
-    pub(crate) on_disconnect: andon_runtime::OnDisconnect,
-    pub(crate) limits: Limits,
+    pub agent: Agent,
+    /// The run's id.
+    pub run_id: RunId,
+    /// The prompt.
+    pub input: Message,
+    /// What to do if a run is already in progress in the session.
+    pub when_busy: WhenBusy,
+    /// What to do when the last reader of the run's feed disconnects.
+    pub on_disconnect: andon_runtime::OnDisconnect,
+    /// The limits of the run.
+    pub limits: Limits,
     /// Changes to the session's state when the run starts.
-    pub(crate) state: StateMap,
+    pub state: StateMap,
 }
 
-impl Order {
-    fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<Named>) -> Result<Self, Problem> {
+impl RunOrder {
+    fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<&Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
             None => return Err(Problem::not_found("no-such-app", "there is no such app: GET /v1/apps lists the apps")),
         };
-        let run_id = match &named {
+        let run_id = match named {
             Some(named) => named.run_id.clone(),
             None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
@@ -273,7 +278,6 @@ impl Order {
         Ok(Self {
             agent,
             run_id,
-            named,
             input: message(request.input)?,
             when_busy: when_busy(request.when_busy),
             on_disconnect: request.on_disconnect.into(),
@@ -347,18 +351,19 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
 pub(crate) async fn start(
     core: &Shared,
     principal: &Principal,
-    order: &Order,
+    order: &RunOrder,
+    named: Option<&Named>,
     wanted: &mut Option<WantedFeed>,
 ) -> Result<(Run, StatusCode), Problem> {
     // Two copies of the same request arrived at once, and the other one won.
     let repeated = || async {
-        let known = match &order.named {
+        let known = match named {
             Some(named) => named.find(core, principal).await?,
             None => None,
         };
         known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
     };
-    let run = match begin(core, principal, order, wanted) {
+    let run = match begin(core, principal, order, named, wanted) {
         Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
         other => other?,
     };
@@ -373,8 +378,14 @@ pub(crate) async fn start(
 }
 
 /// Starts the run, if it may start.
-fn begin(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Option<WantedFeed>) -> Result<Run, Refused> {
-    let run_id = order.named.as_ref().map(|named| &named.run_id);
+fn begin(
+    core: &Shared,
+    principal: &Principal,
+    order: &RunOrder,
+    named: Option<&Named>,
+    wanted: &mut Option<WantedFeed>,
+) -> Result<Run, Refused> {
+    let run_id = named.map(|named| &named.run_id);
     let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
     let mut is_stopped = false;
     let run = core.admission.admit(&core.options, &applicant, |born_cancelled| {
@@ -386,7 +397,7 @@ fn begin(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
             Some(wanted) if wanted.is_missed() => prompt.with_reader(),
             _ => prompt,
         };
-        let prompt = match &order.named {
+        let prompt = match named {
             Some(named) => prompt.request(named.digest),
             None => prompt,
         };

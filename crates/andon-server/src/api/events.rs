@@ -18,7 +18,7 @@ use super::{runs, socket};
 use crate::access::principal::{Principal, User};
 use crate::core::Shared;
 use crate::feed::presence::Watcher;
-use crate::feed::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::feed::{Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
@@ -172,7 +172,8 @@ impl WantedFeed {
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
         let watcher = self.watcher.unwrap_or_else(|| Watcher::new(run, &self.leave));
-        Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(&core.figures, &core.runtime) }
+        let (figures, since) = (Arc::clone(&core.figures), core.runtime.now().wall);
+        Reading { _place: self.place, watcher, leave: self.leave, figures, since }
     }
 }
 

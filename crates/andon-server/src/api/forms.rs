@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, RunStanding, SessionKey, State, title};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -179,9 +179,10 @@ pub(crate) enum ReasonForm {
 }
 
 /// The state of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
+#[expect(dead_code, reason = "a description")]
 pub(crate) enum StateForm {
     /// It waits for another run in its session.
     Queued,
@@ -193,18 +194,6 @@ pub(crate) enum StateForm {
     Cancelling,
     /// It is over, and its outcome is on disk.
     Settled,
-}
-
-impl From<StateForm> for State {
-    fn from(form: StateForm) -> Self {
-        match form {
-            StateForm::Queued => Self::Queued,
-            StateForm::Running => Self::Running,
-            StateForm::Waiting => Self::Waiting,
-            StateForm::Cancelling => Self::Cancelling,
-            StateForm::Settled => Self::Settled,
-        }
-    }
 }
 
 /// How a run ended.
@@ -235,27 +224,17 @@ pub(crate) enum OutcomeForm {
 }
 
 /// How hard to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Force)]
+#[expect(dead_code, reason = "a description")]
 pub(crate) enum ForceForm {
     /// The current answer and its tools finish; the next model call is not made.
     AfterTurn,
     /// The model's answer is cut at once; running tools are told, and get their grace.
-    #[default]
     Graceful,
     /// Like `graceful`, but without any grace.
     Now,
-}
-
-impl From<ForceForm> for Force {
-    fn from(form: ForceForm) -> Self {
-        match form {
-            ForceForm::AfterTurn => Self::AfterTurn,
-            ForceForm::Graceful => Self::Graceful,
-            ForceForm::Now => Self::Now,
-        }
-    }
 }
 
 /// The maximum length of a note. Notes are for people, and longer texts belong elsewhere.
@@ -264,7 +243,7 @@ pub const MAX_NOTE: usize = 2_000;
 /// Validates how a client wants to cancel.
 pub(crate) fn cancel_order(
     principal: &Principal,
-    force: Option<ForceForm>,
+    force: Option<Force>,
     reason: Option<Reason>,
     note: Option<String>,
     grace_ms: Option<u64>,
@@ -281,7 +260,7 @@ pub(crate) fn cancel_order(
         let detail = format!("note: it is longer than {MAX_NOTE} bytes: shorten it");
         return Err(Problem::unprocessable("note-too-long", detail));
     }
-    Ok(CancelOrder { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
+    Ok(CancelOrder { force: force.unwrap_or(Force::Graceful), reason, note: note.map(Into::into), grace_ms })
 }
 
 /// The account of a run's end. More fields may be added.

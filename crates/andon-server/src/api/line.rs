@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::http::json::Json;
-use andon_runtime::Reason;
+use andon_runtime::{Force, Reason};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -69,7 +69,8 @@ pub(crate) struct ChangeLine {
     #[serde(default)]
     cancel: bool,
     /// How hard to stop them. `graceful` by default.
-    force: Option<ForceForm>,
+    #[schema(value_type = Option<ForceForm>)]
+    force: Option<Force>,
     /// Whether to wait until all cancelled runs have settled.
     #[serde(default)]
     wait: bool,

@@ -22,7 +22,8 @@ use crate::options::prices::{Priced, priced};
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// Only runs in this state.
-    state: Option<StateForm>,
+    #[param(value_type = Option<StateForm>)]
+    state: Option<RunState>,
     /// Only runs that have settled (`true`), or that have not (`false`).
     settled: Option<bool>,
     /// Only runs of this app.
@@ -71,7 +72,7 @@ pub(crate) async fn list(
     Query(which): Query<Which>,
 ) -> Result<Json<RunPage>, Problem> {
     let limit = limit(which.limit)?;
-    let is_settled = which.state.map(|state| state == StateForm::Settled);
+    let is_settled = which.state.map(|state| state == RunState::Settled);
     if which.settled.is_some_and(|settled| is_settled.is_some_and(|is_settled| is_settled != settled)) {
         return Err(Problem::unprocessable("bad-query", "settled and state contradict each other: leave one out"));
     }
@@ -100,7 +101,7 @@ pub(crate) async fn list(
         session: which.session,
         run: None,
         settled: which.settled.or(is_settled),
-        state: which.state.map(Into::into),
+        state: which.state,
         text: which.text.filter(|text| !text.is_empty()),
         since: which.since,
         until: which.until,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use crate::http::json::Json;
-use andon_runtime::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
+use andon_runtime::{Force, Reason, Reply, Run, RunId, SessionKey, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -42,7 +42,8 @@ pub(crate) struct CancelMany {
     #[schema(value_type = Option<IdForm>)]
     tenant: Option<String>,
     /// How hard to stop. `graceful` by default.
-    force: Option<ForceForm>,
+    #[schema(value_type = Option<ForceForm>)]
+    force: Option<Force>,
     /// The grace for running tools in milliseconds, instead of each tool's own.
     #[schema(format = "uint64")]
     grace_ms: Option<u64>,

@@ -12,7 +12,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use andon_runtime::{Feed, Run};
+use andon_runtime::{Feed, Force, Run};
 use axum::extract::ws::close_code;
 use futures_core::Stream;
 use futures_core::future::BoxFuture;
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cancel;
-use super::forms::{ForceForm, cancel_order};
+use super::forms::cancel_order;
 use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
@@ -36,7 +36,7 @@ use crate::http::problem::Problem;
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum Said {
     /// Cancels the run.
-    Cancel { force: Option<ForceForm>, grace_ms: Option<u64>, note: Option<String> },
+    Cancel { force: Option<Force>, grace_ms: Option<u64>, note: Option<String> },
 }
 
 /// One reader of a run's feed.

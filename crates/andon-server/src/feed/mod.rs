@@ -66,7 +66,9 @@ pub struct Reading {
     pub(crate) _place: Place,
     pub(crate) watcher: Watcher,
     pub(crate) leave: Leave,
-    pub(crate) lag: Lag,
+    pub(crate) figures: Arc<Figures>,
+    /// When the reader arrived.
+    pub(crate) since: Wall,
 }
 
 impl Reading {
@@ -75,29 +77,13 @@ impl Reading {
         self.watcher.leave_in_peace();
     }
 
-    /// An item was handed to the reader's connection.
+    /// An item was handed to the reader's connection. Measures how far the reader is behind, for the metrics. What
+    /// existed before the reader arrived does not count.
     pub(crate) fn saw(&self, item: &FeedItem) {
-        self.lag.saw(item, &self.leave.runtime);
-    }
-}
-
-/// Measures how far a reader is behind, for the metrics. What existed before the reader arrived does not count.
-#[derive(Debug)]
-pub(crate) struct Lag {
-    figures: Arc<Figures>,
-    since: Wall,
-}
-
-impl Lag {
-    pub(crate) fn new(figures: &Arc<Figures>, runtime: &Runtime) -> Self {
-        Self { figures: Arc::clone(figures), since: runtime.now().wall }
-    }
-
-    fn saw(&self, item: &FeedItem, runtime: &Runtime) {
         if let FeedItem::Fact(record) = item
             && record.at.wall >= self.since
         {
-            let lag = runtime.now().wall.0.saturating_sub(record.at.wall.0);
+            let lag = self.leave.runtime.now().wall.0.saturating_sub(record.at.wall.0);
             self.figures.feed_lag(Duration::from_micros(lag));
         }
     }

@@ -6,7 +6,6 @@
 //! 2. An id given by a client is used only if it is short and plain, so that it is safe in a log.
 //! 3. Every request is logged and counted exactly once, even if its client disconnects before the answer.
 
-use std::fmt;
 use std::sync::Arc;
 
 use andon_runtime::RunId;
@@ -27,25 +26,14 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// The maximum length of an id given by a client.
 const LONGEST: usize = 64;
 
-/// The id of a request in the log.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(Arc<str>);
-
-impl RequestId {
-    fn of(headers: &HeaderMap) -> Self {
-        let named = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-        let is_plain = |id: &&str| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
-            !id.is_empty() && id.len() <= LONGEST && id.bytes().all(plain)
-        };
-        named.filter(is_plain).map_or_else(|| Self(Uuid::now_v7().to_string().into()), |id| Self(id.into()))
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// The id of a request in the log: the one that the client gave, if it is short and plain, or else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let named = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_plain = |id: &&str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+        !id.is_empty() && id.len() <= LONGEST && id.bytes().all(plain)
+    };
+    named.filter(is_plain).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
 
 /// Marks a response that, whatever its status, is not an error of this server and has already been logged elsewhere.
@@ -56,9 +44,9 @@ const GONE: u16 = 499;
 
 /// Logs and counts a request.
 pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
-    let id = RequestId::of(request.headers());
+    let id = request_id(request.headers());
     // A span of the highest level, so that log lines of every level carry it.
-    let span = error_span!("request", request_id = %id, run = field::Empty);
+    let span = error_span!("request", request_id = id, run = field::Empty);
     let mut account = Account {
         began: Instant::now(),
         method: request.method().clone(),
@@ -117,17 +105,17 @@ fn log(method: &str, route: &str, status: u16, took_us: u64, is_quiet: bool) {
 }
 
 /// Adds the id of the request to the response.
-fn named(mut response: Response, id: &RequestId) -> Response {
+fn named(mut response: Response, id: &str) -> Response {
     let is_problem =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
     if let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| is_problem) {
-        let body = problem.with("request_id", &*id.0).to_json().to_string();
+        let body = problem.with("request_id", id).to_json().to_string();
         let (mut parts, _) = response.into_parts();
         parts.headers.remove(header::CONTENT_LENGTH);
         response = (parts, body).into_response();
     }
     let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&id.0) {
+    if let Ok(value) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, value);
     }
     // Prevents clickjacking: no page may show this in a frame.
@@ -143,7 +131,7 @@ mod tests {
     fn id(named: &str) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(REQUEST_ID, HeaderValue::from_str(named).unwrap());
-        RequestId::of(&headers).to_string()
+        request_id(&headers)
     }
 
     #[test]

@@ -132,8 +132,8 @@ fn text(name: &str) -> Option<String> {
 
 impl Asset {
     fn new(name: &str, plain: Bytes) -> Self {
-        let hash = Sha256::digest(&plain);
-        let tag: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let mut tag = hex::encode(Sha256::digest(&plain));
+        tag.truncate(24);
         let packed = packed(&plain).map_or_else(|| plain.clone(), Bytes::from);
         Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::form::{RowForm, Said, SecondForm};
+use super::form::{RowForm, Said, SecondAndPieces, SecondForm};
 use crate::access::principal::{Principal, Whose};
 use crate::api::line;
 use crate::board::Board;
@@ -105,8 +105,8 @@ impl BoardFeed {
     fn begin(&mut self) -> String {
         self.board.count_pieces(&self.core.runtime);
         let changes = self.core.admission.changes();
-        let view = line::view(&self.core, &self.principal);
-        self.line = Line { changes, told: Said::Line { line: &view }.to_json() };
+        let line = Arc::new(line::view(&self.core, &self.principal));
+        self.line = Line { changes, told: Said::Line { line: Arc::clone(&line) }.to_json() };
         self.pieces = self.board.pieces_since(0).1;
         self.stage = Stage::Live(u64::MAX);
         let now = self.core.runtime.now();
@@ -119,7 +119,7 @@ impl BoardFeed {
         let past = rows.seconds.since(&self.whose, 0);
         drop(rows);
         let past = past.iter().map(SecondForm::of).collect();
-        Said::Board { now: now.wall, live, settled, line: &view, past }.to_json()
+        Said::Board { now: now.wall, live, settled, line, past }.to_json()
     }
 
     fn live(&mut self, before: u64) -> Option<String> {
@@ -187,8 +187,8 @@ impl BoardFeed {
         if changes == self.line.changes {
             return None;
         }
-        let view = line::view(&self.core, &self.principal);
-        let told = Said::Line { line: &view }.to_json();
+        let line = Arc::new(line::view(&self.core, &self.principal));
+        let told = Said::Line { line }.to_json();
         // A hold that this principal may not see changes nothing for it.
         let is_new = told != self.line.told;
         self.line = Line { changes, told };
@@ -200,7 +200,7 @@ impl BoardFeed {
         let (told, rest) = closed.split_first()?;
         self.second = told.index + 1;
         let pieces = if rest.is_empty() { self.new_pieces() } else { Vec::new() };
-        Some(Said::Second { second: SecondForm::of(told), pieces }.to_json())
+        Some(Said::Second(SecondAndPieces { second: SecondForm::of(told), pieces }).to_json())
     }
 
     fn new_pieces(&mut self) -> Vec<(u64, u64)> {

@@ -1,59 +1,103 @@
-//! The messages of the board, as JSON.
+//! The messages of the board, as they are sent and as the OpenAPI description shows them.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, State};
+use andon_runtime::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, SessionKey, State};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::access::principal::Principal;
+use crate::api::forms::{OutcomeForm, StateForm};
 use crate::api::line::LineView;
 use crate::board::row::{Call, CallState, Row};
 use crate::board::seconds::Told;
-use crate::options::prices::Cost;
+use crate::options::prices::{Cost, CostForm};
 
 /// How many calls of a row are listed.
 const MOST_CALLS: usize = 50;
 
-/// One message.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case", tag = "type")]
-pub(super) enum Said<'a> {
-    /// The start of the board. It replaces everything that was sent before it.
-    Board { now: Wall, live: u64, settled: usize, line: &'a LineView, past: Vec<SecondForm> },
-    /// Rows. Each replaces the row with the same number.
-    Runs { runs: Vec<RowForm<'a>> },
-    /// Rows that were removed.
-    Gone { rows: Vec<u64> },
-    /// All rows that existed at the start have been sent.
-    Ready,
-    /// A second has passed.
-    Second {
-        #[serde(flatten)]
-        second: SecondForm,
-        pieces: Vec<(u64, u64)>,
-    },
-    /// A hold was made or removed.
-    Line { line: &'a LineView },
+/// One event of the board.
+#[derive(Debug, ToSchema)]
+#[schema(as = BoardEvent)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct EventForm {
+    /// One `BoardMessage`, as JSON. Over a WebSocket each message is one of these.
+    data: String,
 }
 
-impl Said<'_> {
+/// One message of the board.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "type")]
+#[schema(as = BoardMessage)]
+pub(crate) enum Said {
+    /// The start of the board. It replaces everything that was sent before it.
+    Board {
+        /// When this message was made.
+        #[schema(value_type = String, format = DateTime)]
+        now: Wall,
+        /// How many runs have not settled.
+        live: u64,
+        /// How many settled runs will be listed.
+        settled: usize,
+        /// The line.
+        #[schema(value_type = LineView)]
+        line: Arc<LineView>,
+        /// The last seconds, oldest first.
+        past: Vec<SecondForm>,
+    },
+    /// Rows of the board. Each replaces the row with the same `n`.
+    Runs {
+        /// The rows.
+        runs: Vec<RowForm>,
+    },
+    /// All rows that existed at the start have been sent.
+    Ready,
+    /// Rows that were removed.
+    Gone {
+        /// The `n` of each removed row.
+        rows: Vec<u64>,
+    },
+    /// A second has passed.
+    Second(SecondAndPieces),
+    /// A hold was made or removed.
+    Line {
+        /// The line as it is now.
+        #[schema(value_type = LineView)]
+        line: Arc<LineView>,
+    },
+}
+
+impl Said {
     pub(super) fn to_json(&self) -> String {
         // This is plain data, so it does not fail; if it did, the reader would get an empty message.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// A second.
-#[derive(Debug, Serialize)]
-pub(super) struct SecondForm {
+/// What happened in one second to the runs that you may see.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardSecond)]
+pub(crate) struct SecondForm {
+    /// When the second began. This is the same for every reader and identifies the second.
+    #[schema(value_type = String, format = DateTime)]
     at: Wall,
+    /// How many runs had not settled at its end.
     live: u64,
+    /// How many runs were accepted.
     begun: u64,
+    /// How many runs settled.
     settled: u64,
+    /// How many of the settled runs were cancelled.
     cancelled: u64,
+    /// The median time from the cancel request until the run had settled, in microseconds; `null` if no run was
+    /// cancelled.
+    #[schema(required)]
     median_us: Option<u64>,
+    /// The longest of these times, in microseconds; `null` if no run was cancelled.
+    #[schema(required)]
     slowest_us: Option<u64>,
 }
 
@@ -71,122 +115,210 @@ impl SecondForm {
     }
 }
 
-/// One run.
-#[derive(Debug, Serialize)]
-pub(super) struct RowForm<'a> {
-    n: u64,
-    run_id: &'a RunId,
-    app: &'a Arc<str>,
-    user: &'a Arc<str>,
-    session: &'a SessionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tenant: Option<&'a Arc<str>>,
-    state: State,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<Phase>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'a Ending>,
-    accepted_at: Wall,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    settled_at: Option<Wall>,
-    title: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pieces: Option<u64>,
-    tokens: TokensForm,
-    #[serde(skip_serializing_if = "is_false")]
-    open: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<Cost>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cancel: Option<CancelForm<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    took_us: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<&'a Arc<str>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<WaitingForm<'a>>,
-    #[serde(skip_serializing_if = "is_zero")]
-    leaked: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stalled: Option<&'a Arc<str>>,
+/// A second, and the rows whose number of pieces changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardSecondWithPieces)]
+pub(crate) struct SecondAndPieces {
+    #[serde(flatten)]
+    pub(super) second: SecondForm,
+    /// Pairs of a row's `n` and its total number of pieces.
+    #[schema(value_type = Vec<Vec<u64>>)]
+    pub(super) pieces: Vec<(u64, u64)>,
 }
 
-#[derive(Debug, Serialize)]
-struct TokensForm {
+/// One run on the board.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardRow)]
+pub(crate) struct RowForm {
+    /// Identifies the row for as long as it is on the board.
+    n: u64,
+    /// The id of the run.
+    #[schema(value_type = String)]
+    run_id: RunId,
+    /// The name of the app.
+    #[schema(value_type = String)]
+    app: Arc<str>,
+    /// The user whose run it is.
+    #[schema(value_type = String)]
+    user: Arc<str>,
+    /// The session of the run.
+    #[schema(value_type = String)]
+    session: SessionId,
+    /// The tenant, if it is not your own.
+    #[schema(value_type = String)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<Arc<str>>,
+    /// The state of the run.
+    #[schema(value_type = StateForm)]
+    state: State,
+    /// What the run is doing: `queued`, `hook`, `model`, `backoff`, `tools`, `waiting` or `between`. Absent once it has
+    /// settled.
+    #[schema(value_type = String)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Phase>,
+    /// How the run ended.
+    #[schema(value_type = OutcomeForm)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Arc<Ending>>,
+    /// When the run was accepted.
+    #[schema(value_type = String, format = DateTime)]
+    accepted_at: Wall,
+    /// When the run settled, that is, when its outcome was on disk.
+    #[schema(value_type = String, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_at: Option<Wall>,
+    /// The beginning of the prompt.
+    #[schema(value_type = String)]
+    title: Arc<str>,
+    /// The model that was called last.
+    #[schema(value_type = String)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<Arc<str>>,
+    /// How many pieces of model answers have been accepted. Absent if that is not known.
+    #[schema(value_type = u64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<u64>,
+    /// The tokens that its model calls used. While a call is open, these are lower bounds.
+    tokens: TokensForm,
+    /// Whether a model call is open.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
+    /// What the tokens cost, if the server has prices for them.
+    #[schema(value_type = CostForm)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
+    /// The cancel request, if there was one.
+    #[schema(value_type = CancelForm)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel: Option<CancelForm>,
+    /// The time from the cancel request until the run had settled on disk, in microseconds.
+    #[schema(value_type = u64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_us: Option<u64>,
+    /// The tools that are running now, at most 50.
+    #[schema(value_type = Vec<String>)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Arc<str>>,
+    /// The calls that need approval, at most 50.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<WaitingForm>,
+    /// How much work outlived the run and is still going on. Absent if none did.
+    #[schema(value_type = u64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaked: Option<NonZero<u64>>,
+    /// Why the journal does not accept the end of the run, if it does not. The run's work is over, and the run settles
+    /// as soon as the journal accepts writes again.
+    #[schema(value_type = String)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalled: Option<Arc<str>>,
+}
+
+/// The tokens of a row.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardTokens)]
+pub(crate) struct TokensForm {
+    /// Input tokens, including those read from or written to a cache.
+    #[schema(value_type = FigureForm)]
     input: Figure,
+    /// Output tokens.
+    #[schema(value_type = FigureForm)]
     output: Figure,
 }
 
-#[derive(Debug, Serialize)]
-struct CancelForm<'a> {
+/// A figure and how it is known, as in receipts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardFigure)]
+pub(crate) struct FigureForm {
+    /// The figure, if it is known.
+    #[schema(required)]
+    value: Option<u64>,
+    /// How the figure is known.
+    provenance: String,
+    /// The lower bound.
+    #[schema(required)]
+    low: Option<u64>,
+    /// The upper bound.
+    #[schema(required)]
+    high: Option<u64>,
+}
+
+/// A cancel request: the first one, with the highest force of all.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardCancel)]
+pub(crate) struct CancelForm {
+    /// When the request was made.
+    #[schema(value_type = String, format = DateTime)]
     requested_at: Wall,
+    /// Who made the request.
+    #[schema(value_type = String)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a Arc<str>>,
+    by: Option<Arc<str>>,
+    /// Why the run was cancelled.
+    #[schema(value_type = String)]
     reason: Reason,
+    /// The highest force that was requested.
+    #[schema(value_type = String)]
     force: Force,
 }
 
-#[derive(Debug, Serialize)]
-struct WaitingForm<'a> {
-    call: &'a CallId,
-    tool: &'a Arc<str>,
+/// A tool call that needs approval.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BoardWaiting)]
+pub(crate) struct WaitingForm {
+    /// The id of the call.
+    #[schema(value_type = String)]
+    call: CallId,
+    /// The tool.
+    #[schema(value_type = String)]
+    tool: Arc<str>,
+    /// The digest of the call's arguments.
+    #[schema(value_type = String)]
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
 }
 
-impl<'a> RowForm<'a> {
+impl RowForm {
     /// A row as a principal may see it.
-    pub(super) fn of(row: &'a Row, principal: &Principal) -> Self {
+    pub(super) fn of(row: &Row, principal: &Principal) -> Self {
         let (end, tokens, standing) = (row.end(), row.tokens(), row.standing());
-        let running = |call: &'a Call| (call.state == CallState::Running).then_some(&call.tool);
+        let SessionKey { tenant, app, user, session } = row.session.clone();
+        let running = |call: &Call| (call.state == CallState::Running).then(|| Arc::clone(&call.tool));
         Self {
             n: row.n,
-            run_id: &row.run,
-            app: &row.session.app,
-            user: &row.session.user,
-            session: &row.session.session,
-            tenant: Some(&row.session.tenant).filter(|tenant| **tenant != principal.tenant),
+            run_id: row.run.clone(),
+            app,
+            user,
+            session,
+            tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
             state: standing.state,
             phase: standing.phase,
-            outcome: end.map(|(outcome, _)| &**outcome),
+            outcome: end.map(|(outcome, _)| Arc::clone(outcome)),
             accepted_at: row.accepted_at,
             settled_at: end.and_then(|(_, at)| at),
-            title: &row.title,
-            model: row.model.as_ref(),
+            title: Arc::clone(&row.title),
+            model: row.model.clone(),
             pieces: row.pieces,
             tokens: TokensForm { input: tokens.input, output: tokens.output },
             open: row.is_counting(),
             cost: row.cost(),
             cancel: row.cancel.as_ref().zip(standing.force).map(|(cancel, force)| CancelForm {
                 requested_at: cancel.requested_at,
-                by: cancel.by.as_ref(),
+                by: cancel.by.clone(),
                 reason: cancel.reason,
                 force,
             }),
             took_us: row.took_us(),
             tools: row.calls().iter().filter_map(running).take(MOST_CALLS).collect(),
             waiting: row.calls().iter().filter_map(waiting).take(MOST_CALLS).collect(),
-            leaked: row.leaked(),
-            stalled: row.stalled.as_ref(),
+            leaked: NonZero::new(row.leaked()),
+            stalled: row.stalled.clone(),
         }
     }
 }
 
-fn waiting(call: &Call) -> Option<WaitingForm<'_>> {
+fn waiting(call: &Call) -> Option<WaitingForm> {
     match call.state {
-        CallState::Waiting(digest) => Some(WaitingForm { call: &call.id, tool: &call.tool, digest }),
+        CallState::Waiting(digest) => Some(WaitingForm { call: call.id.clone(), tool: Arc::clone(&call.tool), digest }),
         CallState::Ready | CallState::Denied | CallState::Running => None,
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_false(is: &bool) -> bool {
-    !is
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

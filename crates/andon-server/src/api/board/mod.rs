@@ -1,7 +1,6 @@
 //! `GET /v1/board`: every run that the principal may see, live.
 
 mod body;
-mod described;
 mod feed;
 mod form;
 mod socket;
@@ -17,9 +16,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use self::body::BoardBody;
-use self::described::EventForm;
-pub(super) use self::described::MessageForm;
 use self::feed::BoardFeed;
+use self::form::EventForm;
+pub(super) use self::form::Said;
 use super::events::wants_socket;
 use crate::access::principal::Principal;
 use crate::core::Shared;
