@@ -249,6 +249,15 @@ async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_run_is_called_after_the_turn_that_a_cancel_lets_finish() {
+    let agent = scripted([calls(&[("a", "slow")])]).tool(tools::slow("slow", secs(5), &ToolLog::new()));
+    let agent = agent.after_run(|_| async { Decision::Continue }).build().unwrap();
+    let run = at_work(&agent).await;
+    stop(&agent, &run, Cancel::after_turn()).await;
+    assert_eq!(ends(&run), [(HookPoint::AfterRun, HookEnd::Continued)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
     let own = |point| if point == HookPoint::AfterRun { andon_runtime::DEFAULT_GRACE } else { secs(0) };
     for point in POINTS {

@@ -16,6 +16,7 @@ mod cut;
 mod exact_yes;
 mod feed;
 mod figures;
+mod gate;
 mod hooks;
 mod injected;
 mod journal;

@@ -96,6 +96,18 @@ async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn recorded_after_a_cancel_of_a_call_that_has_not_started_waits_until_that_is_durable() {
+    let journal = TestJournal::slow(None, secs(1));
+    let builder = scripted_on(&journal, [calls(&[("a", "slow"), ("b", "slow")])]).sequential_tools();
+    let agent = builder.tool(tools::slow("slow", secs(60), &ToolLog::new())).build().unwrap();
+    let run = start_until_tool(&agent, "Go.", "a").await;
+    assert_eq!(run.cancel_call(&id("b"), Cancel::graceful()).recorded().await, Ok(()));
+    let is_request = |event: &Event| matches!(event, Event::CallCancelRequested { .. });
+    assert!(journal.has(run.id(), is_request), "recorded() said that it is");
+    settled(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_a_hook_denied_is_not_running_any_more() {
     let log = ToolLog::new();
     let agent = scripted([calls(&[("no", "look"), ("yes", "slow")])])

@@ -61,6 +61,7 @@ fn a_run_whose_driver_was_never_polled_is_lost_on_record_and_its_session_is_free
         let outcome = settled_as_stored(&agent, &run, &journal).await;
         assert_eq!((&*outcome.ending, model.calls()), (&Ending::Lost, 0));
         assert_eq!(event_types(&run), ["run_accepted", "run_settled"]);
+        assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "too_late");
         assert_usable(&agent).await;
     });
 }
