@@ -6,7 +6,7 @@
 
 import { get, part, userWord } from "../api.js";
 import { announce, fill, h, write } from "../dom.js";
-import { doing, number, OUTCOME, several, span, spanUs } from "../words.js";
+import { doing, number, OUTCOME, PHASE, several, span, spanUs } from "../words.js";
 
 /** How many unsettled runs are named, and how many receipts are listed. */
 const NAMED = 6;
@@ -157,9 +157,8 @@ const seconds = (/** @type {number} */ ms) => `${Math.max(0, Math.floor(ms / 100
 
 /** What a stopping run is still doing. */
 function at(/** @type {Known} */ row) {
-  if (row.stalled) return doing(row);
-  if (row.tools?.length) return `tools: ${row.tools.join(", ")}`;
-  return doing({ ...row, state: row.state === "cancelling" ? "running" : row.state });
+  if (row.stalled || row.state !== "cancelling") return doing(row);
+  return row.tools?.length ? `tools: ${row.tools.join(", ")}` : PHASE[row.phase ?? ""] ?? doing(row);
 }
 
 function leaked(/** @type {Known[]} */ over) {

@@ -85,7 +85,7 @@ export class Answer {
     this.draw();
   }
 
-  /** Takes the receipt, which has what was learnt after the end. */
+  /** Takes the receipt, which has what was learned after the end. */
   learn(/** @type {Api.Receipt} */ receipt) {
     learn(this.run, receipt);
     if (this.hasEnd) this.drawEnd();
@@ -234,7 +234,7 @@ function endWords(/** @type {Api.Outcome} */ outcome, /** @type {ChatRun} */ { r
   const who = isAsked && by ? ` by ${nameWord(by)}` : "";
   const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
   const where = parts.length ? `Stopped${who}` : `Stopped${who} before it ${startedAt ? "said anything" : "started"}`;
-  // Only the receipt has the time when it was on disk: the last event was written before that.
+  // From the receipt: the last event was written before the run was on disk.
   const disk = settledTook === null ? "" : `, settled on disk after ${span(settledTook)}`;
   const took = quietTook === null ? "" : `, quiet after ${span(quietTook)}${disk}`;
   return `${where}${why}${took}${isTextLost ? `. ${kept}` : ""}`;

@@ -100,12 +100,8 @@ const TAKE = {
   call_cancel_requested(run, { call, request }) {
     withCall(run, call, (part) => { part.requests = [...part.requests, request]; });
   },
-  cancel_requested(run, { request, epoch }) { run.requests = [...run.requests, { ...request, epoch }]; },
-  run_quieted(run, { at, epoch }) {
-    run.isQuiet = true;
-    const first = run.requests.find(({ force }) => force !== "after_turn") ?? run.requests[0];
-    run.quietTook = first ? between(first.requested_at, at, first.epoch === epoch) : null;
-  },
+  cancel_requested(run, { request }) { run.requests = [...run.requests, request]; },
+  run_quieted(run) { run.isQuiet = true; },
   grace_ended(run, { calls }) {
     for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
   },
@@ -123,9 +119,9 @@ const TAKE = {
  * @param {Api.Stamp | null} from
  * @param {Api.Stamp} to
  */
-export function between(from, to, isSameProcess = true) {
+function between(from, to) {
   if (!from || !to) return null;
-  if (isSameProcess && to.mono_us >= from.mono_us) return (to.mono_us - from.mono_us) / 1000;
+  if (to.mono_us >= from.mono_us) return (to.mono_us - from.mono_us) / 1000;
   return Math.max(0, Date.parse(to.wall) - Date.parse(from.wall));
 }
 
@@ -308,13 +304,14 @@ function closeCall(run, part, { verdict, why, result, remains, at }) {
   part.took = between(part.startedAt, at);
 }
 
-/** Applies what was learnt after the end: a leaked call that ended after all is late. */
+/** Applies what only the receipt knows: what the stop took, and that a leaked call has ended after all. */
 export function learn(/** @type {ChatRun} */ run, /** @type {Api.Receipt} */ receipt) {
   for (const { call, verdict } of receipt.calls ?? []) {
     if (verdict === "late") withCall(run, call, (part) => { part.verdict = "late"; });
   }
-  const us = receipt.took?.settled_us ?? null;
-  if (us !== null) run.settledTook = us / 1000;
+  const ms = (/** @type {number | null | undefined} */ us) => (us === null || us === undefined ? null : us / 1000);
+  run.quietTook = ms(receipt.took?.quiet_us);
+  run.settledTook = ms(receipt.took?.settled_us);
   return run;
 }
 

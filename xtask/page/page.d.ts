@@ -81,7 +81,7 @@ type ChatPartOf<Kind> = Extract<ChatPart, { kind: Kind }>;
 type ChatRun = {
   id: string; state: Api.State; phase: Api.Phase | null; force: Api.Force | null; prompt: Api.Part[] | null; session: Api.SessionKey | null;
   acceptedAt: Api.Wall | null; startedAt: Api.Wall | null; settledAt: Api.Wall | null; model: string | null; parts: ChatPart[];
-  requests: (Api.CancelRequest & { epoch: number })[]; usage: { call: number; used: Api.Used }[]; outcome: Api.Outcome | null;
+  requests: Api.CancelRequest[]; usage: { call: number; used: Api.Used }[]; outcome: Api.Outcome | null;
   failure: Api.Failure | null; isQuiet: boolean; isTextLost: boolean; quietTook: number | null; settledTook: number | null;
   answerFrom: number | null; openCalls: CallPart[];
 };

@@ -10,7 +10,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 /// The most lines that a source file may have, its unit tests included.
-const LONGEST_FILE: usize = 690;
+const LONGEST_FILE: usize = 500;
+/// The same in the crate that is itself for tests, where a script is one long story.
+const LONGEST_FOR_TESTS: usize = 690;
 
 /// Which rooms each room names.
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -24,7 +26,8 @@ pub(crate) fn rooms() -> Result<()> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let source = entry.path().join("src");
         let mut uses = Uses::new();
-        read_folder(&source, &[], &mut uses, &mut wrong)?;
+        let longest = if name == "andon-testkit" { LONGEST_FOR_TESTS } else { LONGEST_FILE };
+        read_folder(&source, &[], longest, &mut uses, &mut wrong)?;
         number += uses.len();
         let told = |circle: Vec<String>| format!("{name}: {} depend on each other in a circle", circle.join(", "));
         wrong.extend(circles(&uses).into_iter().map(told));
@@ -32,22 +35,28 @@ pub(crate) fn rooms() -> Result<()> {
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
-    println!("{number} rooms, no circle, no file over {LONGEST_FILE} lines");
+    println!("{number} rooms, no circle, no file over {LONGEST_FILE} lines ({LONGEST_FOR_TESTS} in the testkit)");
     Ok(())
 }
 
 /// Reads what the files of a folder name. `modules` are the modules from `src` down to the folder.
-fn read_folder(folder: &Path, modules: &[String], uses: &mut Uses, wrong: &mut Vec<String>) -> Result<()> {
+fn read_folder(
+    folder: &Path,
+    modules: &[String],
+    longest: usize,
+    uses: &mut Uses,
+    wrong: &mut Vec<String>,
+) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
         let path = entry?.path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let module = [modules, std::slice::from_ref(&stem)].concat();
         if path.is_dir() {
-            read_folder(&path, &module, uses, wrong)?;
+            read_folder(&path, &module, longest, uses, wrong)?;
         } else if path.extension().is_some_and(|end| end == "rs") {
             let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
             let lines = text.lines().count();
-            if lines > LONGEST_FILE {
+            if lines > longest {
                 wrong.push(format!("{} has {lines} lines: split it by idea", path.display()));
             }
             let is_root = modules.is_empty() && (stem == "lib" || stem == "main");

@@ -30,7 +30,7 @@ use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::render::View;
 use super::request::{Asked, message};
-use super::run::{Followed, Place};
+use super::run::{Followed, SessionAgent};
 use super::sessions;
 use super::valid::{self, Fields, json};
 use crate::Shared;
@@ -93,12 +93,12 @@ pub(crate) async fn run_live(
 }
 
 /// The place that an address names, or why the conversation cannot start.
-async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<Place, Close> {
+async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<SessionAgent, Close> {
     if address.wants_more_than_text {
         return Err(text_only());
     }
     let Address { app, user, session, .. } = address;
-    Place::find(core, principal, Some(app), user, session).await.map_err(|problem| {
+    SessionAgent::find(core, principal, Some(app), user, session).await.map_err(|problem| {
         let is_unknown = problem.status() == StatusCode::NOT_FOUND && core.host.apps().get(app).is_some();
         if is_unknown { Close(close_code::PROTOCOL, "Session not found".to_owned()) } else { trouble(&problem) }
     })
@@ -116,7 +116,7 @@ fn trouble(problem: &Problem) -> Close {
 struct Live {
     core: Shared,
     principal: Principal,
-    place: Place,
+    place: SessionAgent,
     /// A message that is being acted on; no further message is read meanwhile.
     beginning: Option<Pending<Result<Option<Followed>, Problem>>>,
     /// The requested runs, the one in progress first.
@@ -133,7 +133,7 @@ struct Live {
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Live {
-    fn new(core: Shared, principal: Principal, place: Place) -> Self {
+    fn new(core: Shared, principal: Principal, place: SessionAgent) -> Self {
         Self {
             core,
             principal,
@@ -208,10 +208,10 @@ impl Talker for Live {
         let wrong = |problem: Problem| Over::because(close_code::INVALID, first_error(&problem));
         not_too_deep(text.as_bytes(), self.core.host.options().max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
-        match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
-            Said::Spoken => Err(Over::Because(text_only())),
-            Said::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
-            Said::Content(asked, state) => {
+        match valid::read(&body, |fields| Ok(FrameContent::read(fields))).map_err(wrong)? {
+            FrameContent::Spoken => Err(Over::Because(text_only())),
+            FrameContent::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
+            FrameContent::Content(asked, state) => {
                 let asked = asked.transpose().map_err(wrong)?;
                 let (core, principal) = (Shared::clone(&self.core), self.principal.clone());
                 self.beginning = Some(Box::pin(begin(core, principal, self.place.clone(), asked, state)));
@@ -253,7 +253,7 @@ impl Talker for Live {
 async fn begin(
     core: Shared,
     principal: Principal,
-    place: Place,
+    place: SessionAgent,
     asked: Option<Asked>,
     state: StateMap,
 ) -> Result<Option<Followed>, Problem> {
@@ -276,14 +276,14 @@ fn first_error(problem: &Problem) -> String {
 const SPOKEN: [&str; 4] = ["blob", "activityStart", "activityEnd", "audioStreamEnd"];
 
 /// The content of a frame.
-enum Said {
+enum FrameContent {
     /// Something other than text.
     Spoken,
     Close,
     Content(Option<Result<Asked, Problem>>, StateMap),
 }
 
-impl Said {
+impl FrameContent {
     fn read(fields: &Fields<'_>) -> Self {
         if SPOKEN.iter().any(|name| fields.has(name)) {
             return Self::Spoken;

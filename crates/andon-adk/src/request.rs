@@ -40,7 +40,7 @@ pub(crate) struct Decision {
 }
 
 /// One part of a message.
-enum Said {
+enum MessagePart {
     Part(Part),
     Decision(Decision),
 }
@@ -75,19 +75,19 @@ pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
     asked(parts(content)?)
 }
 
-fn parts(content: &Fields<'_>) -> Result<Vec<Said>, Problem> {
+fn parts(content: &Fields<'_>) -> Result<Vec<MessagePart>, Problem> {
     content.forbid_others(&["parts", "role"]);
     content.some_text("role");
     content.objects("parts").iter().map(said).collect()
 }
 
 /// Either all of it is input for the model, or all of it answers questions.
-fn asked(parts: Vec<Said>) -> Result<Asked, Problem> {
+fn asked(parts: Vec<MessagePart>) -> Result<Asked, Problem> {
     let (mut words, mut decisions) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Said::Part(part) => words.push(part),
-            Said::Decision(decision) => decisions.push(decision),
+            MessagePart::Part(part) => words.push(part),
+            MessagePart::Decision(decision) => decisions.push(decision),
         }
     }
     let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
@@ -126,10 +126,10 @@ const KNOWN: [&str; 14] = [
     "videoMetadata",
 ];
 
-fn said(part: &Fields<'_>) -> Result<Said, Problem> {
+fn said(part: &Fields<'_>) -> Result<MessagePart, Problem> {
     part.forbid_others(&KNOWN);
     if let Some(text) = part.some_text(TEXT) {
-        return Ok(Said::Part(Part::text(text)));
+        return Ok(MessagePart::Part(Part::text(text)));
     }
     if let Some(inline) = part.object(INLINE) {
         return image(&inline, "data", |media, data| format!("data:{media};base64,{data}"));
@@ -141,23 +141,23 @@ fn said(part: &Fields<'_>) -> Result<Said, Problem> {
         return decision(&response);
     }
     if part.has_errors() || part.has(TEXT) {
-        return Ok(Said::Part(Part::text("")));
+        return Ok(MessagePart::Part(Part::text("")));
     }
     let detail = "newMessage: only text, images and confirmations are supported here";
     Err(Problem::bad_request("bad-part", detail))
 }
 
 /// An image, by its bytes or its address. No other media are accepted.
-fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> String) -> Result<Said, Problem> {
+fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> String) -> Result<MessagePart, Problem> {
     let (media_type, held) = (data.text(MIME), data.text(holds));
-    let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(Said::Part(Part::text(""))) };
+    let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(MessagePart::Part(Part::text(""))) };
     let reference = reference(media_type, &standard(held));
     let image = Image { media_type: media_type.to_owned(), reference };
     image.check().map_err(|error| Problem::bad_request("bad-media", format!("newMessage: {error}")))?;
     if !image.reference.starts_with("data:") && !image.reference.starts_with("https://") {
         return Err(Problem::bad_request("bad-media", "newMessage: a fileUri must begin with https:// here"));
     }
-    Ok(Said::Part(Part::Image(image)))
+    Ok(MessagePart::Part(Part::Image(image)))
 }
 
 /// Base64 in the standard alphabet: ADK's clients also write the URL-safe one.
@@ -166,11 +166,11 @@ fn standard(data: &str) -> String {
 }
 
 /// A person's answer, in any of the forms that ADK's clients write.
-fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
+fn decision(response: &Fields<'_>) -> Result<MessagePart, Problem> {
     let name = response.some_text("name");
     let id = response.text("id");
     let said = response.map("response");
-    let Some(id) = id else { return Ok(Said::Part(Part::text(""))) };
+    let Some(id) = id else { return Ok(MessagePart::Part(Part::text(""))) };
     if name.is_some_and(|name| name != CONFIRMATION) {
         let detail = format!("newMessage: only responses to {CONFIRMATION} are accepted; tools run on this server");
         return Err(Problem::bad_request("bad-part", detail));
@@ -180,7 +180,7 @@ fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
         said.and_then(|said| said.get("response")?.as_str()).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said?.get("confirmed"));
     match confirmed.and_then(Value::as_bool) {
-        Some(is_yes) => Ok(Said::Decision(Decision { id: id.to_owned(), is_yes })),
+        Some(is_yes) => Ok(MessagePart::Decision(Decision { id: id.to_owned(), is_yes })),
         None => Err(Problem::bad_request("bad-part", "newMessage: a confirmation needs confirmed: true or false")),
     }
 }

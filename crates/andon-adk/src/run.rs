@@ -107,7 +107,7 @@ pub(crate) async fn run_sse(
 /// Begins what was asked for, with the client counted as present.
 async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: View) -> Result<Followed, Problem> {
     let RunRequest { app, user, session, asked, state, .. } = request;
-    let place = Place::find(core, principal, app.as_deref(), &user, &session).await?;
+    let place = SessionAgent::find(core, principal, app.as_deref(), &user, &session).await?;
     match asked {
         Asked::Run(input) => place.start(core, principal, input, state, view).await,
         Asked::Decide(decisions) => place.decide(core, principal, &decisions, view),
@@ -116,11 +116,11 @@ async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: 
 
 /// An app's agent in a session that exists.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct SessionAgent {
     agent: andon_runtime::Agent,
 }
 
-impl Place {
+impl SessionAgent {
     pub(crate) async fn find(
         core: &Shared,
         principal: &Principal,

@@ -422,7 +422,7 @@ mod tally {
     }
 
     #[test]
-    fn a_run_has_started_once_it_has_its_session_and_for_ever() {
+    fn a_run_has_started_once_it_has_its_session_and_forever() {
         assert!(!fold([]).unwrap().has_started());
         assert!(!fold([cancel_requested(Force::Now), settled(cancelled())]).unwrap().has_started());
         assert!(run([]).has_started() && run([settled(cancelled())]).has_started());

@@ -27,7 +27,7 @@ use crate::names::Closing;
 use crate::render::{self, Ask};
 use crate::settings::Settings;
 
-/// The default caps for draining a cut answer.
+/// The caps for draining a cut answer.
 const DRAIN: Drain = Drain { max_bytes: 1 << 20, max_tokens: None, max_time: Duration::from_secs(60), max_at_once: 8 };
 
 /// A model at Amazon Bedrock.
@@ -36,7 +36,6 @@ pub struct Bedrock {
     model: Arc<str>,
     settings: Settings,
     access: Arc<Access>,
-    drain: Drain,
     meter: Arc<Gauge>,
 }
 
@@ -71,7 +70,7 @@ impl Bedrock {
         let model = model.into();
         let max_output = settings.max_output.or_else(|| render::bedrock::default_max_output(&model));
         let meter = Gauge::new("bedrock", &model, Closing::StopsNothing, max_output.map(u64::from));
-        Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
+        Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), meter }
     }
 
     /// The body of a call.
@@ -93,12 +92,6 @@ impl Bedrock {
         let client = Client::from_conf(ours(config).build());
         Self { access: Arc::new(Access(OnceCell::new_with(Some(client)))), ..self }
     }
-
-    /// The same model with other caps for draining a cut answer.
-    #[must_use]
-    pub fn with_drain(self, drain: Drain) -> Self {
-        Self { drain, ..self }
-    }
 }
 
 impl Model for Bedrock {
@@ -108,7 +101,7 @@ impl Model for Bedrock {
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let body = self.body(&request).to_string();
-        Box::new(answer::BedrockAnswer::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
+        Box::new(answer::BedrockAnswer::new(Arc::clone(&self.access), Arc::clone(&self.model), body, DRAIN))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {

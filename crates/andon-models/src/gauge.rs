@@ -169,7 +169,7 @@ impl Meter for Gauge {
         // Without a thread, estimates are crude until the first call has come to its end.
         let _ = loading.spawn(move || book().warm(&id));
         for Lesson { about, page } in lessons {
-            // What cannot be read is learnt again.
+            // What cannot be read is learned again.
             if let Ok(page) = serde_json::from_value::<Page>(page) {
                 book().restore(&about, page);
             }

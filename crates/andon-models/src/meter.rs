@@ -1,17 +1,17 @@
 //! The meter: the best figure there is for what a model call used, when the provider did not say.
 //!
 //! Pure mathematics: no I/O, no clock. What a call asks and what is visible of its answer are counted with a local
-//! tokenizer (`count`); how a model's own figures differ from that is learnt from every completed call
+//! tokenizer (`count`); how a model's own figures differ from that is learned from every completed call
 //! ([`Book::learn`]), for each exact model by itself; and how far the estimates were off is kept, so that the bounds of
 //! the next one are earned.
 //!
 //! # Invariants
 //!
 //! 1. `low <= value <= high` in every figure, and a figure that is not known has no value: never 0.
-//! 2. A prediction depends only on what was asked, what is visible and what was learnt before: the reported figures have
+//! 2. A prediction depends only on what was asked, what is visible and what was learned before: the reported figures have
 //!    a type of their own, [`Reported`], that only [`Book::learn`] and [`Book::anchor`] take.
 //! 3. No text and no reported figure makes an operation panic, and none costs more than a bounded amount of CPU.
-//! 4. A [`Page`] holds all that was learnt about its model: with the same pages, a book predicts the same.
+//! 4. A [`Page`] holds all that was learned about its model: with the same pages, a book predicts the same.
 
 mod belief;
 mod book;
@@ -149,6 +149,6 @@ pub struct Lesson {
     pub input: Option<Outcome>,
     /// The output, if it was reported.
     pub output: Option<Outcome>,
-    /// The provider seems to count differently from now on: what was learnt before was dropped.
+    /// The provider seems to count differently from now on: what was learned before was dropped.
     pub changed: bool,
 }

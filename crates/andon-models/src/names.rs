@@ -275,6 +275,6 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 /// The provider whose name is nearest to a mistyped one.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let far = |other: &&str| strsim::levenshtein(&name, other);
-    known().min_by_key(far).filter(|other| strsim::levenshtein(&name, other) <= other.len().min(name.len()) / 2)
+    let far = |other: &&str| strsim::osa_distance(&name, other);
+    known().min_by_key(far).filter(|other| strsim::osa_distance(&name, other) <= other.len().min(name.len()) / 2)
 }

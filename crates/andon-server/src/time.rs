@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A year, which is long enough to mean never.
-pub(crate) const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
+pub(crate) const A_YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// The instant after this duration, or after a year if that is shorter.
 pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
-    now + wait.min(FOR_EVER)
+    now + wait.min(A_YEAR)
 }

@@ -364,7 +364,7 @@ async fn limit_that_fires(world: World) {
     let model = world.model([turn("l1"), turn("l2"), turn("l3")]);
     let limits = Limits { turns: Some(2), ..Limits::NONE };
     let agent = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
-    play(&world, &agent, "For ever.").await;
+    play(&world, &agent, "Forever.").await;
     let limits = Limits { deadline: Some(Duration::from_millis(250)), ..Limits::NONE };
     let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
     let call = answer([Act::call(0, "l9", "look", "{}"), vec![Act::tool_use()]]);

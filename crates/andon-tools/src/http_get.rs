@@ -70,7 +70,6 @@ struct Fetcher {
 #[derive(Clone, Default)]
 struct Rules {
     private: bool,
-    downgrade: bool,
     /// Trusted names and addresses, in lower case.
     hosts: Vec<String>,
     /// Names with fixed addresses.
@@ -88,14 +87,14 @@ impl fmt::Debug for Fetcher {
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { private, downgrade, hosts, known, proxy } = self;
+        let Self { private, hosts, known, proxy } = self;
         // Its address, without user name and password.
         let proxy = proxy.as_ref().map(|proxy| {
             let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
             format!("{}://{}{port}", proxy.scheme(), proxy.host_str().unwrap_or_default())
         });
         let mut shown = f.debug_struct("Rules");
-        shown.field("private", private).field("downgrade", downgrade).field("hosts", hosts).field("known", known);
+        shown.field("private", private).field("hosts", hosts).field("known", known);
         shown.field("proxy", &proxy).finish()
     }
 }
@@ -137,12 +136,6 @@ impl HttpGet {
     pub fn allow_hosts<H: Into<String>>(self, hosts: impl IntoIterator<Item = H>) -> Self {
         let hosts: Vec<String> = hosts.into_iter().map(|host| names::plain(&host.into())).collect();
         self.with(|rules| rules.hosts.extend(hosts))
-    }
-
-    /// Whether a redirect may lead from `https` to `http`.
-    #[must_use]
-    pub fn allow_downgrade(self, allow: bool) -> Self {
-        self.with(|rules| rules.downgrade = allow)
     }
 
     /// Gives a name these addresses instead of looking it up. They are checked like any others.

@@ -83,9 +83,9 @@ def the_board_lists_what_runs_live(world):
 def pieces_and_tokens_are_counted_on_the_board(world):
     house, person = world.house(), world.person()
     # They keep coming until the run is stopped, so that there is something to count however late the page is.
-    world.provider.plan("Count for ever.", counted(60_000, 0.01))
+    world.provider.plan("Count forever.", counted(60_000, 0.01))
     world.provider.plan("Count for the board.", counted(40, 0))
-    run = house.start("teller", "Count for ever.")
+    run = house.start("teller", "Count forever.")
     person.open()
     says(person, run, "model")
     cells = lambda: [text.strip() for text in person.text(row(person, run)).split("\n")]

@@ -94,7 +94,7 @@ def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
     person.wait_for(f"[data-run='{first}']")
     person.press("button", "^Sign out$")
     person.wait_for("dialog")
-    assert not person.ask("return document.querySelector('[data-run]')"), "who forgot the key still sees runs"
+    assert not person.ask("return document.querySelector('[data-run]')"), "a browser that forgot the key still shows runs"
 
 
 @case

@@ -57,7 +57,7 @@ async fn disconnecting_without_run_cancel_does_not_stop_a_run() {
     let reads_on = opened(&world, &reader, &run).await;
     drop(opened(&world, &stopper, &run).await);
     rest().await;
-    assert!(run.cord().is_pulled(), "who may stop it was the last that counts");
+    assert!(run.cord().is_pulled(), "whoever may stop it was the last that counts");
     drop(reads_on);
 }
 

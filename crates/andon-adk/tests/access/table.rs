@@ -379,7 +379,7 @@ async fn a_feed_ends_within_five_seconds_after_its_key_is_revoked_or_expires() {
     while expiring.frame().await.is_some() {}
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(20) && took <= Duration::from_secs(25), "{took:?}");
-    assert!(kept.frame().await.is_some(), "who may read goes on reading");
+    assert!(kept.frame().await.is_some(), "whoever may read goes on reading");
     assert!(!world.run.cord().is_pulled());
 }
 

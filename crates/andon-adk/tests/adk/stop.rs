@@ -182,7 +182,7 @@ async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     let first = running.until("functionCall").await;
     started.recv().await.unwrap();
-    // The tool blocks until it is released below: a request that waited for it would wait for ever.
+    // The tool blocks until it is released below: a request that waited for it would wait forever.
     assert_eq!(inside.get("/healthz").await.0, StatusCode::OK);
     let (status, told) =
         answered(inside.send(Method::POST, &format!("{}:cancel", path("s")), None, Some(json!({"wait": true}))).await)

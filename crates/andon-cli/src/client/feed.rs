@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Each item comes once and in order, however often the connection breaks: a new connection resumes after the last one.
-//! 2. It ends with the run's end, or with an error that says why nothing more can be read. It does not wait for ever.
+//! 2. It ends with the run's end, or with an error that says why nothing more can be read. It does not wait forever.
 //! 3. The first byte that arrives, even a heartbeat, ends an outage: the next outage gets the full patience again.
 
 use std::time::Duration;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_answers_with_empty_feeds_is_not_tried_for_ever() {
+    async fn a_server_that_answers_with_empty_feeds_is_not_tried_forever() {
         let (mut reading, mut told) = reading();
         let began = Instant::now();
         let error = loop {

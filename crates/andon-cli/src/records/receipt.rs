@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::{Message, Run, RunFilter, RunId, Runtime, State};
 use anyhow::Context;
 
-use super::runs::{is_in_progress, word};
+use super::runs::is_in_progress;
 use super::{where_it_is, write};
 use crate::Exit;
 use crate::args::ReceiptArgs;
@@ -83,5 +83,5 @@ fn open_words(state: State, target: &Target) -> String {
         let next = target.command("chat --continue");
         return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, for example `{next}`");
     }
-    format!("{bold}Not settled:{bold:#} {}", word(state))
+    format!("{bold}Not settled:{bold:#} {}", state.as_str())
 }

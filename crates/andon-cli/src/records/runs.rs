@@ -129,7 +129,7 @@ fn state(run: &RunInfo, is_left: bool) -> Cell {
         return Cell::styled("left open", Style::BAD);
     }
     match &run.ending {
-        None => Cell::styled(word(run.state), Style::TOOL),
+        None => Cell::styled(run.state.as_str(), Style::TOOL),
         Some(ending) => {
             let style = match ending {
                 Ending::Completed { .. } => Style::GOOD,
@@ -138,17 +138,6 @@ fn state(run: &RunInfo, is_left: bool) -> Cell {
             };
             Cell::styled(ending.as_str(), style)
         }
-    }
-}
-
-/// The word for a state.
-pub(super) fn word(state: State) -> &'static str {
-    match state {
-        State::Queued => "queued",
-        State::Running => "running",
-        State::Waiting => "waiting",
-        State::Cancelling => "cancelling",
-        State::Settled => "settled",
     }
 }
 

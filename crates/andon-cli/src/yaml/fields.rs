@@ -192,6 +192,6 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     if name.len() > 64 {
         return None;
     }
-    let far = |other: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
+    let far = |other: &&str| strsim::osa_distance(&name.to_lowercase(), &other.to_lowercase());
     names.iter().copied().min_by_key(far).filter(|other| far(other) <= other.len() / 3)
 }

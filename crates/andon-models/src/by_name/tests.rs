@@ -70,7 +70,7 @@ fn a_missing_key_names_the_variable_to_set() {
         let error = build(name, &[("AZURE_OPENAI_ENDPOINT", "https://x.example")]).unwrap_err();
         assert!(error.to_string().contains(&format!("set {variable}")), "{error}");
         let blank = build(name, &[("AZURE_OPENAI_ENDPOINT", "https://x.example"), (variable, "  ")]).unwrap_err();
-        assert_eq!(blank, error, "a blank key is none");
+        assert_eq!(blank, error, "a blank key counts as no key");
     }
     // A user's own server may need none.
     assert!(build("openai/m", &[("OPENAI_BASE_URL", "http://localhost:1/v1")]).is_ok());

@@ -107,7 +107,7 @@ fn text_of(message: &Message) -> Cow<'_, str> {
             [Content::Text { text }] => Cow::Borrowed(text.as_str()),
             _ => Cow::Owned(result.to_text()),
         }),
-        // Whether a thought is sent back is the provider's affair, and learnt by the book.
+        // Whether a thought is sent back is the provider's affair, and learned by the book.
         Part::Thinking { .. } | Part::Image(_) => None,
     });
     let words: Vec<Cow<'_, str>> = words.collect();

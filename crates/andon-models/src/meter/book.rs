@@ -120,12 +120,12 @@ impl Book {
         })
     }
 
-    /// All that was learnt about a model.
+    /// All that was learned about a model.
     pub fn page(&self, model: &str) -> Option<Page> {
         self.shelf.lock().get(model).cloned()
     }
 
-    /// Takes up what was learnt about a model before. A page with fewer calls than what is here, and one that is broken
+    /// Takes up what was learned about a model before. A page with fewer calls than what is here, and one that is broken
     /// or of another version, changes nothing.
     pub fn restore(&self, model: &str, page: Page) {
         let Some(page) = page.checked() else { return };

@@ -1,7 +1,7 @@
 //! Whether a model's thinking is read again with the next request.
 //!
 //! Some providers feed it back while a model works with tools and drop it once it has answered, some always drop it: two
-//! switches for each model, learnt by which of the two has been nearer to the reported figures.
+//! switches for each model, learned by which of the two has been nearer to the reported figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,15 +28,15 @@ struct Switch {
 pub(crate) struct Carried {
     /// It is read again.
     pub(crate) again: bool,
-    /// This was learnt, not assumed.
-    pub(crate) learnt: bool,
+    /// This was learned, not assumed.
+    pub(crate) learned: bool,
 }
 
 impl Carry {
     /// Whether thinking that led to calls, or to a text, is read again. Until something is known: it is not.
     pub(crate) fn carried(&self, after_calls: bool) -> Carried {
         let switch = if after_calls { self.after_calls } else { self.after_text };
-        Carried { again: switch.carried < switch.dropped, learnt: switch.seen > 0 }
+        Carried { again: switch.carried < switch.dropped, learned: switch.seen > 0 }
     }
 
     /// One more call: how far off each way would have been.
@@ -65,9 +65,9 @@ mod tests {
     #[test]
     fn thinking_is_taken_as_dropped_until_the_figures_say_otherwise() {
         let mut carry = Carry::default();
-        assert_eq!(carry.carried(true), Carried { again: false, learnt: false });
+        assert_eq!(carry.carried(true), Carried { again: false, learned: false });
         carry.learn(true, 900.0, 10.0);
-        assert_eq!(carry.carried(true), Carried { again: true, learnt: true });
-        assert_eq!(carry.carried(false), Carried { again: false, learnt: false });
+        assert_eq!(carry.carried(true), Carried { again: true, learned: true });
+        assert_eq!(carry.carried(false), Carried { again: false, learned: false });
     }
 }

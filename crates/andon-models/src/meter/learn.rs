@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. The call is predicted before anything is learnt from it.
+//! 1. The call is predicted before anything is learned from it.
 //! 2. What the visible part does not explain (thinking that was not shown, tools that the provider ran) teaches nothing
 //!    about counting.
 //! 3. Nor does a figure that cannot be true: one wrong report must not stay in the bounds of the next forty calls.

@@ -1,4 +1,4 @@
-//! All that was learnt about one model.
+//! All that was learned about one model.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ const HIDES: f64 = 0.2;
 /// What its name tells weighs as much as so many calls.
 const NAMED: f64 = 2.0;
 
-/// All that was learnt about one model: what persists.
+/// All that was learned about one model: what persists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page {
     version: u32,
@@ -106,7 +106,7 @@ impl Page {
         !named && self.told >= 4.0 && self.hid == 0.0 && self.past.thinking.past().is_empty()
     }
 
-    /// Starts again: the provider counts differently, and what was learnt about the old way would only be in the way.
+    /// Starts again: the provider counts differently, and what was learned about the old way would only be in the way.
     pub(crate) fn start_again(&mut self) {
         let (calls, carry, told, hid) = (self.calls, self.carry, self.told, self.hid);
         *self = Self { calls, carry, told, hid, changed: Some(calls), ..Self::empty() };

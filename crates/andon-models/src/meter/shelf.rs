@@ -1,9 +1,9 @@
-//! Everything learnt about all models, and what is predicted from it.
+//! Everything learned about all models, and what is predicted from it.
 //!
 //! # Invariants
 //!
 //! 1. At most [`MODELS`] models are kept: the one with the fewest calls makes room.
-//! 2. Nothing here changes what was learnt, except [`Shelf::page`] and [`Shelf::put`].
+//! 2. Nothing here changes what was learned, except [`Shelf::page`] and [`Shelf::put`].
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl Shelf {
         let carried = self.get(model).map(|page| page.carry).unwrap_or_default().carried(step.after_calls);
         let thought = if carried.again { step.reasoning } else { 0.0 };
         // Until it is known whether thinking is read again, it may be.
-        let doubt = if carried.learnt { 0.1 } else { 0.5 } * step.reasoning;
+        let doubt = if carried.learned { 0.1 } else { 0.5 } * step.reasoning;
         let deviation = rest.deviation.hypot(doubt);
         Guess { value: step.base + thought + rest.value, deviation, ..rest }
     }

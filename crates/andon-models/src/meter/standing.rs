@@ -13,7 +13,7 @@ const NEWS: u64 = 50;
 pub struct Standing {
     /// The model's exact id.
     pub model: String,
-    /// Completed calls that were learnt from.
+    /// Completed calls that were learned from.
     pub calls: u64,
     /// Estimates of output.
     pub output: Option<Quality>,

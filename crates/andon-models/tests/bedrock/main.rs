@@ -202,7 +202,7 @@ async fn an_error_in_the_stream_may_pass_and_a_refused_connection_too() {
     let gone = Server::gone().await;
     let (error, usage) = failure(&model(&gone)).await;
     assert_eq!(error.kind, ModelErrorKind::Retryable { after: None }, "{error}");
-    assert_eq!(usage, Usage::NONE, "who was never reached has used nothing");
+    assert_eq!(usage, Usage::NONE, "a provider that was never reached has used nothing");
 }
 
 #[tokio::test]

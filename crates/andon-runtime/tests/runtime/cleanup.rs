@@ -45,9 +45,8 @@ fn tool(seen: &Arc<Seen>, does: Does) -> FnTool {
 
 fn cleaning(seen: &Arc<Seen>, does: Does, then: fn(Arc<Seen>) -> BoxFuture<Remains>) -> FnTool {
     let seen = Arc::clone(seen);
-    let mut spec = ToolSpec::new("tool", "Leaves something behind.", json!({"type": "object"}));
-    spec.cleanup = secs(10);
-    FnTool::from_spec(spec, move |call| {
+    let spec = ToolSpec::new("tool", "Leaves something behind.", json!({"type": "object"}));
+    let tool = FnTool::from_spec(spec, move |call| {
         let seen = Arc::clone(&seen);
         seen.working.fetch_add(1, Ordering::SeqCst);
         let (working, work) = (Working(Arc::clone(&seen)), does(call));
@@ -65,7 +64,8 @@ fn cleaning(seen: &Arc<Seen>, does: Does, then: fn(Arc<Seen>) -> BoxFuture<Remai
             seen.done.fetch_add(1, Ordering::SeqCst);
             remains
         })
-    })
+    });
+    tool.cleanup_within(secs(10))
 }
 
 fn hangs(_: Invocation) -> BoxFuture<Returned> {

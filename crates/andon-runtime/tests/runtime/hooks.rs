@@ -38,7 +38,7 @@ fn hooked(log: &ToolLog) -> (AgentBuilder, ScriptedModel) {
     (agent(&model).tool(tools::quick("look", log)), model)
 }
 
-async fn wait_for_ever(_: Moment) -> Decision {
+async fn wait_forever(_: Moment) -> Decision {
     std::future::pending().await
 }
 
@@ -224,10 +224,10 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
+async fn a_hook_that_waits_forever_is_left_at_once_on_cancel() {
     for point in POINTS.into_iter().filter(|point| *point != HookPoint::AfterRun) {
         let (agent, _) = hooked(&ToolLog::new());
-        let agent = hook(agent, point, wait_for_ever).build().unwrap();
+        let agent = hook(agent, point, wait_forever).build().unwrap();
         let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
         stop(&agent, &run, Cancel::graceful()).await;
@@ -238,7 +238,7 @@ async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
-    let agent = scripted([says_and_hangs("Half")]).after_run(wait_for_ever).build().unwrap();
+    let agent = scripted([says_and_hangs("Half")]).after_run(wait_forever).build().unwrap();
     let run = start_until_shown(&agent, "Go.", "Half").await;
     let pulled = Instant::now();
     stop(&agent, &run, Cancel::graceful()).await;
@@ -262,7 +262,7 @@ async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
     let own = |point| if point == HookPoint::AfterRun { andon_runtime::DEFAULT_GRACE } else { secs(0) };
     for point in POINTS {
         let (agent, _) = hooked(&ToolLog::new());
-        let agent = hook(agent, point, wait_for_ever).build().unwrap();
+        let agent = hook(agent, point, wait_forever).build().unwrap();
         let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
         stop(&agent, &run, Cancel::graceful().grace(secs(30))).await;
@@ -275,7 +275,7 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
     for point in POINTS {
         let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
         let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime_on(&journal));
-        let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_for_ever).build().unwrap();
+        let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_forever).build().unwrap();
         let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let asked = Instant::now();
         let reply = run.cancel(Cancel::after_turn());
@@ -293,7 +293,7 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_not_called_with_force_now() {
-    let agent = scripted([says_and_hangs("Half")]).after_run(wait_for_ever).build().unwrap();
+    let agent = scripted([says_and_hangs("Half")]).after_run(wait_forever).build().unwrap();
     let run = start_until_shown(&agent, "Go.", "Half").await;
     stop(&agent, &run, Cancel::now()).await;
     assert_eq!(ends(&run), []);
@@ -301,7 +301,7 @@ async fn after_run_is_not_called_with_force_now() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
-    let agent = scripted([says("Done.")]).after_run(wait_for_ever).build().unwrap();
+    let agent = scripted([says("Done.")]).after_run(wait_forever).build().unwrap();
     let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
     assert_eq!(cancelled(&agent, &run).await.text(), "Done.");

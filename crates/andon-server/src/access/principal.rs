@@ -43,7 +43,7 @@ pub struct Principal {
 /// How long a principal stays valid.
 #[derive(Debug, Clone)]
 pub(crate) enum Pass {
-    /// For ever.
+    /// Forever.
     Always,
     /// Until this time.
     Until(Wall),

@@ -22,7 +22,7 @@ const MOST: usize = 10_000;
 
 /// What a hold is on: everything, an app or a user, of one tenant or of all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Scope {
+pub(crate) struct HoldScope {
     /// The tenant; `None` if the hold is on every tenant.
     pub(crate) tenant: Option<String>,
     pub(crate) on: On,
@@ -39,7 +39,7 @@ pub(crate) enum On {
     User(String),
 }
 
-impl Scope {
+impl HoldScope {
     /// Everything, of every tenant.
     pub(crate) const ALL: Self = Self { tenant: None, on: On::All };
 
@@ -92,7 +92,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) fn new(scope: &Scope, reason: Option<String>, by: Arc<str>, since: Wall) -> Self {
+    pub(crate) fn new(scope: &HoldScope, reason: Option<String>, by: Arc<str>, since: Wall) -> Self {
         let (app, user) = match &scope.on {
             On::All => (None, None),
             On::App(app) => (Some(app.clone()), None),
@@ -102,13 +102,13 @@ impl Hold {
     }
 
     /// What it is on.
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> HoldScope {
         let on = match (&self.app, &self.user) {
             (Some(app), _) => On::App(app.clone()),
             (None, Some(user)) => On::User(user.clone()),
             (None, None) => On::All,
         };
-        Scope { tenant: self.tenant.clone(), on }
+        HoldScope { tenant: self.tenant.clone(), on }
     }
 
     /// Whether it applies to a tenant.
@@ -124,13 +124,13 @@ impl Hold {
 
 /// Whether one of these is on everything, of every tenant.
 pub(crate) fn is_held_for_all(holds: &[Hold]) -> bool {
-    holds.iter().any(|hold| hold.scope() == Scope::ALL)
+    holds.iter().any(|hold| hold.scope() == HoldScope::ALL)
 }
 
 /// All holds.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    holds: BTreeMap<Scope, Hold>,
+    holds: BTreeMap<HoldScope, Hold>,
 }
 
 /// The maximum number of holds has been reached.
@@ -171,7 +171,7 @@ impl Line {
     }
 
     /// Removes this hold; other holds stay.
-    pub(crate) fn open(&mut self, scope: &Scope, shelf: &dyn Shelf) -> Append {
+    pub(crate) fn open(&mut self, scope: &HoldScope, shelf: &dyn Shelf) -> Append {
         self.holds.remove(scope);
         // Even if there is no such hold: an earlier request to open may not have reached the disk.
         shelf.discard(KIND, &scope.name())
@@ -185,7 +185,7 @@ impl Line {
         let tenants = [None, Some(session.tenant.to_string())];
         let about = [On::All, On::App(session.app.to_string()), On::User(session.user.to_string())];
         about.iter().find_map(|on| {
-            let mut scopes = tenants.iter().map(|tenant| Scope { tenant: tenant.clone(), on: on.clone() });
+            let mut scopes = tenants.iter().map(|tenant| HoldScope { tenant: tenant.clone(), on: on.clone() });
             scopes.find_map(|scope| self.holds.get(&scope))
         })
     }
@@ -205,15 +205,15 @@ mod tests {
     #[test]
     fn the_number_of_holds_is_limited_but_there_is_always_room_for_the_one_on_all() {
         let (mut line, shelf) = (Line::default(), MemoryJournal::new());
-        let mut hold = |scope: &Scope| {
+        let mut hold = |scope: &HoldScope| {
             let hold = Hold::new(scope, None, "ada".into(), Wall(0));
             line.hold(hold, &shelf).map(|append| append.now().unwrap().unwrap()).is_ok()
         };
-        let of = |on| Scope { tenant: Some("local".to_owned()), on };
+        let of = |on| HoldScope { tenant: Some("local".to_owned()), on };
         assert!((0..MOST).all(|n| hold(&of(On::User(format!("u{n}"))))));
         assert!(!hold(&of(On::User("more".to_owned()))) && !hold(&of(On::App("more".to_owned()))));
         assert!(hold(&of(On::User("u7".to_owned()))), "one that is there is changed");
-        assert!(hold(&Scope::ALL));
+        assert!(hold(&HoldScope::ALL));
         assert_eq!(line.holds().len(), MOST + 1);
     }
 
@@ -228,7 +228,7 @@ mod tests {
             .flat_map(|name| [On::App(name.clone()), On::User(name)]);
         let ons: Vec<On> = ons.chain([On::All]).collect();
         let scopes =
-            tenants.iter().flat_map(|tenant| ons.iter().map(|on| Scope { tenant: tenant.clone(), on: on.clone() }));
+            tenants.iter().flat_map(|tenant| ons.iter().map(|on| HoldScope { tenant: tenant.clone(), on: on.clone() }));
         let holding = scopes.filter(|scope| {
             let mut line = Line::default();
             drop(line.hold(Hold::new(scope, None, "eve".into(), Wall(0)), &shelf).unwrap());
@@ -236,7 +236,7 @@ mod tests {
         });
         let of_it = [On::App("shop".to_owned()), On::User("ada".to_owned()), On::All];
         let expected =
-            tenants[..2].iter().flat_map(|tenant| of_it.clone().map(|on| Scope { tenant: tenant.clone(), on }));
+            tenants[..2].iter().flat_map(|tenant| of_it.clone().map(|on| HoldScope { tenant: tenant.clone(), on }));
         assert_eq!(holding.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }

@@ -19,7 +19,7 @@ use andon_runtime::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKe
 use parking_lot::Mutex;
 
 use crate::access::principal::Principal;
-use crate::admission::line::{Hold, Line, Scope, TooManyHolds};
+use crate::admission::line::{Hold, HoldScope, Line, TooManyHolds};
 use crate::admission::tombstones::{Full, Tombstone, Tombstones};
 use crate::http::problem::Problem;
 use crate::options::Options;
@@ -29,14 +29,14 @@ use crate::tasks::Tasks;
 pub(crate) struct Admission {
     runtime: Runtime,
     tasks: Tasks,
-    state: Mutex<State>,
+    state: Mutex<Inner>,
     /// How often a hold was made or removed.
     changes: AtomicU64,
     /// One message for each stored item that cannot be read.
     warnings: Vec<String>,
 }
 
-struct State {
+struct Inner {
     line: Line,
     tombstones: Tombstones,
     /// The server is shutting down.
@@ -65,7 +65,7 @@ impl Admission {
     pub(crate) async fn read(runtime: &Runtime, tasks: &Tasks) -> Result<Self, JournalError> {
         let line = Line::read(runtime.shelf()).await?;
         let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
-        let state = Mutex::new(State { line, tombstones, draining: false });
+        let state = Mutex::new(Inner { line, tombstones, draining: false });
         Ok(Self { runtime: runtime.clone(), tasks: tasks.clone(), state, changes: AtomicU64::new(0), warnings })
     }
 
@@ -141,7 +141,7 @@ impl Admission {
     }
 
     /// Removes one hold, if it exists.
-    pub(crate) fn open(&self, scope: &Scope) -> Append {
+    pub(crate) fn open(&self, scope: &HoldScope) -> Append {
         let opened = self.state.lock().line.open(scope, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         opened

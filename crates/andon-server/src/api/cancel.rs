@@ -33,7 +33,7 @@ use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::slots::MayWait;
 use crate::options::prices::{Priced, priced};
-use crate::time::FOR_EVER;
+use crate::time::A_YEAR;
 
 /// How to cancel a run.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -249,7 +249,7 @@ async fn remember(
     let options = &core.options;
     // The run that is meant is one that this principal is going to start.
     let id = &principal.chosen(id).map_err(|error| Problem::bad_id("run_id", &error))?;
-    let micros = u64::try_from(options.remember.min(FOR_EVER).as_micros()).unwrap_or(u64::MAX);
+    let micros = u64::try_from(options.remember.min(A_YEAR).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| {
@@ -263,7 +263,7 @@ async fn remember(
         }
         Remembered::Waiting(append) => append,
     };
-    let millis = u64::try_from(options.remember.min(FOR_EVER).as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(options.remember.min(A_YEAR).as_millis()).unwrap_or(u64::MAX);
     let remembered = |problem: Problem| problem.with("remembered_for_ms", millis);
     on_record(core, append).await.map_err(|problem| remembered(problem).with("pulled", false))?;
     // The run may have arrived and settled between the lookup and the tombstone.

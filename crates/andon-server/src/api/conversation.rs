@@ -141,7 +141,7 @@ pub(crate) async fn conversation(
     // Folding, rendering and serializing long texts takes time, so it must not block the async threads.
     let written = tokio::task::spawn_blocking(move || {
         let progress = run.progress().ok_or_else(runs::unknown)?;
-        let said = Said::new(earlier, &unsettled, &run, &progress);
+        let said = Messages::new(earlier, &unsettled, &run, &progress);
         let text = serde_json::to_vec(&said.show(agent.as_ref(), &run)).map_err(|_| defect())?;
         Ok(in_chunks(text, place))
     });
@@ -178,7 +178,7 @@ fn in_chunks(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
 }
 
 /// The messages of a conversation.
-struct Said {
+struct Messages {
     /// As stored.
     messages: Vec<Arc<Message>>,
     /// As the next request contains them.
@@ -187,7 +187,7 @@ struct Said {
     truncated: bool,
 }
 
-impl Said {
+impl Messages {
     fn new(earlier: Earlier, unsettled: &[Run], run: &Run, progress: &Progress) -> Self {
         let Earlier { messages, truncated, .. } = earlier;
         let mut said = Self { history: messages.clone(), messages, open: Vec::new(), truncated };

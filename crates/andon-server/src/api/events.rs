@@ -18,7 +18,7 @@ use super::{runs, socket};
 use crate::access::principal::{Principal, User};
 use crate::core::Shared;
 use crate::feed::presence::Watcher;
-use crate::feed::{Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::feed::{FeedSlot, Leave, NoPlace, Parked, Plain, Reading, SseBody};
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
@@ -123,7 +123,7 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
 /// this first.
 pub struct WantedFeed {
     from: Cursor,
-    place: Place,
+    place: FeedSlot,
     leave: Leave,
     watcher: Option<Watcher>,
 }

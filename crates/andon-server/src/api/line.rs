@@ -16,7 +16,7 @@ use super::forms::{ForceForm, IdForm, cancel_order};
 use super::selector::{CancelledMany, Selector, stop, tenant};
 use crate::access::principal::Principal;
 use crate::access::scopes;
-use crate::admission::line::{Hold, On, Scope};
+use crate::admission::line::{Hold, HoldScope, On};
 use crate::core::Shared;
 use crate::http::body::Body;
 use crate::http::problem::{Problem, ProblemForm};
@@ -120,15 +120,20 @@ pub(crate) async fn change(
     }
 }
 
-async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
+async fn open(
+    core: &Shared,
+    principal: &Principal,
+    scope: &HoldScope,
+    request: &ChangeLine,
+) -> Result<Response, Problem> {
     if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
         let detail = "reason, cancel, force and wait are only for a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
     // A hold recorded before holds named a tenant is on every tenant, and is removed by its name alone.
     let is_by_name = request.tenant.is_none() && scope.tenant.is_some();
-    let every = is_by_name.then(|| Scope { tenant: None, on: scope.on.clone() });
-    let scopes: Vec<&Scope> = [scope].into_iter().chain(&every).collect();
+    let every = is_by_name.then(|| HoldScope { tenant: None, on: scope.on.clone() });
+    let scopes: Vec<&HoldScope> = [scope].into_iter().chain(&every).collect();
     let was_held = core.admission.holds().iter().any(|hold| scopes.contains(&&hold.scope()));
     for scope in scopes {
         // Even if there is no such hold: an earlier request may not have reached the disk.
@@ -144,7 +149,7 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
 async fn hold(
     core: &Shared,
     principal: &Principal,
-    scope: &Scope,
+    scope: &HoldScope,
     request: ChangeLine,
     may_wait: bool,
 ) -> Result<Response, Problem> {
@@ -177,7 +182,7 @@ async fn hold(
     Ok((status, Json(LineView { aim, stopped, ..view(core, principal) })).into_response())
 }
 
-fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> {
+fn scope(principal: &Principal, request: &ChangeLine) -> Result<HoldScope, Problem> {
     let checked = |what, name: &String| {
         andon_runtime::SessionId::new(name).map(|_| name.clone()).map_err(|error| Problem::bad_id(what, &error))
     };
@@ -190,5 +195,5 @@ fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> 
             return Err(Problem::unprocessable("bad-field", detail));
         }
     };
-    Ok(Scope { tenant: tenant(principal, request.tenant.as_deref(), on == On::All)?, on })
+    Ok(HoldScope { tenant: tenant(principal, request.tenant.as_deref(), on == On::All)?, on })
 }

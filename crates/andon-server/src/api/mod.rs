@@ -30,7 +30,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::board::Said;
+use self::board::BoardMessage;
 use crate::core::Shared;
 
 /// The OpenAPI description, without its paths.
@@ -40,7 +40,7 @@ use crate::core::Shared;
         title = "Andon",
         description = "Start agent runs, watch them, and stop them at any moment with nothing lost."
     ),
-    components(schemas(Said))
+    components(schemas(BoardMessage))
 )]
 struct Description;
 

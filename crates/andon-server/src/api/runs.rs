@@ -2,12 +2,12 @@
 
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Run, RunFilter, RunId, State as RunState};
+use andon_runtime::{Run, RunFilter, RunId, RunStanding, State as RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
+use super::forms::{IdForm, ReceiptForm, RunView, StateForm, force_while_cancelling};
 use crate::access::principal::{Listed, Principal};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
@@ -20,7 +20,7 @@ use crate::options::prices::{Priced, priced};
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct RunQuery {
     /// Only runs in this state.
     #[param(value_type = Option<StateForm>)]
     state: Option<RunState>,
@@ -59,7 +59,7 @@ pub(crate) struct RunPage {
 
 /// List runs, newest first.
 #[utoipa::path(
-    get, path = "/v1/runs", tag = "runs", params(Which),
+    get, path = "/v1/runs", tag = "runs", params(RunQuery),
     responses(
         (status = 200, body = RunPage),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -69,7 +69,7 @@ pub(crate) struct RunPage {
 pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
-    Query(which): Query<Which>,
+    Query(which): Query<RunQuery>,
 ) -> Result<Json<RunPage>, Problem> {
     let limit = limit(which.limit)?;
     let is_settled = which.state.map(|state| state == RunState::Settled);
@@ -114,8 +114,8 @@ pub(crate) async fn list(
     for view in &mut runs {
         let Some(run) = core.runtime.find_in_progress(&view.run_id) else { continue };
         view.stalled = run.stalled().map(|why| why.to_string());
-        // The index does not know it.
-        view.force = run.standing().force.filter(|_| view.state == RunState::Cancelling);
+        // Only its events say how hard it is being stopped; the index does not.
+        view.force = force_while_cancelling(RunStanding { state: view.state, ..run.standing() });
     }
     let has_more = runs.len() > limit;
     runs.truncate(limit);

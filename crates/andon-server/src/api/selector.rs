@@ -16,7 +16,7 @@ use super::aim::Aim;
 use super::cancel::{Cancelled, cancelled_view, on_record, run_to_completion, stop_found, within};
 use super::forms::{ForceForm, IdForm, ReasonForm, cancel_order};
 use crate::access::principal::Principal;
-use crate::admission::line::{On, Scope};
+use crate::admission::line::{HoldScope, On};
 use crate::admission::order::CancelOrder;
 use crate::core::Shared;
 use crate::http::body::Body;
@@ -84,7 +84,7 @@ pub(crate) struct Selector {
 
 impl Selector {
     /// All runs that a hold is on.
-    pub(crate) fn of(Scope { tenant, on }: &Scope) -> Self {
+    pub(crate) fn of(HoldScope { tenant, on }: &HoldScope) -> Self {
         let all = Self { tenant: tenant.clone(), ..Self::default() };
         match on {
             On::All => all,

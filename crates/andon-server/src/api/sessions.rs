@@ -23,7 +23,7 @@ use crate::http::query::{Query, limit};
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct SessionQuery {
     /// Only sessions of this app.
     app: Option<String>,
     /// Only sessions of this user.
@@ -100,7 +100,7 @@ pub(crate) struct History {
 
 /// List sessions, most recently used first.
 #[utoipa::path(
-    get, path = "/v1/sessions", tag = "sessions", params(Which),
+    get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
     responses(
         (status = 200, body = SessionList),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -110,7 +110,7 @@ pub(crate) struct History {
 pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
-    Query(which): Query<Which>,
+    Query(which): Query<SessionQuery>,
 ) -> Result<Json<SessionList>, Problem> {
     let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());

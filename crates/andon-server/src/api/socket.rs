@@ -34,7 +34,7 @@ use crate::http::problem::Problem;
 /// A message from a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum Said {
+enum ClientMessage {
     /// Cancels the run.
     Cancel { force: Option<Force>, grace_ms: Option<u64>, note: Option<String> },
 }
@@ -56,7 +56,7 @@ impl FeedTalk {
     }
 
     fn handle_message(&self, text: &str) -> Result<(), Problem> {
-        let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
+        let ClientMessage::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
         let how = cancel_order(&self.principal, force, None, note, grace_ms)?;
         if !self.principal.allows(Scope::RunCancel) {
             let refused = json!({"problem": forbidden(Scope::RunCancel).to_json()});

@@ -21,7 +21,7 @@ use crate::options::prices::{ModelPrice, Price, Prices};
 struct Agrees {
     board: Arc<Board>,
     progress: Mutex<HashMap<RunId, Progress>>,
-    learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
+    learned: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
 
 /// The prices of the scripts' models.
@@ -36,7 +36,7 @@ impl Agrees {
     fn boxed() -> Arc<dyn Observer> {
         let board = Board::new();
         board.price(&prices());
-        Arc::new(Self { board, progress: Mutex::default(), learnt: Mutex::default() })
+        Arc::new(Self { board, progress: Mutex::default(), learned: Mutex::default() })
     }
 
     fn row(&self, run: &RunId) -> Option<Arc<Row>> {
@@ -61,19 +61,19 @@ impl Observer for Agrees {
         assert_eq!(row.pieces, seen.pieces, "the pieces behind {}", seen.record.event.kind());
         if is_looked_at(&seen.record.event) {
             let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
-            let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
-            check_receipt(row, &facts, learnt, Some(seen.now));
+            let learned = self.learned.lock().get(seen.run).cloned().unwrap_or_default();
+            check_receipt(row, &facts, learned, Some(seen.now));
             let anew = Row::new(&facts, Some(&prices())).unwrap();
             check_progress(&anew, progress, "all of it");
         }
     }
 
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        self.learnt.lock().entry(learnt.run.clone()).or_default().push(learnt.addendum.clone());
-        self.board.addendum(learnt);
-        if let Some(row) = self.row(learnt.run).filter(|row| row.seq == learnt.facts.len() as u64) {
-            let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned().collect();
-            check_receipt(&row, learnt.facts, addenda, None);
+    fn addendum(&self, learned: &SeenLater<'_>) {
+        self.learned.lock().entry(learned.run.clone()).or_default().push(learned.addendum.clone());
+        self.board.addendum(learned);
+        if let Some(row) = self.row(learned.run).filter(|row| row.seq == learned.facts.len() as u64) {
+            let addenda = learned.earlier.iter().chain([learned.addendum]).cloned().collect();
+            check_receipt(&row, learned.facts, addenda, None);
         }
     }
 
@@ -102,12 +102,12 @@ fn check_progress(row: &Row, progress: &Progress, behind: &str) {
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
 }
 
-fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>, durable: Option<Stamp>) {
-    let known_late = learnt.iter().any(|addendum| {
+fn check_receipt(row: &Row, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {
+    let known_late = learned.iter().any(|addendum| {
         let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
         is_late && row.standing().state != State::Settled
     });
-    let receipt = Receipt::fold(facts, learnt, durable).unwrap();
+    let receipt = Receipt::fold(facts, learned, durable).unwrap();
     let billed = receipt.usage.billed;
     let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
     let tokens = row.tokens();

@@ -13,10 +13,10 @@ use crate::options::prices::Prices;
 
 impl Row {
     /// Applies an addendum.
-    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
-        match &learnt.addendum.what {
-            Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
-            Learnt::UsageCorrected { .. } => self.correct(learnt, prices),
+    pub(crate) fn learn(&mut self, learned: &SeenLater<'_>, prices: Option<&Prices>) {
+        match &learned.addendum.what {
+            Learnt::LateResult { call, remains, .. } => self.ended_late(learned.facts, call, remains.as_deref()),
+            Learnt::UsageCorrected { .. } => self.correct(learned, prices),
             Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
         }
     }
@@ -37,10 +37,10 @@ impl Row {
     }
 
     /// The usage of one call was corrected. That is rare, so the sum is computed from scratch.
-    fn correct(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
+    fn correct(&mut self, learned: &SeenLater<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
-        let folded = learnt.facts.iter().take(known);
-        let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
+        let folded = learned.facts.iter().take(known);
+        let addenda = learned.earlier.iter().chain([learned.addendum]).cloned();
         let Some(receipt) = Receipt::fold(folded, addenda, None) else { return };
         self.tokens = Tokens::NONE;
         self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));

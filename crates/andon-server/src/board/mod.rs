@@ -163,8 +163,8 @@ impl Observer for Board {
         }
     }
 
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        self.rows.lock().addendum(learnt);
+    fn addendum(&self, learned: &SeenLater<'_>) {
+        self.rows.lock().addendum(learned);
     }
 
     fn stalled(&self, run: &RunId, _: &SessionKey, why: &JournalError) {

@@ -35,7 +35,7 @@ const LOOK: usize = 1_000;
 pub(crate) const AT_ONCE: usize = 25;
 
 /// The position of a row in the order of arrival.
-type Place = u64;
+type RowPlace = u64;
 
 /// A counter of changes.
 pub(crate) type Version = u64;
@@ -45,7 +45,7 @@ struct Kept {
     row: Arc<Row>,
     version: Version,
     /// The key in `settled`, once the run has settled.
-    settled: Option<Place>,
+    settled: Option<RowPlace>,
 }
 
 /// A row that was removed.
@@ -59,18 +59,18 @@ struct Gone {
 /// All rows.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    rows: BTreeMap<Place, Kept>,
-    by_run: HashMap<RunId, Place>,
-    changed: BTreeMap<Version, Place>,
+    rows: BTreeMap<RowPlace, Kept>,
+    by_run: HashMap<RunId, RowPlace>,
+    changed: BTreeMap<Version, RowPlace>,
     /// The settled rows in the order in which they settled, each with its second.
-    settled: BTreeMap<Place, (Place, u64)>,
+    settled: BTreeMap<RowPlace, (RowPlace, u64)>,
     gone: VecDeque<Gone>,
     /// Rows that were removed up to here are forgotten.
     forgotten: Version,
     version: Version,
     /// No reader has seen anything newer.
     read: Version,
-    next: Place,
+    next: RowPlace,
     names: Names,
     prices: Option<Arc<Prices>>,
     pub(crate) seconds: Seconds,
@@ -89,7 +89,7 @@ pub(crate) struct News {
 pub(crate) struct Page {
     pub(crate) rows: Vec<Arc<Row>>,
     /// The row after which the next page starts; `None` if this is the last page.
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<RowPlace>,
 }
 
 impl Rows {
@@ -165,9 +165,9 @@ impl Rows {
     }
 
     /// Applies an addendum.
-    pub(crate) fn addendum(&mut self, learnt: &SeenLater<'_>) {
-        if let Some(place) = self.by_run.get(learnt.run) {
-            self.fold(*place, |row, prices| row.learn(learnt, prices));
+    pub(crate) fn addendum(&mut self, learned: &SeenLater<'_>) {
+        if let Some(place) = self.by_run.get(learned.run) {
+            self.fold(*place, |row, prices| row.learn(learned, prices));
         }
     }
 
@@ -188,11 +188,11 @@ impl Rows {
     /// Removes all runs of a session from the board.
     pub(crate) fn forget(&mut self, session: &SessionKey) {
         let of_it = |kept: &Kept| kept.row.session == *session;
-        let places: Vec<Place> = self.rows.iter().filter(|(_, kept)| of_it(kept)).map(|(place, _)| *place).collect();
+        let places: Vec<RowPlace> = self.rows.iter().filter(|(_, kept)| of_it(kept)).map(|(place, _)| *place).collect();
         places.into_iter().for_each(|place| self.remove(place));
     }
 
-    fn change(&mut self, place: Place, now: Stamp, change: impl FnOnce(&mut Row, Option<&Prices>)) {
+    fn change(&mut self, place: RowPlace, now: Stamp, change: impl FnOnce(&mut Row, Option<&Prices>)) {
         if let Some(settled) = self.fold(place, change) {
             self.advance(now);
             self.settle(place, &settled);
@@ -200,7 +200,7 @@ impl Rows {
     }
 
     /// Changes a row. Returns it if that settled it.
-    fn fold(&mut self, place: Place, change: impl FnOnce(&mut Row, Option<&Prices>)) -> Option<Arc<Row>> {
+    fn fold(&mut self, place: RowPlace, change: impl FnOnce(&mut Row, Option<&Prices>)) -> Option<Arc<Row>> {
         let kept = self.rows.get_mut(&place)?;
         let was_settled = kept.row.is_settled();
         change(Arc::make_mut(&mut kept.row), self.prices.as_deref());
@@ -214,7 +214,7 @@ impl Rows {
         (kept.row.is_settled() && !was_settled).then(|| Arc::clone(&kept.row))
     }
 
-    fn settle(&mut self, place: Place, row: &Row) {
+    fn settle(&mut self, place: RowPlace, row: &Row) {
         let change = match row.end() {
             Some((outcome, _)) if matches!(**outcome, Ending::Cancelled { .. }) => Change::Cancelled(row.took_us()),
             _ => Change::Settled,
@@ -232,7 +232,7 @@ impl Rows {
         }
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: RowPlace) {
         let Some(kept) = self.rows.remove(&place) else { return };
         self.by_run.remove(&kept.row.run);
         self.changed.remove(&kept.version);
@@ -248,7 +248,7 @@ impl Rows {
         }
     }
 
-    fn is_settled(&self, place: Place) -> bool {
+    fn is_settled(&self, place: RowPlace) -> bool {
         self.rows.get(&place).is_some_and(|kept| kept.row.is_settled())
     }
 
@@ -275,13 +275,13 @@ impl Rows {
     }
 
     /// The live rows before a place, newest first.
-    pub(crate) fn live(&self, before: Place, mine: impl Fn(&SessionKey) -> bool) -> Page {
+    pub(crate) fn live(&self, before: RowPlace, mine: impl Fn(&SessionKey) -> bool) -> Page {
         let looked = self.rows.range(..before).rev().map(|(place, kept)| (*place, kept));
         page(looked, |kept| !kept.row.is_settled() && mine(&kept.row.session))
     }
 
     /// The rows that settled before a place in the order of settling, newest first.
-    pub(crate) fn settled(&self, before: Place, mine: impl Fn(&SessionKey) -> bool) -> Page {
+    pub(crate) fn settled(&self, before: RowPlace, mine: impl Fn(&SessionKey) -> bool) -> Page {
         let looked = self.settled.range(..before).rev();
         let looked = looked.filter_map(|(order, (place, _))| self.rows.get(place).map(|kept| (*order, kept)));
         page(looked, |kept| mine(&kept.row.session))
@@ -329,7 +329,7 @@ impl Rows {
 }
 
 /// The next rows that match, among those that are examined.
-fn page<'a>(rows: impl Iterator<Item = (Place, &'a Kept)>, wanted: impl Fn(&Kept) -> bool) -> Page {
+fn page<'a>(rows: impl Iterator<Item = (RowPlace, &'a Kept)>, wanted: impl Fn(&Kept) -> bool) -> Page {
     let mut page = Page { rows: Vec::new(), next: None };
     let mut last = None;
     for (looked, (place, kept)) in rows.enumerate() {

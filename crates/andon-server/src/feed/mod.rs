@@ -63,7 +63,7 @@ impl Parked {
 /// What a reader holds while it reads: its slot among the feeds, its presence at the run, and its permission to read.
 #[derive(Debug)]
 pub struct Reading {
-    pub(crate) _place: Place,
+    pub(crate) _place: FeedSlot,
     pub(crate) watcher: Watcher,
     pub(crate) leave: Leave,
     pub(crate) figures: Arc<Figures>,
@@ -306,7 +306,7 @@ pub(crate) enum NoPlace {
 
 impl Feeds {
     /// Takes a slot, which is released when it is dropped.
-    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<Place, NoPlace> {
+    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<FeedSlot, NoPlace> {
         let mut users = self.open.users.lock();
         if self.open.all.load(Ordering::Relaxed) >= max {
             return Err(NoPlace::InAll);
@@ -316,7 +316,7 @@ impl Feeds {
         }
         *users.entry(user.clone()).or_default() += 1;
         self.open.all.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { open: Arc::clone(&self.open), user })
+        Ok(FeedSlot { open: Arc::clone(&self.open), user })
     }
 
     /// How many feeds are open.
@@ -327,12 +327,12 @@ impl Feeds {
 
 /// A slot for a feed.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FeedSlot {
     open: Arc<Open>,
     user: User,
 }
 
-impl Drop for Place {
+impl Drop for FeedSlot {
     fn drop(&mut self) {
         let mut users = self.open.users.lock();
         self.open.all.fetch_sub(1, Ordering::Relaxed);

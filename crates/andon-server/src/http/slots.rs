@@ -33,7 +33,7 @@ use http_body_util::StreamBody;
 
 use crate::http::idle::{Patience, TimedBody};
 use crate::http::problem::Problem;
-use crate::time::FOR_EVER;
+use crate::time::A_YEAR;
 
 /// How long the head, and then the body, of a request may take on a reserved slot. It is short because there are few of
 /// them.
@@ -83,13 +83,13 @@ pub(crate) struct ConnectionSlots {
 /// A connection on a reserved slot.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    place: Mutex<Place>,
+    place: Mutex<Occupied>,
     told_to_leave: Notify,
     decided: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Occupied {
     sent: Sent,
     is_to_leave: bool,
 }
@@ -105,7 +105,7 @@ enum Sent {
 
 impl Guest {
     fn new(decided: &Arc<Notify>) -> Self {
-        let place = Mutex::new(Place { sent: Sent::Nothing, is_to_leave: false });
+        let place = Mutex::new(Occupied { sent: Sent::Nothing, is_to_leave: false });
         Self { place, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
     }
 
@@ -212,7 +212,7 @@ impl ConnectionSlot {
 
     /// How long the head of a request may take on this slot.
     pub(crate) fn head_time(&self) -> Duration {
-        let usual = self.slots.head_time.min(FOR_EVER);
+        let usual = self.slots.head_time.min(A_YEAR);
         if self.guest.is_some() { usual.min(HURRY) } else { usual }
     }
 }

@@ -136,7 +136,7 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
     let partly = json!({"currency": "USD", "value": null, "low": 0.0045, "high": null});
     assert_eq!(total(&["claude-sonnet-4", "gpt-5"]), partly);
     assert_eq!(total(&["gpt-5"]), Value::Null);
-    assert_eq!(total(&[])["value"], 0.0, "who called no model pays nothing");
+    assert_eq!(total(&[])["value"], 0.0, "a run that called no model costs nothing");
     let open = Receipt { usage: of(&["claude-sonnet-4"]).usage.plus(Used::UNKNOWN), ..of(&["claude-sonnet-4"]) };
     assert_eq!(json!(prices().of_run(&open)), partly, "a call is open");
     let told = json!(priced(Some(&prices()), of(&["claude-sonnet-4", "gpt-5"])));

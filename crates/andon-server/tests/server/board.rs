@@ -159,7 +159,7 @@ async fn what_has_settled_is_kept_for_a_while_and_no_more_than_a_thousand() {
     reader.until("second").await;
     assert_eq!(reader.rows.len(), 1_000, "those that are gone are told");
     let mut later = Reader::ready(&inside).await;
-    assert_eq!(later.rows, reader.rows, "who comes later sees the same");
+    assert_eq!(later.rows, reader.rows, "whoever comes later sees the same");
     tokio::time::sleep(Duration::from_secs(500)).await;
     let run = inside.start(json!({"session": "last"})).await;
     settled(&run).await;

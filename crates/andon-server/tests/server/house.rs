@@ -34,7 +34,7 @@ impl House {
         Self::build(Arc::new(MemoryJournal::new()), Options::default(), agent(answers)).await
     }
 
-    /// A house whose app `shop` says something and is then silent for ever.
+    /// A house whose app `shop` says something and is then silent forever.
     pub(crate) async fn silent() -> Self {
         Self::with(std::iter::repeat_with(endless).take(100)).await
     }

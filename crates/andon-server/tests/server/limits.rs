@@ -62,7 +62,7 @@ async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
             beat.tick().await;
         }
     };
-    timeout(PATIENCE, dripping).await.expect("it drips for ever");
+    timeout(PATIENCE, dripping).await.expect("it drips forever");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_body_that_drips_forever_times_out_too() {
             beat.tick().await;
         }
     };
-    timeout(PATIENCE, dripping).await.expect("it drips for ever");
+    timeout(PATIENCE, dripping).await.expect("it drips forever");
     assert!(house.runtime.runs().is_empty());
 }
 
@@ -226,7 +226,7 @@ async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
 
 #[tokio::test]
 async fn settings_that_are_as_large_as_can_be_do_no_harm() {
-    let (most, for_ever) = (usize::MAX, Duration::MAX);
+    let (most, forever) = (usize::MAX, Duration::MAX);
     let options = Options {
         max_body: most,
         max_bodies: most,
@@ -244,16 +244,16 @@ async fn settings_that_are_as_large_as_can_be_do_no_harm() {
         max_waiting: most,
         max_remembered: most,
         frames_a_second: u32::MAX,
-        head_time: for_ever,
-        body_idle: for_ever,
-        body_time: for_ever,
-        stalled: for_ever,
-        heartbeat: for_ever,
-        record_patience: for_ever,
-        wait: for_ever,
-        remember: for_ever,
-        drain: for_ever,
-        settle: for_ever,
+        head_time: forever,
+        body_idle: forever,
+        body_time: forever,
+        stalled: forever,
+        heartbeat: forever,
+        record_patience: forever,
+        wait: forever,
+        remember: forever,
+        drain: forever,
+        settle: forever,
         ..Options::default()
     };
     let house = house(options).await;

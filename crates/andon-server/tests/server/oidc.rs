@@ -190,7 +190,7 @@ async fn a_forged_token_opens_nothing_whatever_kind_of_forgery_it_is() {
         );
         assert_eq!(told(response).await, (StatusCode::UNAUTHORIZED, refusal.clone()), "{what}");
     }
-    assert_eq!(trap.asked(), 0, "who forges tokens is asked for nothing");
+    assert_eq!(trap.asked(), 0, "whoever forges tokens is asked for nothing");
     assert_eq!(show(&world.house, &good).await.0, StatusCode::OK);
 }
 

@@ -77,7 +77,7 @@ fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime").block_on(future)
 }
 
-/// A model that says this many words, or is silent for ever.
+/// A model that says this many words, or is silent forever.
 #[derive(Clone, Copy)]
 enum Says {
     Words(u64),

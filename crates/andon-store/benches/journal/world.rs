@@ -141,9 +141,9 @@ impl Written {
 pub(crate) enum Says {
     /// One word.
     Hello,
-    /// One word, and then silence for ever.
+    /// One word, and then silence forever.
     HelloAndNothing,
-    /// A word every few milliseconds, for ever.
+    /// A word every few milliseconds, forever.
     AndOn,
     /// Calls a tool, this many times.
     Calls(usize),

@@ -29,12 +29,12 @@ use crate::scenes::{self, Person};
 use crate::tools::Tools;
 
 /// Longer than any life, however busy the machine is.
-const FOR_EVER: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(20);
 
 /// Ends a life that hangs, because its parent waits for its end.
 fn end_if_stuck() {
     std::thread::spawn(|| {
-        hold(2 * FOR_EVER);
+        hold(2 * LONG);
         eprintln!("a life stands still");
         std::process::exit(4);
     });
@@ -72,12 +72,12 @@ pub(crate) fn live(orders: &Orders) -> Result<()> {
         let life = Life::begin(orders, &witness, &trigger)?;
         let mut dice = fastrand::Rng::with_seed(orders.dice);
         if orders.is_last {
-            timeout(FOR_EVER, life.bring_to_the_end(&past, &mut dice)).await.context("the last life never ends")??;
+            timeout(LONG, life.bring_to_the_end(&past, &mut dice)).await.context("the last life never ends")??;
             drop(life);
             witness.tell(What::Ended { seams: trigger.seams() });
             return Ok(());
         }
-        timeout(FOR_EVER, life.play(&past, &mut dice)).await.context("a life never ends")??;
+        timeout(LONG, life.play(&past, &mut dice)).await.context("a life never ends")??;
         witness.tell(What::Ended { seams: trigger.seams() });
         // A run that waits for a person is left as it is: no destructor may settle it.
         std::process::exit(0)

@@ -21,7 +21,7 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     ) -> BoxFuture<Option<JournalError>> {
         Box::pin(async move { waits.await.err() })
     }
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let (sessions, s) = (journal.sessions(), &told.session);
     let moved = andon_runtime::Moved {
         session: key("moved"),
@@ -33,7 +33,7 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     vec![
         ("append", ending(told.give(journal, [told.clone().quieted()]))),
         ("a broken append", ending(told.give(journal, [told.clone().settled(), told.clone().settled()]))),
-        ("append_addendum", ending(journal.append_addendum(&told.run, stamp(), learnt))),
+        ("append_addendum", ending(journal.append_addendum(&told.run, stamp(), learned))),
         ("claim", ending(journal.claim(&told.run, told.epoch))),
         ("request_cancel", ending(journal.request_cancel(&told.run, request()))),
         ("create", ending(sessions.create(&key("new"), Wall(1), StateMap::new()))),

@@ -39,8 +39,8 @@ async fn a_deleted_session_leaves_no_row_in_any_table() {
     }
     let last = told.settled();
     told.write(&journal, [last]).await;
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
-    journal.append_addendum(&told.run, stamp(), learnt).await.unwrap();
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    journal.append_addendum(&told.run, stamp(), learned).await.unwrap();
     let own = StateChange::from([("own".to_owned(), Some(json!(1)))]);
     journal.sessions().change_state(&told.session, stamp().wall, own).await.unwrap();
     let all = [1, 1, 3, 1, 1, 2, 1];

@@ -183,7 +183,7 @@ cases! {
     shelf: [
         a_value_is_kept_in_place_of_the_one_before,
         kinds_do_not_see_each_other,
-        what_is_discarded_is_gone_for_ever,
+        what_is_discarded_is_gone_forever,
     ],
     folding: [
         what_is_said_about_runs_is_what_folding_them_says,

@@ -32,7 +32,7 @@ pub(super) async fn kinds_do_not_see_each_other(subject: Subject) {
     assert_eq!(kept(&subject, "").await, [(String::new(), json!("nobody's"))]);
 }
 
-pub(super) async fn what_is_discarded_is_gone_for_ever(subject: Subject) {
+pub(super) async fn what_is_discarded_is_gone_forever(subject: Subject) {
     keep(&subject, "a", "x", json!(1)).await;
     keep(&subject, "a", "y", json!(2)).await;
     keep(&subject, "b", "x", json!(3)).await;

@@ -27,7 +27,7 @@ use crate::tools::Deed;
 use crate::wire;
 
 /// Longer than any script takes, in virtual time.
-const FOR_EVER: Duration = Duration::from_secs(3600);
+const AN_HOUR: Duration = Duration::from_secs(3600);
 /// How long the driver waits for a tool to be dropped, plus a little.
 const REAP: Duration = Duration::from_millis(102);
 /// How much streamed text a crash may lose, by time.
@@ -72,7 +72,7 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
         tokio::select! {
             biased;
             () = world.director.curtain.notified() => {}
-            ended = timeout(FOR_EVER, play) => {
+            ended = timeout(AN_HOUR, play) => {
                 if ended.is_err() {
                     violations.push("P1: the script did not come to its end".to_owned());
                 }
@@ -92,10 +92,10 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
 
 /// Waits until nothing runs. A run that nobody is left to approve waits forever, so the runtime stops it.
 async fn come_to_rest(world: &World, mode: Option<Mode>) -> Option<String> {
-    if timeout(FOR_EVER, world.runtime.idle()).await.is_ok() {
+    if timeout(AN_HOUR, world.runtime.idle()).await.is_ok() {
         return None;
     }
-    if mode == Some(Mode::DropHandles) && world.runtime.shutdown(FOR_EVER).await.is_ok() {
+    if mode == Some(Mode::DropHandles) && world.runtime.shutdown(AN_HOUR).await.is_ok() {
         return None;
     }
     Some(format!("P12: {} tasks never ended", world.runtime.tasks()))
@@ -231,7 +231,7 @@ fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String>
 
 /// P10: a request that was accepted is on record in the end.
 async fn check_recorded(reply: &Reply) -> Option<String> {
-    match timeout(FOR_EVER, reply.recorded()).await {
+    match timeout(AN_HOUR, reply.recorded()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("P10: the request was never recorded: {error}")),
         Err(_) => Some("P10: nobody says whether the request was recorded".to_owned()),
@@ -250,7 +250,7 @@ async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
             broken.push(format!("{run}: P3: its feed cannot be read"));
             continue;
         };
-        let Ok(told) = timeout(FOR_EVER, read_all(&mut feed)).await else {
+        let Ok(told) = timeout(AN_HOUR, read_all(&mut feed)).await else {
             broken.push(format!("{run}: P6: its feed never ends"));
             continue;
         };
@@ -389,7 +389,7 @@ async fn go_on(runtime: &Runtime) -> Vec<String> {
         Ok(history) => broken.extend(wire::check_history(&history)),
         Err(error) => broken.push(format!("P2: the history cannot be read: {error}")),
     }
-    match timeout(FOR_EVER, agent.run("Go on.")).await {
+    match timeout(AN_HOUR, agent.run("Go on.")).await {
         Ok(Ok(outcome)) if outcome.stop_reason() == "end_turn" => {}
         Ok(Ok(outcome)) => broken.push(format!("P8: the next prompt ended {:?}", outcome.ending)),
         Ok(Err(error)) => broken.push(format!("P8: the next prompt was refused: {error}")),
@@ -472,7 +472,7 @@ async fn live_on(runtime: &Runtime, run: &RunId, fate: &Fate, is_parked: bool) -
         Fate::LivesOn { .. } => {}
     }
     let Ok(Some(found)) = runtime.find(run).await else { return Some(format!("P10: {run} cannot be found")) };
-    match timeout(FOR_EVER, found.outcome()).await {
+    match timeout(AN_HOUR, found.outcome()).await {
         Ok(outcome) if *outcome.ending == Ending::Lost => Some(format!("P10: {run} was waiting, and was lost")),
         Ok(_) => None,
         Err(_) => Some(format!("P10: {run} lives on and never ends")),

@@ -43,7 +43,7 @@ impl Root {
             .map_err(|error| PathError::Io { path: self.path.display().to_string(), error: error.into() })
     }
 
-    /// Opens a regular file for reading. Opening a device can have effects, and opening a FIFO can wait for ever.
+    /// Opens a regular file for reading. Opening a device can have effects, and opening a FIFO can wait forever.
     pub(crate) fn open_file(&self, path: &str) -> Result<OwnedFd, PathError> {
         let root = self.open()?;
         let relative = inside(path)?;

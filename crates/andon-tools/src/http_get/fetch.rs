@@ -47,7 +47,7 @@ async fn reach(client: &Client, rules: &Rules, asked: Url, progress: &Progress) 
         let request = client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
         let response = request.send().await.map_err(|error| could_not_reach(&url, &error))?;
         progress.show(&format!("{} {url}\n", response.status()));
-        match next(rules, &url, &response)? {
+        match next(&url, &response)? {
             Some(next) => url = next,
             None => {
                 let kind = ContentType::new(header(response.headers(), &CONTENT_TYPE));
@@ -59,7 +59,7 @@ async fn reach(client: &Client, rules: &Rules, asked: Url, progress: &Progress) 
 }
 
 /// Where a redirect leads; `None` if this is not a redirect.
-fn next(rules: &Rules, url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
+fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     let is_redirect = matches!(
         response.status(),
         StatusCode::MOVED_PERMANENTLY
@@ -71,15 +71,15 @@ fn next(rules: &Rules, url: &Url, response: &Response) -> Result<Option<Url>, To
     if !is_redirect {
         return Ok(None);
     }
-    follow(rules, url, header(response.headers(), &LOCATION)).map(Some)
+    follow(url, header(response.headers(), &LOCATION)).map(Some)
 }
 
-fn follow(rules: &Rules, url: &Url, location: &str) -> Result<Url, ToolError> {
+fn follow(url: &Url, location: &str) -> Result<Url, ToolError> {
     let next = match url.join(location) {
         Ok(next) if !location.is_empty() => next,
         _ => return Err(ToolError::new(format!("{url} redirects to {location:?}, which is not a URL"))),
     };
-    if url.scheme() == "https" && next.scheme() == "http" && !rules.downgrade {
+    if url.scheme() == "https" && next.scheme() == "http" {
         return Err(ToolError::new(format!(
             "{url} redirects to {next}, which is not encrypted, so it was not followed"
         )));
@@ -221,17 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_from_https_to_http_is_not_followed_unless_it_is_allowed() {
+    fn a_redirect_from_https_to_http_is_not_followed() {
         let url = Url::parse("https://example.org/a/b").unwrap();
-        let rules = Rules::default();
-        let refused = follow(&rules, &url, "http://example.org/c").unwrap_err().to_string();
+        let refused = follow(&url, "http://example.org/c").unwrap_err().to_string();
         let expected = "https://example.org/a/b redirects to http://example.org/c, which is not encrypted, so it was not \
                         followed";
         assert_eq!(refused, expected);
-        let allowed = Rules { downgrade: true, ..Rules::default() };
-        assert_eq!(follow(&allowed, &url, "http://example.org/c").unwrap().as_str(), "http://example.org/c");
-        assert_eq!(follow(&rules, &url, "c").unwrap().as_str(), "https://example.org/a/c");
-        assert_eq!(follow(&rules, &url, "//other.org/c").unwrap().as_str(), "https://other.org/c");
-        assert!(follow(&rules, &url, "").is_err());
+        assert_eq!(follow(&url, "c").unwrap().as_str(), "https://example.org/a/c");
+        assert_eq!(follow(&url, "//other.org/c").unwrap().as_str(), "https://other.org/c");
+        assert!(follow(&url, "").is_err());
     }
 }

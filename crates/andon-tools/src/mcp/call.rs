@@ -259,7 +259,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// The answer. Pending for ever if none can come.
+    /// The answer. Pending forever if none can come.
     ///
     /// # Cancel safety
     ///

@@ -79,7 +79,7 @@ fn unexpected(words: impl Into<String>) -> StreamableHttpError<HttpError> {
     StreamableHttpError::UnexpectedServerResponse(words.into().into())
 }
 
-/// A broken event stream is resumed a few times, but not for ever.
+/// A broken event stream is resumed a few times, but not forever.
 #[derive(Debug)]
 struct FewTimes;
 

@@ -116,7 +116,7 @@ impl Session {
         self.shared.closing.cancel();
         let slot = std::mem::replace(&mut *self.shared.slot.lock().await, Slot::Closed);
         if let Slot::Open(connection) = slot {
-            // Closing is bounded; if that fails, this does not wait for ever.
+            // Closing is bounded; if that fails, this does not wait forever.
             let _ = tokio::time::timeout(CLOSING, connection.close()).await;
         }
     }

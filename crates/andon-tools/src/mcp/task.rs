@@ -54,7 +54,7 @@ pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -
         }
         match payload {
             TaskPayload::Working => {}
-            // Nobody can give input, so the task would wait for ever. The cleanup cancels it.
+            // Nobody can give input, so the task would wait forever. The cleanup cancels it.
             TaskPayload::InputRequired { .. } => return Err(content::asked_for_input()),
             over => {
                 call.open.settled();

@@ -29,11 +29,6 @@ impl McpTool {
         &self.spec.name
     }
 
-    /// The server's own name for it.
-    pub fn remote_name(&self) -> &str {
-        &self.remote
-    }
-
     pub(super) fn new(session: &Arc<Session>, listed: Listed) -> Result<Self, String> {
         let server = &session.server;
         let remote = listed.name.to_string();

@@ -272,7 +272,7 @@ pub(super) struct LateAnswer {
 }
 
 impl LateAnswer {
-    /// The answer. Pending for ever if none can come.
+    /// The answer. Pending forever if none can come.
     ///
     /// # Cancel safety
     ///

@@ -75,6 +75,20 @@ async fn a_missing_server_is_an_error_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_sees_only_the_variables_that_it_is_given() {
+    // Cargo sets this one for every test.
+    let shows = || McpServer::stdio("sh", ["-c", "echo has [$CARGO_PKG_NAME$OWN] >&2; exit 1"]);
+    for (server, seen) in [
+        (shows(), "has []"),
+        (shows().env("OWN", "mine"), "has [mine]"),
+        (shows().pass_env(["CARGO_PKG_NAME"]), "has [andon-tools]"),
+    ] {
+        let error = server.connect().await.unwrap_err().to_string();
+        assert!(error.contains(seen), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_where_something_else_listens_is_an_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());

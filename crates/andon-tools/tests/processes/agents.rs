@@ -160,7 +160,7 @@ fn a_graceful_stop_keeps_what_was_printed() {
 fn a_stop_with_force_now_leaves_nothing_either() {
     let token = Token::new();
     block_on(async {
-        // With any grace, this would wait for ever.
+        // With any grace, this would wait forever.
         let agent = agent(Shell::new().grace(Duration::from_secs(3600)), &with_token(DAEMON, token));
         let run = agent.start("go").unwrap();
         let known = token.at_least(4).await;

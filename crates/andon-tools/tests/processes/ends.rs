@@ -13,7 +13,7 @@ tests![
     a_daemon_with_a_cleared_environment_is_ended,
     a_daemon_whose_root_has_exited_ends_with_its_call,
     a_background_process_ends_with_its_call,
-    a_chain_that_forks_and_exits_for_ever_is_caught,
+    a_chain_that_forks_and_exits_forever_is_caught,
     a_replicating_bomb_is_frozen_and_ended,
     two_hundred_processes_are_ended_soon,
     an_ended_tree_leaves_no_cgroup,
@@ -111,7 +111,7 @@ fn script(text: &str) -> (tempfile::TempDir, String) {
     (folder, path.to_str().unwrap().to_owned())
 }
 
-fn a_chain_that_forks_and_exits_for_ever_is_caught() {
+fn a_chain_that_forks_and_exits_forever_is_caught() {
     // Each link starts the next one and exits; there is one at a time, and after 20,000 it ends by itself.
     let chain = r#"[ "$2" -gt 20000 ] || setsid sh "$0" "$1" $(($2 + 1)) >/dev/null 2>&1 & exit 0"#;
     let (_folder, path) = script(chain);

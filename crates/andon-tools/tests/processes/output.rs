@@ -21,7 +21,7 @@ tests![
 ];
 
 fn both_outputs_are_read_at_once() {
-    // One output gets more than a pipe holds before the other is written: reading one after the other would wait for ever.
+    // One output gets more than a pipe holds before the other is written: reading one after the other would wait forever.
     let script = "head -c 300000 /dev/zero | tr '\\0' e >&2; echo out; head -c 300000 /dev/zero | tr '\\0' f >&2";
     let (finished, _) = block_on(run(sh(script, Token::new()).max_output(1_000_000)));
     assert_eq!(finished.stdout.into_text(), "out\n");
@@ -77,7 +77,7 @@ fn a_process_that_closes_its_outputs_can_still_read() {
     let script = "exec > file 2>&1; sleep 0.1; exec cat";
     let command = sh(script, Token::new()).cwd(folder.path()).stdin(Stdin::Text(vec![b'x'; 1_000_000]));
     let (finished, _) = block_on(async { tokio::time::timeout(Duration::from_secs(60), run(command)).await })
-        .expect("the call hangs for ever");
+        .expect("the call hangs forever");
     assert_eq!(finished.status, Some(Status::Code(0)));
     assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 1_000_000);
 }

@@ -27,8 +27,8 @@ pub(crate) fn play_if_asked() {
     }
     let token = Token::parse(token);
     match role.as_str() {
-        "runs a group" => run_for_ever(GROUP, token),
-        "runs a daemon" => run_for_ever(DAEMON, token),
+        "runs a group" => run_forever(GROUP, token),
+        "runs a daemon" => run_forever(DAEMON, token),
         "environment" => show_environment(),
         "signals" => show_signals(),
         "bare group" => end_and_tell(GROUP, token, |found| found.len() == 8),
@@ -53,7 +53,7 @@ pub(crate) fn play_if_asked() {
     exit(0);
 }
 
-fn run_for_ever(script: &str, token: Token) {
+fn run_forever(script: &str, token: Token) {
     andon_shim::init();
     block_on(async { sh(script, token).run(&Tree::new(), &never(), |_| {}).await.unwrap() });
 }

@@ -26,7 +26,7 @@ pub(crate) fn now() -> Instant {
 /// Runs a test's future on real threads, with a timeout.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async { timeout(Duration::from_secs(240), future).await.expect("the test takes for ever") })
+    runtime.block_on(async { timeout(Duration::from_secs(240), future).await.expect("the test takes forever") })
 }
 
 /// The same, with a token and a tree of its own.
@@ -35,7 +35,7 @@ pub(crate) fn with_tree(test: impl AsyncFnOnce(Token, Tree)) {
 }
 
 /// A number in the arguments of every process of one test: whatever else they clear, this stays, and a `sleep` of this many
-/// seconds lasts for ever.
+/// seconds lasts forever.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token(u64);
 

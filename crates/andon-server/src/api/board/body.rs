@@ -13,7 +13,7 @@ use http_body::Frame;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::feed::BoardFeed;
-use crate::feed::{FRAME, Leave, Place};
+use crate::feed::{FRAME, FeedSlot, Leave};
 
 /// The board as a response body. It ends when the server shuts down, and within a second after the reader's key or
 /// token stops being valid.
@@ -22,11 +22,11 @@ pub(crate) struct BoardBody {
     leave: Leave,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
-    _place: Place,
+    _place: FeedSlot,
 }
 
 impl BoardBody {
-    pub(crate) fn new(feed: BoardFeed, place: Place, leave: Leave, closing: CancellationToken) -> Self {
+    pub(crate) fn new(feed: BoardFeed, place: FeedSlot, leave: Leave, closing: CancellationToken) -> Self {
         Self { feed, leave, closing: Box::pin(closing.cancelled_owned()), is_over: false, _place: place }
     }
 

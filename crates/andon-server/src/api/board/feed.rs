@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::form::{RowForm, Said, SecondAndPieces, SecondForm};
+use super::form::{BoardMessage, RowForm, SecondAndPieces, SecondForm};
 use crate::access::principal::{Principal, Whose};
 use crate::api::line;
 use crate::board::Board;
@@ -91,7 +91,7 @@ impl BoardFeed {
                 Stage::Settled(before) => self.settled(before),
                 Stage::Ready => {
                     self.stage = Stage::Following(None);
-                    Some(Said::Ready.to_json())
+                    Some(BoardMessage::Ready.to_json())
                 }
                 Stage::Following(None) => return None,
                 Stage::Following(Some(until)) => self.follow(until),
@@ -106,7 +106,7 @@ impl BoardFeed {
         self.board.count_pieces(&self.core.runtime);
         let changes = self.core.admission.changes();
         let line = Arc::new(line::view(&self.core, &self.principal));
-        self.line = Line { changes, told: Said::Line { line: Arc::clone(&line) }.to_json() };
+        self.line = Line { changes, told: BoardMessage::Line { line: Arc::clone(&line) }.to_json() };
         self.pieces = self.board.pieces_since(0).1;
         self.stage = Stage::Live(u64::MAX);
         let now = self.core.runtime.now();
@@ -119,7 +119,7 @@ impl BoardFeed {
         let past = rows.seconds.since(&self.whose, 0);
         drop(rows);
         let past = past.iter().map(SecondForm::of).collect();
-        Said::Board { now: now.wall, live, settled, line, past }.to_json()
+        BoardMessage::Board { now: now.wall, live, settled, line, past }.to_json()
     }
 
     fn live(&mut self, before: u64) -> Option<String> {
@@ -172,7 +172,7 @@ impl BoardFeed {
             return None;
         };
         self.gone = until;
-        (!rows.is_empty()).then(|| Said::Gone { rows }.to_json())
+        (!rows.is_empty()).then(|| BoardMessage::Gone { rows }.to_json())
     }
 
     /// Rows that have changed.
@@ -188,7 +188,7 @@ impl BoardFeed {
             return None;
         }
         let line = Arc::new(line::view(&self.core, &self.principal));
-        let told = Said::Line { line }.to_json();
+        let told = BoardMessage::Line { line }.to_json();
         // A hold that this principal may not see changes nothing for it.
         let is_new = told != self.line.told;
         self.line = Line { changes, told };
@@ -200,7 +200,7 @@ impl BoardFeed {
         let (told, rest) = closed.split_first()?;
         self.second = told.index + 1;
         let pieces = if rest.is_empty() { self.new_pieces() } else { Vec::new() };
-        Some(Said::Second(SecondAndPieces { second: SecondForm::of(told), pieces }).to_json())
+        Some(BoardMessage::Second(SecondAndPieces { second: SecondForm::of(told), pieces }).to_json())
     }
 
     fn new_pieces(&mut self) -> Vec<(u64, u64)> {
@@ -231,5 +231,5 @@ impl Stream for BoardFeed {
 }
 
 fn runs(rows: &[Arc<Row>], principal: &Principal) -> String {
-    Said::Runs { runs: rows.iter().map(|row| RowForm::of(row, principal)).collect() }.to_json()
+    BoardMessage::Runs { runs: rows.iter().map(|row| RowForm::of(row, principal)).collect() }.to_json()
 }

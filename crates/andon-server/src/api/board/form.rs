@@ -32,7 +32,7 @@ pub(crate) struct EventForm {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[schema(as = BoardMessage)]
-pub(crate) enum Said {
+pub(crate) enum BoardMessage {
     /// The start of the board. It replaces everything that was sent before it.
     Board {
         /// When this message was made.
@@ -70,7 +70,7 @@ pub(crate) enum Said {
     },
 }
 
-impl Said {
+impl BoardMessage {
     pub(super) fn to_json(&self) -> String {
         // This is plain data, so it does not fail; if it did, the reader would get an empty message.
         serde_json::to_string(self).unwrap_or_default()

@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use self::body::BoardBody;
 use self::feed::BoardFeed;
+pub(super) use self::form::BoardMessage;
 use self::form::EventForm;
-pub(super) use self::form::Said;
 use super::events::wants_socket;
 use crate::access::principal::Principal;
 use crate::core::Shared;

@@ -7,17 +7,17 @@ use axum::extract::ws::close_code;
 use futures_core::Stream;
 
 use super::feed::BoardFeed;
-use crate::feed::Place;
+use crate::feed::FeedSlot;
 use crate::feed::talk::{Over, Talker};
 
 /// One reader of the board.
 pub(super) struct BoardTalk {
     feed: BoardFeed,
-    _place: Place,
+    _place: FeedSlot,
 }
 
 impl BoardTalk {
-    pub(super) fn new(feed: BoardFeed, place: Place) -> Self {
+    pub(super) fn new(feed: BoardFeed, place: FeedSlot) -> Self {
         Self { feed, _place: place }
     }
 }
