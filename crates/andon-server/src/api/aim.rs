@@ -134,11 +134,17 @@ fn must_exist(core: &Shared, principal: &Principal, app: &str, in_progress: &[Se
     if core.apps.get(app).is_some() || in_progress.iter().any(|key| *key.app == *app) {
         return Ok(());
     }
-    Err(no_such_app(core, principal, app, in_progress))
+    Err(no_such_app(core, principal, app, in_progress, "nothing was stopped or held"))
 }
 
 /// The error for an app that does not exist. It lists the existing apps that the principal may know about.
-fn no_such_app(core: &Shared, principal: &Principal, app: &str, in_progress: &[SessionKey]) -> Problem {
+pub(crate) fn no_such_app(
+    core: &Shared,
+    principal: &Principal,
+    app: &str,
+    in_progress: &[SessionKey],
+    effect: &str,
+) -> Problem {
     let mut there: BTreeSet<String> = in_progress.iter().map(|key| key.app.to_string()).collect();
     if principal.allows(Scope::RunRead) {
         there.extend(core.apps.all().into_iter().map(|(name, _)| name));
@@ -151,7 +157,7 @@ fn no_such_app(core: &Shared, principal: &Principal, app: &str, in_progress: &[S
         names => format!("there are {}{}", names.join(", "), if there.len() > NAMED { " and more" } else { "" }),
     };
     let meant = near.as_ref().map_or_else(String::new, |near| format!("; did you mean {near}?"));
-    let detail = format!("there is no app {} here, so nothing was stopped or held: {those}{meant}", shown(app));
+    let detail = format!("there is no app {} here, so {effect}: {those}{meant}", shown(app));
     let problem = Problem::not_found("no-such-app", detail).with("apps", listed);
     match near {
         Some(near) => problem.with("did_you_mean", serde_json::json!({ "app": near })),

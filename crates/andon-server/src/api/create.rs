@@ -256,7 +256,7 @@ impl RunOrder {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
-            None => return Err(Problem::not_found("no-such-app", "there is no such app: GET /v1/apps lists the apps")),
+            None => return Err(no_such_app(core, principal, &request.app, &[], "nothing was started")),
         };
         let run_id = match named {
             Some(named) => named.run_id.clone(),
