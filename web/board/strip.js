@@ -123,7 +123,7 @@ function summary(/** @type {Api.Second[]} */ past, /** @type {number} */ now, /*
   const sum = (/** @type {"begun" | "settled" | "cancelled"} */ field) => minute.reduce((all, second) => all + (second[field] ?? 0), 0);
   const stops = minute.filter(hasStops);
   const begun = `${number(live)} live. In the last minute: ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
-  if (!stops.length) return `${begun}, none stopped.`;
+  if (!stops.length) return `${begun}, 0 stopped.`;
   const stopped = sum("cancelled");
   const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));
   const about = stops.length > 1 ? "about " : "";
