@@ -96,3 +96,14 @@ fn ctrl_d_during_an_answer_quits_and_the_run_goes_on_on_its_server() {
     let runs = served.run(&["runs", "--open", "--json"]).json();
     assert_eq!((runs.len(), &runs[0]["session"]), (1, &json!("otter")));
 }
+
+#[test]
+fn lines_that_reach_the_prompt_together_are_prompts_one_after_another() {
+    let db = Database::new();
+    let mut chat = Terminal::start(&db.file("andon.db"), 80, &["chat", "--session", "otter"]);
+    chat.read_until(Some("> "));
+    chat.press("roll 1 dice\rroll 2 dice\r/quit\r");
+    chat.read_until(None);
+    assert_eq!(chat.child.wait().unwrap().code(), Some(0), "{}", chat.seen);
+    assert_eq!(db.run(&["runs", "--json"]).json().len(), 2, "{}", chat.seen);
+}

@@ -17,6 +17,7 @@ use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::aim::no_such_app;
 use super::events::{self, EventForm, WantedFeed};
 use super::forms::{IdForm, RunView};
 use crate::access::principal::Principal;

@@ -28,6 +28,7 @@ async fn an_app_that_is_not_there_is_an_error_that_names_those_that_are_and_stop
         house.put("/v1/line", held("shpo")).await,
         house.put("/v1/line", json!({"state": "held", "app": "shpo", "cancel": true, "wait": true})).await,
         house.put("/v1/line", json!({"state": "open", "app": "shpo"})).await,
+        house.post("/v1/runs", json!({"app": "shpo", "input": "x"})).await,
     ];
     for (status, problem) in told {
         assert_eq!((status, problem["type"].as_str()), (StatusCode::NOT_FOUND, Some("urn:andon:no-such-app")));
