@@ -107,8 +107,9 @@ fn tests_of(program: Program, python: Option<PathBuf>) -> Work {
     let name = program.stage();
     // The program's own tests start it; `andon` is an input of no others.
     let started = program.name.starts_with("andon-cli/").then(|| built("andon"));
-    let executables: Vec<_> = [program.executable.clone()].into_iter().chain(started).collect();
-    Work::new(&name, executables, move |stages| {
+    // Without Python some tests are left out, so its coming is a change.
+    let inputs: Vec<_> = [program.executable.clone()].into_iter().chain(started).chain(python.clone()).collect();
+    Work::new(&name, inputs, move |stages| {
         let mut command = program.command();
         command.env("ANDON_TEST_SHIM", built("andon-shim"));
         match python {

@@ -1,6 +1,6 @@
 //! Lanes that passed, and whose inputs have not changed since: they are not run again, except with `--long` or `CI=true`.
 //!
-//! Our tests are deterministic, so a lane that passed passes again. An input is a file with its length and the time of its last
+//! Our tests are meant to be deterministic; one that fails now and then is found by CI and `--long`, which run everything. An input is a file with its length and the time of its last
 //! change: cargo leaves an executable alone unless something in it changes. When in doubt a lane runs: every file that is not Rust
 //! source counts as an input of every lane, because tests read many of them, and a lane that names no executable depends on all
 //! source files.

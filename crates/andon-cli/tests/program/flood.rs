@@ -10,7 +10,7 @@ use crate::server::Served;
 use crate::terminal::Terminal;
 
 /// How long one request may be without an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Clients that connect, send the beginning of a request, and connect again as soon as they are disconnected.
 struct Flood {

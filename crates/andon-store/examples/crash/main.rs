@@ -105,7 +105,7 @@ impl Wishes {
     fn fulfil(self) -> Result<ExitCode> {
         if !self.has_disks {
             disk::go_inside();
-            eprintln!("no disk can be mounted here: no store will be full");
+            eprintln!("not tried: rounds with a full disk, because no disk can be mounted here");
             if self.points.iter().any(Course::fills_the_disk) {
                 bail!("a full disk is part of this round");
             }

@@ -1,5 +1,7 @@
 //! Told is not ended (P5, P7, P12): a server that ignores a cancel is ended if possible, otherwise its call is named.
 
+use std::time::Duration;
+
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{Cancel, Verdict};
 use andon_tools::mcp::{McpProtocol, McpServer, McpToolset};
@@ -8,6 +10,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::*;
+
+/// A grace that no test waits for.
+const AN_HOUR: Duration = Duration::from_secs(3600);
 
 async fn answers(toolset: &McpToolset) {
     let said = call(toolset, "echo", json!({"text": "still there"})).await;
@@ -19,14 +24,12 @@ async fn a_tool_that_ignores_a_cancel_has_no_effect_after_the_receipt_and_costs_
     for protocol in BOTH {
         for cancel in [Cancel::graceful(), Cancel::now()] {
             let python = Python::new();
-            let toolset = python.stdio(protocol).grace(millis(20_000)).connect().await.unwrap();
+            let toolset = python.stdio(protocol).grace(AN_HOUR).connect().await.unwrap();
             let (agent, run) = start(tool(&toolset, "effects"), json!({}));
             python.log.wait("effect").await;
-            let pulled = Instant::now();
             run.cancel(cancel.clone());
             let (outcome, _) = result(&agent, &run).await;
-            let (took, effects) = (pulled.elapsed(), python.log.count("effect"));
-            assert!(took < millis(10_000), "{took:?}: the grace was spent");
+            let effects = python.log.count("effect");
             assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
             assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
             assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
@@ -42,7 +45,7 @@ async fn a_tool_that_ignores_a_cancel_has_no_effect_after_the_receipt_and_costs_
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_in_answer_to_a_cancel_proves_nothing() {
     let python = Python::new();
-    let toolset = python.stdio(McpProtocol::Only2025).grace(millis(20_000)).connect().await.unwrap();
+    let toolset = python.stdio(McpProtocol::Only2025).grace(AN_HOUR).connect().await.unwrap();
     let (agent, run) = start(tool(&toolset, "denies"), json!({}));
     python.log.wait("denies started").await;
     run.cancel(Cancel::graceful());
@@ -71,15 +74,13 @@ async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_oth
     for protocol in BOTH {
         for cancel in [Cancel::graceful().note("enough"), Cancel::now().note("enough")] {
             let python = Python::new();
-            let toolset = python.stdio(protocol).grace(millis(20_000)).connect().await.unwrap();
+            let toolset = python.stdio(protocol).grace(AN_HOUR).connect().await.unwrap();
             let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
             python.log.wait("until started").await;
             let (agent, run) = start(tool(&toolset, "effects"), json!({}));
             python.log.wait("effect").await;
-            let pulled = Instant::now();
             run.cancel(cancel);
             let (outcome, cut) = result(&agent, &run).await;
-            assert!(pulled.elapsed() < millis(10_000), "{:?}: the grace was spent", pulled.elapsed());
             let leaked =
                 "effects (c): the MCP server `test` was told to stop it (requested: enough); it may still be running";
             assert_eq!(outcome.receipt.leaked, [leaked]);

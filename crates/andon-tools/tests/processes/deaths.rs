@@ -193,7 +193,7 @@ fn a_shim_that_never_answers_is_ended_with_its_tree() {
 fn a_process_that_cannot_be_killed_is_named() {
     let words = unprivileged();
     if words.is_empty() {
-        return println!("skipped: only root can make a program that somebody else may not kill");
+        return println!("not tried: a process that cannot be killed, which only root can make");
     }
     use std::os::unix::fs::PermissionsExt;
     let token = Token::new();

@@ -46,5 +46,5 @@ fn main() {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("skipped: the proofs are read from /proc, which only Linux has");
+    println!("not tried: the proofs are read from /proc, which only Linux has");
 }
