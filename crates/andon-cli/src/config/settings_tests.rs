@@ -9,7 +9,7 @@ use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
-    let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
+    let command = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
     let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
     let command = CommandLine::read(&words).unwrap().in_front_of(command);
     command.clone().debug_assert();
