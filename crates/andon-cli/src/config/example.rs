@@ -6,14 +6,12 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::settings::{flags, is_aim};
 use super::{SHARED, usual_path};
-use crate::Exit;
 use crate::args::{Args, CONFIG_VARIABLE};
 use crate::print::out::write_own;
 
 /// Prints the file to standard output.
-pub(crate) fn print() -> anyhow::Result<Exit> {
-    write_own(example()?.as_bytes())?;
-    Ok(Exit::Completed)
+pub(crate) fn print() -> anyhow::Result<()> {
+    Ok(write_own(example()?.as_bytes())?)
 }
 
 /// Every flag with its help, each commented out.
