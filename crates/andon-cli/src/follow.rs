@@ -4,14 +4,16 @@ use std::io;
 use std::sync::Arc;
 
 use andon_runtime::{
-    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason, Role, Run, RunId,
-    ToolCall, Watcher,
+    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason, Run, RunId, ToolCall,
+    Watcher,
 };
 use anyhow::{Context, bail};
 
 use crate::client::forms::ServerReceipt;
-use crate::client::{FeedUpdate, RemoteFeed, RemoteRun};
+use crate::client::{FeedUpdate, RemoteFeed, RemoteRun, answer_in};
 use crate::how::How;
+use crate::print::out::write_beside;
+use crate::print::plain_line;
 use crate::terminal;
 use crate::terminal::input::{Input, TerminalInput};
 use crate::terminal::interrupt::SignalTarget;
@@ -22,10 +24,19 @@ pub(crate) trait Listener {
     fn item(&mut self, item: &FeedItem) -> io::Result<()>;
 
     /// Asks whether a call may be made; the answer comes from the [`Approver`].
-    fn ask(&mut self, call: &ToolCall) -> io::Result<()>;
+    fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
+        write_beside(&question(call))
+    }
 
     /// Shows a remark about the run that is not part of it.
-    fn aside(&mut self, words: &str) -> io::Result<()>;
+    fn aside(&mut self, words: &str) -> io::Result<()> {
+        write_beside(&format!("{words}\n"))
+    }
+}
+
+/// The question, with the model's text made plain.
+fn question(call: &ToolCall) -> String {
+    format!("May {} run with {}? [y/n] ", plain_line(&call.name), plain_line(&call.arguments))
 }
 
 /// Who decides about calls that need approval.
@@ -113,7 +124,7 @@ impl Subject {
     pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ServerReceipt>> {
         match self {
             Self::Local(run) => Ok(run.receipt().map(ServerReceipt::from)),
-            Self::Remote(run) => Ok(Some(run.client().server_receipt(run.id()).await?)),
+            Self::Remote(run) => Ok(Some(run.client().receipt(run.id()).await?)),
         }
     }
 }
@@ -125,13 +136,6 @@ enum Items {
 }
 
 impl Items {
-    fn of(subject: &Subject, from: Cursor) -> Self {
-        match subject {
-            Subject::Local(run) => Self::Local(run.feed_from(from)),
-            Subject::Remote(run) => Self::Remote(run.feed(from)),
-        }
-    }
-
     /// # Cancel safety
     ///
     /// Cancel safe: a step is taken only when it is returned.
@@ -154,8 +158,8 @@ pub(crate) async fn follow(
     let mut following = Following::new(run, listener, Cursor::default());
     let shown = following.until_settled(approver).await?;
     if shown.is_err() {
-        let gone = How::asked(Force::Graceful, Some("the output was closed".to_owned()));
-        run.pull(How { reason: Reason::ClientDisconnected, by: "terminal".to_owned(), ..gone });
+        let gone = How::asked(Force::Graceful, Some("the output was closed"));
+        run.pull(How { reason: Reason::ClientDisconnected, by: "terminal".into(), ..gone });
         following.drain().await?;
     }
     Ok((following.outcome().await?, shown))
@@ -207,7 +211,10 @@ async fn stalled(run: &Subject) -> JournalError {
 
 impl<'a> Following<'a> {
     fn new(run: &'a Subject, listener: &'a mut dyn Listener, from: Cursor) -> Self {
-        let items = Items::of(run, from);
+        let items = match run {
+            Subject::Local(run) => Items::Local(run.feed_from(from)),
+            Subject::Remote(run) => Items::Remote(run.feed(from)),
+        };
         Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
     }
 
@@ -271,12 +278,9 @@ impl<'a> Following<'a> {
     }
 
     fn take_in(&mut self, item: &FeedItem) {
-        let FeedItem::Fact(record) = item else { return };
-        if let Event::Message { message } = &record.event {
-            self.calls.extend(message.calls().cloned());
-            if message.role == Role::Assistant {
-                self.answer = Some(Arc::clone(message));
-            }
+        if let Some(answer) = answer_in(item) {
+            self.calls.extend(answer.calls().cloned());
+            self.answer = Some(Arc::clone(answer));
         }
     }
 
@@ -372,5 +376,18 @@ async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -
             Next::Left
         }
         Approver::Person(_) | Approver::Yes | Approver::Nobody | Approver::Elsewhere(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terminal_does_not_obey_what_the_model_wrote() {
+        let id = CallId::new("c1").unwrap();
+        let call =
+            ToolCall { id, name: "sh\u{1b}[2Jell".to_owned(), arguments: "{\"a\":\"\u{1b}]0;x\u{7}\"}".to_owned() };
+        assert!(!question(&call).contains(['\u{1b}', '\u{7}']));
     }
 }

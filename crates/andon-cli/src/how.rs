@@ -1,48 +1,38 @@
 //! How a stop is asked for: the same words for a run here and for one at a server.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use andon_runtime::{Cancel, Force, Reason};
 use andon_server::CancelOrder;
-use serde_json::{Map, Value};
+use serde::Serialize;
 
-/// How to stop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How to stop, in the words of the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct How {
     pub(crate) force: Force,
+    /// For a run of this program: that the program shuts down or leaves is not a reason of a server.
+    #[serde(skip)]
     pub(crate) reason: Reason,
     /// Who asks, for a run of this program: a server knows its callers.
-    pub(crate) by: String,
-    pub(crate) note: Option<String>,
+    #[serde(skip)]
+    pub(crate) by: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<Arc<str>>,
     /// The grace for running tools, in place of each tool's own.
-    pub(crate) grace: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) grace_ms: Option<u64>,
 }
 
 impl How {
     /// A stop that a person asks for.
-    pub(crate) fn asked(force: Force, note: Option<String>) -> Self {
-        Self { force, reason: Reason::Requested, by: who(), note, grace: None }
+    pub(crate) fn asked(force: Force, note: Option<&str>) -> Self {
+        Self { force, reason: Reason::Requested, by: who().into(), note: note.map(Into::into), grace_ms: None }
     }
 
     /// For a run of this program.
-    pub(crate) fn cancel(&self) -> Cancel {
-        let Self { force, reason, .. } = *self;
-        let grace_ms = self.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
-        let order = CancelOrder { force, reason, note: self.note.as_deref().map(Into::into), grace_ms };
-        order.cancel(&self.by.as_str().into())
-    }
-
-    /// For a server. The reason is left out: that this program shuts down or leaves is not a reason of the server.
-    pub(crate) fn body(&self) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("force".to_owned(), self.force.as_str().into());
-        if let Some(note) = &self.note {
-            body.insert("note".to_owned(), note.as_str().into());
-        }
-        if let Some(grace) = self.grace {
-            body.insert("grace_ms".to_owned(), u64::try_from(grace.as_millis()).unwrap_or(u64::MAX).into());
-        }
-        body
+    pub(crate) fn cancel(self) -> Cancel {
+        let Self { force, reason, by, note, grace_ms } = self;
+        CancelOrder { force, reason, note, grace_ms }.cancel(&by)
     }
 }
 

@@ -4,22 +4,20 @@ use andon_runtime::Journal;
 use andon_runtime::core::time::Wall;
 use andon_server::{KeyInfo, Keys, NewKey, NewlyMade, Scope};
 use anyhow::{Context, anyhow};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::Exit;
 use crate::args::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
 use crate::client::Target;
 use crate::db::{Db, OpenFor};
 use crate::print::{Style, Table, aside, plain_line, when, write, write_line};
 
 /// Creates, lists or revokes keys.
-pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<()> {
     match &args.command {
-        KeysCommand::Create(args) => create(args).await?,
-        KeysCommand::List(target) => list(target).await?,
-        KeysCommand::Revoke(args) => revoke(args).await?,
+        KeysCommand::Create(args) => create(args).await,
+        KeysCommand::List(target) => list(target).await,
+        KeysCommand::Revoke(args) => revoke(args).await,
     }
-    Ok(Exit::Completed)
 }
 
 async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
@@ -27,26 +25,16 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Wall(when::now().0.saturating_add(micros))
     });
+    let new = NewKey {
+        name: args.name.clone(),
+        scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+        user: args.user.clone(),
+        tenant: args.tenant.clone(),
+        expires_at,
+    };
     let (key, info) = match Target::find(&args.target.target).await? {
-        Target::Server(client) => {
-            let scopes: Vec<&str> = args.scopes.iter().map(|scope| scope.as_str()).collect();
-            let body = json!({
-                "name": args.name,
-                "scopes": scopes,
-                "user": args.user,
-                "tenant": args.tenant,
-                "expires_at": expires_at,
-            });
-            client.create_key(&body).await?
-        }
+        Target::Server(client) => client.create_key(&new).await?,
         Target::Database(db) => {
-            let new = NewKey {
-                name: args.name.clone(),
-                scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-                user: args.user.clone(),
-                tenant: args.tenant.clone(),
-                expires_at,
-            };
             let runtime = db.open("andon keys", OpenFor::Changing)?;
             let keys = Keys::read(runtime.shelf()).await?;
             let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
@@ -131,6 +119,5 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
         return Ok(write_line(&serde_json::to_string(&info)?)?);
     }
     let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };
-    write(&format!("Revoked the {what} {} of {}.\n", info.id, plain_line(&info.name)))?;
-    Ok(())
+    Ok(write(&format!("Revoked the {what} {} of {}.\n", info.id, plain_line(&info.name)))?)
 }

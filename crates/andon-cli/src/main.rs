@@ -74,26 +74,28 @@ fn work(args: Args) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         match args.command {
-            None => serve::serve(&args.serve).await,
-            Some(Command::Serve(args)) => serve::serve(&args).await,
-            Some(Command::Chat(args)) => talk::chat(&args).await,
-            Some(Command::Run(args)) => talk::run_once(&args).await,
-            Some(Command::Sessions(args)) => records::sessions(&args).await,
-            Some(Command::Runs(args)) => records::runs(&args).await,
-            Some(Command::Receipt(args)) => records::receipt(&args).await,
-            Some(Command::History(args)) => records::history(&args).await,
-            Some(Command::Export(args)) => records::export(&args).await,
-            Some(Command::Import(args)) => records::import(&args).await,
-            Some(Command::Delete(args)) => records::delete(&args).await,
-            Some(Command::Usage(args)) => records::usage(&args).await,
-            Some(Command::Watch(args)) => stop::watch(&args).await,
-            Some(Command::Cancel(args)) => stop::cancel(&args).await,
-            Some(Command::Approve(args)) => stop::approve(&args).await,
-            Some(Command::Line(args)) => stop::line(&args).await,
-            Some(Command::Keys(args)) => keys::keys(&args).await,
-            Some(Command::Config) => config::print(),
-            Some(Command::Completions(args)) => completions::print(args.shell),
+            // These have exit codes of their own: how the run ended, or the server.
+            None => return serve::serve(&args.serve).await,
+            Some(Command::Serve(args)) => return serve::serve(&args).await,
+            Some(Command::Run(args)) => return talk::run_once(&args).await,
+            Some(Command::Watch(args)) => return stop::watch(&args).await,
+            Some(Command::Chat(args)) => talk::chat(&args).await?,
+            Some(Command::Sessions(args)) => records::sessions(&args).await?,
+            Some(Command::Runs(args)) => records::runs(&args).await?,
+            Some(Command::Receipt(args)) => records::receipt(&args).await?,
+            Some(Command::History(args)) => records::history(&args).await?,
+            Some(Command::Export(args)) => records::export(&args).await?,
+            Some(Command::Import(args)) => records::import(&args).await?,
+            Some(Command::Delete(args)) => records::delete(&args).await?,
+            Some(Command::Usage(args)) => records::usage(&args).await?,
+            Some(Command::Cancel(args)) => stop::cancel(&args).await?,
+            Some(Command::Approve(args)) => stop::approve(&args).await?,
+            Some(Command::Line(args)) => stop::line(&args).await?,
+            Some(Command::Keys(args)) => keys::keys(&args).await?,
+            Some(Command::Config) => config::print()?,
+            Some(Command::Completions { shell }) => completions::print(shell)?,
         }
+        Ok(Exit::Completed)
     });
     // There is nothing to wait for: the run has settled, and what it leaked is in its receipt. The runtime is never shut down:
     // that would drop the drivers of runs that wait for approval, and a run whose driver is dropped is lost.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use andon_server::{ModelPrice, Price, PriceError, Prices};
 
-use crate::yaml::{self, BadYaml, Key, MAX_BYTES, Node, NodeError, Value};
+use crate::yaml::{self, Key, MAX_BYTES, Node, NodeError, Value};
 
 /// Reads a file. The error says what is wrong with it, and where.
 pub(crate) fn read(path: &Path) -> Result<Prices, String> {
@@ -19,11 +19,7 @@ pub(crate) fn read(path: &Path) -> Result<Prices, String> {
     if text.len() > MAX_BYTES {
         return Err(unreadable("the file is larger than 1 MiB".to_owned()));
     }
-    parse(&text).map_err(|bad| format!("{shown}{bad}"))
-}
-
-fn parse(text: &str) -> Result<Prices, BadYaml> {
-    yaml::read(text, prices)
+    yaml::read(&text, prices).map_err(|bad| format!("{shown}{bad}"))
 }
 
 fn prices(root: &Node) -> Result<Prices, NodeError> {
@@ -105,7 +101,7 @@ models:
 
     #[test]
     fn a_cache_without_a_price_costs_as_much_as_input() {
-        let prices = parse(GOOD).unwrap();
+        let prices = yaml::read(GOOD, prices).unwrap();
         let usage = Usage { cache_read: Usage::reported(1_000_000, 0).input, ..Usage::reported(1_000_000, 1_000_000) };
         let cost = |model: &str| serde_json::to_value(prices.cost(model, &usage)).unwrap()["value"].to_string();
         assert_eq!((cost("anthropic/claude-sonnet-4").as_str(), cost("gpt").as_str()), ("18.3", "0.6"));
@@ -136,7 +132,7 @@ models:
             ("currency: USD\nmodels: [\n".to_owned(), None, "not valid YAML"),
             (String::new(), None, "the file must have"),
         ] {
-            let bad = parse(&text).unwrap_err();
+            let bad = yaml::read(&text, prices).unwrap_err();
             assert!(bad.why.contains(why), "{text}: {bad}");
             assert!(line.is_none() || bad.line == line, "{text}: {bad}");
         }

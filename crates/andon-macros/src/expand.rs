@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Error, FnArg, LitStr, Path, ReturnType, parse_quote};
 
-use crate::function::{Argument, Default, Function, Injected, Parameter};
+use crate::function::{Argument, Default, Function, Parameter};
 use crate::options::{OnCancel, Options, is_name};
 
 /// The tool; or an error, with a placeholder for the tool so that this is the only error.
@@ -184,11 +184,7 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
             let name = &argument.name;
             quote! { arguments.#name }
         }
-        Parameter::Injected(Injected::Cord) => quote! { invocation.cord.clone() },
-        Parameter::Injected(Injected::Progress) => quote! { invocation.progress.clone() },
-        Parameter::Injected(Injected::SessionState) => quote! { invocation.state.clone() },
-        Parameter::Injected(Injected::EffectId) => quote! { invocation.effect_id() },
-        Parameter::Injected(Injected::Invocation) => quote! { invocation.clone() },
+        Parameter::Injected(expression) => expression.clone(),
     });
     // An error about the future or the returned value points at the function.
     let span = return_span(function);

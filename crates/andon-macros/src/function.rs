@@ -1,7 +1,7 @@
 //! The function under `#[tool]`: which arguments come from the model, which from the runtime, and what is refused.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
@@ -84,20 +84,10 @@ impl Function {
 
 /// A parameter of the function.
 pub(crate) enum Parameter {
-    /// It comes from the runtime; the model does not know about it.
-    Injected(Injected),
+    /// This expression: it comes from the runtime, and the model does not know about it.
+    Injected(TokenStream),
     /// It comes from the model.
     Argument(Box<Argument>),
-}
-
-/// What comes from the runtime, recognized by the last word of its type.
-#[derive(Clone, Copy)]
-pub(crate) enum Injected {
-    Cord,
-    Progress,
-    SessionState,
-    EffectId,
-    Invocation,
 }
 
 /// What comes from the model.
@@ -203,14 +193,15 @@ fn check_type(of_type: &Type) -> Result<(), Error> {
     }
 }
 
-fn injected(of_type: &Type) -> Option<Injected> {
+/// What comes from the runtime, recognized by the last word of its type.
+fn injected(of_type: &Type) -> Option<TokenStream> {
     let Type::Path(path) = of_type else { return None };
     match path.path.segments.last()?.ident.to_string().as_str() {
-        "Cord" => Some(Injected::Cord),
-        "Progress" => Some(Injected::Progress),
-        "SessionState" => Some(Injected::SessionState),
-        "EffectId" => Some(Injected::EffectId),
-        "Invocation" => Some(Injected::Invocation),
+        "Cord" => Some(quote! { invocation.cord.clone() }),
+        "Progress" => Some(quote! { invocation.progress.clone() }),
+        "SessionState" => Some(quote! { invocation.state.clone() }),
+        "EffectId" => Some(quote! { invocation.effect_id() }),
+        "Invocation" => Some(quote! { invocation.clone() }),
         _ => None,
     }
 }

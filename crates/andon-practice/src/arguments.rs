@@ -46,8 +46,7 @@ impl<'a> PromptValues<'a> {
             return choices.iter().find(named).cloned();
         }
         match type_of(schema) {
-            "integer" => self.numbers.next().map(|number| json!(within(schema, number))),
-            "number" => self.numbers.next().map(|number| json!(within(schema, number))),
+            "integer" | "number" => self.numbers.next().map(|number| json!(within(schema, number))),
             "boolean" => {
                 let name = name.to_lowercase();
                 let says_so = |word: String| word.starts_with(&name);

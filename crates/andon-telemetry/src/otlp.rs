@@ -9,9 +9,8 @@
 mod client;
 mod export;
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use andon_runtime::core::time::Wall;
@@ -38,15 +37,11 @@ const DELAY: Duration = Duration::from_secs(1);
 /// How long the collector may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where spans are sent.
+/// Where spans are sent. Headers, such as a key, come from `OTEL_EXPORTER_OTLP_HEADERS`.
 #[derive(Clone)]
 pub struct Collector {
     /// The whole address, such as `http://localhost:4318/v1/traces`.
     pub endpoint: String,
-    /// Extra headers, such as a key. `OTEL_EXPORTER_OTLP_HEADERS` is used as well.
-    pub headers: HashMap<String, String>,
-    /// The name of this service; by default `OTEL_SERVICE_NAME`, or `andon`.
-    pub service: Option<String>,
 }
 
 impl Collector {
@@ -56,7 +51,7 @@ impl Collector {
         let has_path = rest.split_once('/').is_some_and(|(_, path)| !path.is_empty());
         let endpoint =
             if has_path { address.to_owned() } else { format!("{}/v1/traces", address.trim_end_matches('/')) };
-        Self { endpoint, headers: HashMap::new(), service: None }
+        Self { endpoint }
     }
 
     /// The collector that OpenTelemetry's environment variables name.
@@ -66,7 +61,7 @@ impl Collector {
         let whole = named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         let base =
             || named("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/')));
-        whole.or_else(base).map(|endpoint| Self { endpoint, headers: HashMap::new(), service: None })
+        whole.or_else(base).map(|endpoint| Self { endpoint })
     }
 
     /// The address, without the parts that may be secret.
@@ -118,21 +113,24 @@ impl Traces {
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&collector.endpoint)
             .with_timeout(PATIENCE)
-            .with_headers(collector.headers.clone())
             .build()
             .map_err(|_| TracesError::BadAddress(collector.shown()))?;
         let queued = Arc::new(AtomicUsize::new(0));
-        let exporter = Counting::new(exporter, collector.shown(), Arc::clone(&queued), Arc::clone(figures));
+        let exporter = Counting {
+            inner: exporter,
+            shown: collector.shown(),
+            queued: Arc::clone(&queued),
+            figures: Arc::clone(figures),
+            is_failing: AtomicBool::new(false),
+        };
         let config = BatchConfigBuilder::default()
             .with_max_queue_size(QUEUE)
             .with_max_export_batch_size(TOGETHER)
             .with_scheduled_delay(DELAY)
             .build();
         let mut processor = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
-        processor.set_resource(&resource(collector.service.as_deref()));
+        processor.set_resource(&resource());
         let scope = InstrumentationScope::builder("andon").with_version(env!("CARGO_PKG_VERSION")).build();
-        // These exist before anything goes wrong.
-        figures.spans(0, 0);
         Ok(Arc::new(Self { processor, scope, queued, figures: Arc::clone(figures) }))
     }
 
@@ -166,13 +164,12 @@ impl std::fmt::Debug for Traces {
     }
 }
 
-/// What is sent with all spans, including `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
-fn resource(service: Option<&str>) -> Resource {
+/// What is sent with all spans: `OTEL_SERVICE_NAME`, or `andon`, and `OTEL_RESOURCE_ATTRIBUTES`.
+fn resource() -> Resource {
     let from_env = Resource::builder().build();
     let named = from_env.get(&"service.name".into()).map(|name| name.to_string());
     let named = named.filter(|name| !name.starts_with("unknown_service"));
-    let name = service.map(str::to_owned).or(named).unwrap_or_else(|| "andon".to_owned());
-    Resource::builder().with_service_name(name).build()
+    Resource::builder().with_service_name(named.unwrap_or_else(|| "andon".to_owned())).build()
 }
 
 fn data(span: Span, instrumentation_scope: InstrumentationScope) -> SpanData {

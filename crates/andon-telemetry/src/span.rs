@@ -22,7 +22,7 @@ use serde::{Serialize, Serializer};
 pub use ids::{SpanId, TraceId};
 
 /// A span that has ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     /// The trace: one for each run.
     pub trace: TraceId,
@@ -47,7 +47,7 @@ pub struct Span {
 }
 
 /// Something that happened during a span.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SpanEvent {
     /// What happened.
     pub name: &'static str,
@@ -58,8 +58,7 @@ pub struct SpanEvent {
 }
 
 /// What kind of work a span is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Work in this process.
     Internal,
@@ -68,8 +67,7 @@ pub enum Kind {
 }
 
 /// Whether a span failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "status")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It did not fail.
     Unset,
@@ -111,11 +109,6 @@ impl From<u64> for Value {
 pub struct Attributes(pub Vec<(&'static str, Value)>);
 
 impl Attributes {
-    /// The value of a name.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
-    }
-
     fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         self.0.push((name, value.into()));
     }

@@ -24,11 +24,6 @@ impl FlagSources {
     pub(crate) fn source(&self, field: &str) -> Source {
         self.0.iter().find(|(id, _)| id == field).map_or(Source::File, |(_, source)| *source)
     }
-
-    /// Whether the flag is on the command line.
-    pub(crate) fn has(&self, field: &str) -> bool {
-        self.source(field) == Source::Line
-    }
 }
 
 impl clap::FromArgMatches for FlagSources {

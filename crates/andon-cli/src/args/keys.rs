@@ -47,7 +47,7 @@ pub(crate) struct CreateKeyArgs {
     pub(crate) name: String,
     /// What the key allows: run:create, run:read, run:cancel, impersonate (act for any user of its tenant), metrics, or admin
     /// (everything, including the server itself). May be repeated.
-    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
+    #[arg(long = "scope", value_name = "SCOPE", required = true)]
     pub(crate) scopes: Vec<Scope>,
     /// The user that the key acts as. Default: the key's name.
     #[arg(long, value_name = "NAME")]
@@ -69,8 +69,4 @@ pub(crate) struct RevokeKeyArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) target: KeysTarget,
-}
-
-fn scope(text: &str) -> Result<Scope, String> {
-    text.parse().map_err(|error: andon_server::NoSuchScope| error.to_string())
 }

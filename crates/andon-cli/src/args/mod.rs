@@ -12,13 +12,13 @@ mod telemetry;
 
 pub(crate) use keys::{CreateKeyArgs, KeysArgs, KeysCommand, KeysTarget, RevokeKeyArgs};
 pub(crate) use records::{
-    DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
+    DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
 };
 pub(crate) use serve::ServeArgs;
-pub(crate) use served::ServedArgs;
-pub(crate) use session::{DbArgs, SessionName, TalkArgs};
+pub(crate) use served::{Busy, ServedArgs};
+pub(crate) use session::{DbArgs, SessionName, TalkArgs, filters};
 pub(crate) use stop::{ApproveArgs, CancelArgs, HoldArgs, LineArgs, LineCommand, LineScope, LineStatus, WatchArgs};
-pub(crate) use target::TargetArgs;
+pub(crate) use target::{GivenKey, TargetArgs};
 pub(crate) use telemetry::{LogFormat, TelemetryArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Talk to an agent in the terminal.
     #[command(after_help = format!("{CHAT_EXAMPLES}\n\n{EXIT_CODES}"))]
-    Chat(ChatArgs),
+    Chat(ConversationArgs),
     /// Run one prompt and exit. The answer goes to standard output, everything else to standard error.
     #[command(after_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Run(RunArgs),
@@ -127,17 +127,15 @@ pub(crate) enum Command {
     Config,
     /// Print a shell's completion script.
     #[command(after_help = "Examples:\n  source <(andon completions bash)\n  andon completions fish | source")]
-    Completions(CompletionsArgs),
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
+/// Which conversation, with which agent, and where.
 #[derive(Debug, clap::Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell.
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ChatArgs {
+pub(crate) struct ConversationArgs {
     #[command(flatten)]
     pub(crate) talk: TalkArgs,
     #[command(flatten)]
@@ -159,19 +157,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) yes: bool,
     /// Choose the run's id, so that it can be stopped before it starts, and a repeated request does not run it twice.
-    #[arg(long, value_name = "ID", value_parser = run_id)]
+    #[arg(long, value_name = "ID", value_parser = |text: &str| RunId::new(text))]
     pub(crate) run_id: Option<RunId>,
     /// Leave the run to the server: print its id, and do not wait for it to end.
     #[arg(long, conflicts_with = "yes", help_heading = "On a server")]
     pub(crate) detach: bool,
     #[command(flatten)]
-    pub(crate) talk: TalkArgs,
-    #[command(flatten)]
-    pub(crate) options: Options,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) served: ServedArgs,
+    pub(crate) conversation: ConversationArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -250,11 +242,6 @@ pub(crate) fn refuse(command: &str, why: &str) -> ! {
         Some(command) => command.error(kind, why).exit(),
         None => args.error(kind, why).exit(),
     }
-}
-
-/// Parses a full run id.
-fn run_id(text: &str) -> Result<RunId, String> {
-    RunId::new(text).map_err(|error| error.to_string())
 }
 
 /// Parses a duration.

@@ -1,13 +1,11 @@
 //! The arguments of `andon serve`.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
 use andon_adk::Adk;
 use andon_server::{Disconnect, Oidc, ServeError};
+use humantime::Duration as Span;
 
 use super::{DbArgs, Options, TelemetryArgs};
 use crate::prices;
@@ -88,7 +86,7 @@ impl AccessArgs {
 #[command(next_help_heading = "Shutdown")]
 pub(crate) struct EndingArgs {
     /// How long runs may continue when the server shuts down, before they are stopped.
-    #[arg(long, value_name = "TIME", default_value_t = usual().drain.into())]
+    #[arg(long, value_name = "TIME", default_value_t = usual().drain.into(), value_parser = span)]
     drain: Span,
     /// How long stopped runs may take to settle.
     #[arg(long, value_name = "TIME", default_value_t = usual().settle.into(), value_parser = some_span)]
@@ -172,8 +170,8 @@ impl ServeArgs {
             auth,
             oidc,
             prices: self.prices.as_deref().map(prices::read).transpose()?,
-            drain: ending.drain.0,
-            settle: ending.settle.0,
+            drain: *ending.drain,
+            settle: *ending.settle,
             max_runs: limits.max_runs,
             max_runs_of_user: limits.max_runs_per_user,
             max_feeds: limits.max_feeds,
@@ -182,12 +180,12 @@ impl ServeArgs {
             max_body: limits.max_body,
             max_answers: limits.max_answers,
             max_frame: limits.max_frame,
-            head_time: limits.head_time.0,
-            body_idle: limits.body_idle.0,
-            body_time: limits.body_time.0,
-            stalled: limits.stalled.0,
-            heartbeat: limits.heartbeat.0,
-            remember: limits.remember.0,
+            head_time: *limits.head_time,
+            body_idle: *limits.body_idle,
+            body_time: *limits.body_time,
+            stalled: *limits.stalled,
+            heartbeat: *limits.heartbeat,
+            remember: *limits.remember,
             hosts,
             origins: limits.origins.clone(),
             web_dir: web_dir.clone(),
@@ -211,34 +209,10 @@ fn disconnect(text: &str) -> Result<Disconnect, String> {
     match text {
         "cancel" => Ok(Disconnect::Cancel),
         "continue" => Ok(Disconnect::Continue),
-        time => match time.parse::<Span>() {
-            Ok(Span(time)) => Ok(Disconnect::CancelAfter(time)),
+        time => match super::time(time) {
+            Ok(time) => Ok(Disconnect::CancelAfter(time)),
             Err(error) => Err(format!("write cancel, continue or a time: {error}")),
         },
-    }
-}
-
-/// A duration that is written and shown as 10s or 2m.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span(Duration);
-
-impl From<Duration> for Span {
-    fn from(time: Duration) -> Self {
-        Self(time)
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
-    }
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        super::time(text).map(Self)
     }
 }
 
@@ -256,9 +230,14 @@ fn web_page(text: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// Parses a duration, which is shown as it is written: 10s or 2m.
+fn span(text: &str) -> Result<Span, String> {
+    super::time(text).map(Span::from)
+}
+
 /// Parses a duration that is not zero: with none, every request would be too late.
 fn some_span(text: &str) -> Result<Span, String> {
-    super::some_time(text).map(Span)
+    super::some_time(text).map(Span::from)
 }
 
 /// Parses an address with its port.
@@ -280,6 +259,8 @@ fn origin(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::args::{Args, Command};
     use clap::Parser;

@@ -1,9 +1,11 @@
 //! Options of a run that only a server has.
 
+use andon_runtime::OnDisconnect;
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Options;
+use super::flag_sources::Source;
 use crate::names::PRACTICE;
 
 /// What to send to a server besides the prompt.
@@ -18,14 +20,16 @@ pub(crate) struct ServedArgs {
     pub(crate) user: Option<String>,
     /// What to do if a run is in progress in this session: refuse the new run, queue it, or stop the one in progress.
     #[arg(long, value_name = "WHAT", value_enum)]
-    when_busy: Option<Busy>,
+    pub(crate) when_busy: Option<Busy>,
     /// What to do with the run if the connection is lost: `continue`, `cancel`, or a time such as 30s in which to reconnect.
     #[arg(long, value_name = "WHAT", value_parser = on_disconnect)]
-    on_disconnect: Option<Value>,
+    pub(crate) on_disconnect: Option<OnDisconnect>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Busy {
+/// What to do if a run is in progress, in the words of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Busy {
     /// The new run is refused.
     Reject,
     /// The new run waits.
@@ -40,28 +44,17 @@ impl ServedArgs {
         let app = self.app.as_deref().filter(|app| *app != PRACTICE).map(|_| "--app");
         let user = self.user.as_deref().filter(|user| *user != andon_runtime::core::id::LOCAL).map(|_| "--user");
         let busy = self.when_busy.map(|_| "--when-busy");
-        let disconnect = self.on_disconnect.as_ref().map(|_| "--on-disconnect");
+        let disconnect = self.on_disconnect.map(|_| "--on-disconnect");
         app.or(user).or(busy).or(disconnect)
-    }
-
-    pub(crate) fn when_busy(&self) -> Option<&'static str> {
-        self.when_busy.map(|busy| match busy {
-            Busy::Reject => "reject",
-            Busy::Queue => "queue",
-            Busy::Supersede => "supersede",
-        })
-    }
-
-    pub(crate) fn on_disconnect(&self) -> Option<Value> {
-        self.on_disconnect.clone()
     }
 }
 
-fn on_disconnect(text: &str) -> Result<Value, String> {
+fn on_disconnect(text: &str) -> Result<OnDisconnect, String> {
     match text {
-        "continue" | "cancel" => Ok(json!(text)),
+        "continue" => Ok(OnDisconnect::Continue),
+        "cancel" => Ok(OnDisconnect::Cancel),
         time => match super::some_time(time) {
-            Ok(time) => Ok(json!({ "cancel_after_ms": u64::try_from(time.as_millis()).unwrap_or(u64::MAX) })),
+            Ok(time) => Ok(OnDisconnect::CancelAfterMs(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
             Err(_) => Err("write `continue`, `cancel`, or a time such as 30s".to_owned()),
         },
     }
@@ -73,7 +66,7 @@ impl Options {
     pub(crate) fn only_here(&self) -> Vec<String> {
         let fields = ["model", "instructions", "seed", "instant", "tools", "folder", "mcp"];
         let flag = |field: &str| format!("--{}", if field == "tools" { "tool" } else { field });
-        fields.into_iter().filter(|field| self.flag_sources.has(field)).map(flag).collect()
+        fields.into_iter().filter(|field| self.flag_sources.source(field) == Source::Line).map(flag).collect()
     }
 }
 
@@ -83,8 +76,8 @@ mod tests {
 
     #[test]
     fn a_time_to_reconnect_is_sent_in_milliseconds() {
-        assert_eq!(on_disconnect("cancel"), Ok(json!("cancel")));
-        assert_eq!(on_disconnect("1500ms"), Ok(json!({"cancel_after_ms": 1500})));
+        assert_eq!(on_disconnect("cancel"), Ok(OnDisconnect::Cancel));
+        assert_eq!(on_disconnect("1500ms"), Ok(OnDisconnect::CancelAfterMs(1500)));
         assert!(on_disconnect("never").is_err());
     }
 }

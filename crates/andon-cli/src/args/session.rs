@@ -46,6 +46,17 @@ impl SessionName {
     }
 }
 
+/// The app, the user and the session to look for. A session's full name overrides the flags for the first two.
+pub(crate) fn filters(named: Option<&SessionName>, app: Option<&String>, user: Option<&String>) -> [Option<String>; 3] {
+    match named {
+        None => [app.cloned(), user.cloned(), None],
+        Some(SessionName::Alone(session)) => [app.cloned(), user.cloned(), Some(session.to_string())],
+        Some(SessionName::Whole(key)) => {
+            [&*key.app, &*key.user, key.session.as_str()].map(|name| Some(name.to_owned()))
+        }
+    }
+}
+
 impl FromStr for SessionName {
     type Err = String;
 

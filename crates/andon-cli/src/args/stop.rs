@@ -65,7 +65,7 @@ pub(crate) struct CancelArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     /// Only this tool call of the run; the run goes on.
-    #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = call_id)]
+    #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = |text: &str| CallId::new(text))]
     pub(crate) call: Option<CallId>,
     /// Give running tools no time to stop by themselves.
     #[arg(long, conflicts_with = "after_turn")]
@@ -97,10 +97,6 @@ impl CancelArgs {
             _ => Force::Graceful,
         }
     }
-}
-
-fn call_id(text: &str) -> Result<CallId, String> {
-    CallId::new(text).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, clap::Args)]

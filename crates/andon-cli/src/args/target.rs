@@ -28,8 +28,6 @@ pub(crate) struct TargetArgs {
 
 /// The variable with the key.
 const KEY: &str = "ANDON_KEY";
-/// The flag that names a file with the key.
-const KEY_FILE: &str = "--key-file";
 
 /// A key given to this command. It does not implement `Debug`, so it is not shown by accident.
 pub(crate) struct GivenKey {
@@ -49,7 +47,7 @@ impl TargetArgs {
         let key = std::fs::read_to_string(file).with_context(|| format!("the key in {shown} cannot be read"))?;
         let key = key.trim().to_owned();
         anyhow::ensure!(!key.is_empty(), "{shown} is empty: put the key into it");
-        Ok(Some(GivenKey { key, source: KEY_FILE }))
+        Ok(Some(GivenKey { key, source: "--key-file" }))
     }
 
     /// The server that was named, and the flag that other commands need to reach it. The command line wins over a variable,

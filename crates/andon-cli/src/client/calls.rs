@@ -1,15 +1,15 @@
 //! The requests to a server.
 
+use std::ops::Not;
 use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{
-    CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey,
-};
-use andon_server::KeyInfo;
+use andon_runtime::{CallId, Digest, Message, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey};
+use andon_server::{KeyInfo, NewKey};
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -44,6 +44,20 @@ pub(crate) struct Selector {
     pub(crate) session: Option<String>,
 }
 
+/// The request body of a cancel.
+#[derive(Serialize)]
+struct CancelBody<'a> {
+    #[serde(flatten)]
+    how: &'a How,
+    /// Which runs, if the path does not say so.
+    #[serde(flatten)]
+    which: Option<&'a Selector>,
+    #[serde(skip_serializing_if = "Not::not")]
+    all: bool,
+    #[serde(skip_serializing_if = "Not::not")]
+    wait: bool,
+}
+
 impl Client {
     /// Checks that the server answers soon.
     pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
@@ -56,8 +70,8 @@ impl Client {
     }
 
     /// Creates a key, and returns the key itself and its description.
-    pub(crate) async fn create_key(&self, body: &Value) -> Result<(String, KeyInfo), ClientError> {
-        let made: MadeKey = self.ask(self.request(Method::POST, &["v1", "keys"]).json(body).timeout(ANSWER)).await?;
+    pub(crate) async fn create_key(&self, new: &NewKey) -> Result<(String, KeyInfo), ClientError> {
+        let made: MadeKey = self.ask(self.request(Method::POST, &["v1", "keys"]).json(new).timeout(ANSWER)).await?;
         Ok((made.key, made.info))
     }
 
@@ -82,12 +96,7 @@ impl Client {
         self.get(&["v1", "runs", run.as_str()], &[]).await
     }
 
-    pub(crate) async fn receipt(&self, run: &RunId) -> Result<Receipt, ClientError> {
-        self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
-    }
-
-    /// Like [`receipt`](Self::receipt), with what the server adds to it.
-    pub(crate) async fn server_receipt(&self, run: &RunId) -> Result<ServerReceipt, ClientError> {
+    pub(crate) async fn receipt(&self, run: &RunId) -> Result<ServerReceipt, ClientError> {
         self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 
@@ -164,12 +173,14 @@ impl Client {
 
     /// Stops one run.
     pub(crate) async fn cancel(&self, run: &RunId, how: &How, wait: bool) -> Result<Cancelled, ClientError> {
-        self.stop(&["v1", "runs", run.as_str(), "cancel"], how.body(), wait).await
+        let body = CancelBody { how, which: None, all: false, wait };
+        self.stop(&["v1", "runs", run.as_str(), "cancel"], body).await
     }
 
     /// Stops only one call of a run.
     pub(crate) async fn cancel_call(&self, run: &RunId, call: &CallId, how: &How) -> Result<Cancelled, ClientError> {
-        self.stop(&["v1", "runs", run.as_str(), "calls", call.as_str(), "cancel"], how.body(), false).await
+        let body = CancelBody { how, which: None, all: false, wait: false };
+        self.stop(&["v1", "runs", run.as_str(), "calls", call.as_str(), "cancel"], body).await
     }
 
     /// Stops all the runs that a selector names, or every run if it is empty.
@@ -179,29 +190,12 @@ impl Client {
         how: &How,
         wait: bool,
     ) -> Result<CancelledMany, ClientError> {
-        let mut body = how.body();
-        let Selector { tenant, app, user, session } = which;
-        for (name, value) in [("tenant", tenant), ("app", app), ("user", user), ("session", session)] {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value.as_str().into());
-            }
-        }
-        if app.is_none() && user.is_none() && session.is_none() {
-            body.insert("all".to_owned(), true.into());
-        }
-        self.stop(&["v1", "cancel"], body, wait).await
+        let all = which.app.is_none() && which.user.is_none() && which.session.is_none();
+        self.stop(&["v1", "cancel"], CancelBody { how, which: Some(which), all, wait }).await
     }
 
-    async fn stop<T: serde::de::DeserializeOwned>(
-        &self,
-        path: &[&str],
-        mut body: Map<String, Value>,
-        wait: bool,
-    ) -> Result<T, ClientError> {
-        if wait {
-            body.insert("wait".to_owned(), true.into());
-        }
-        let patience = if wait { WAITED } else { ANSWER };
+    async fn stop<T: DeserializeOwned>(&self, path: &[&str], body: CancelBody<'_>) -> Result<T, ClientError> {
+        let patience = if body.wait { WAITED } else { ANSWER };
         self.ask(self.request(Method::POST, path).json(&body).timeout(patience)).await
     }
 

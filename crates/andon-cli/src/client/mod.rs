@@ -15,7 +15,7 @@ mod target;
 
 pub(crate) use feed::{FeedUpdate, RemoteFeed};
 pub(crate) use key_source::KeySource;
-pub(crate) use run::{RemoteRun, RunRequest, RunRequestLimits};
+pub(crate) use run::{RemoteRun, RunOptions, RunRequest, answer_in};
 pub(crate) use target::Target;
 
 use std::io::ErrorKind;
@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use self::forms::Problem;
+use crate::args::GivenKey;
 use crate::paste::{program, without_secret};
 use crate::print::plain_line;
 
@@ -121,9 +122,10 @@ impl Client {
         Ok(Self { http, ..self })
     }
 
-    /// Remembers where the user's key was found.
-    fn given(self, source: &'static str, hides_owner_key: bool) -> Self {
-        Self { given: Some(KeySource { source, hides_owner_key }), ..self }
+    /// Like [`with_key`](Self::with_key), for the user's key, and remembers where it was found.
+    fn with_given_key(self, given: &GivenKey, hides_owner_key: bool) -> anyhow::Result<Self> {
+        let source = KeySource { source: given.source, hides_owner_key };
+        Ok(Self { given: Some(source), ..self.with_key(&given.key)? })
     }
 
     /// Where the user's key was found, if there is one.
@@ -140,11 +142,6 @@ impl Client {
     /// The server's address, for people.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
-    }
-
-    /// Remembers the flag that other commands need to reach this server.
-    fn with_flag(self, flag: String) -> Self {
-        Self { flag, ..self }
     }
 
     /// A command for people to type that reaches the same server.

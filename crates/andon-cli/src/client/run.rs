@@ -7,14 +7,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use andon_runtime::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, Outcome, Role, RunId};
+use andon_runtime::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, OnDisconnect, Outcome, Role, RunId};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use super::forms::RunView;
 use super::{Client, ClientError, FeedUpdate, RemoteFeed, feed, spawn};
+use crate::args::Busy;
 use crate::how::How;
 
 /// How often a request is tried when the connection breaks, and the wait before the second try.
@@ -24,44 +24,25 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const AHEAD: usize = 256;
 
 /// The request body that starts a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct RunRequest {
     pub(crate) app: String,
     pub(crate) user: String,
     pub(crate) session: String,
     pub(crate) run_id: RunId,
     pub(crate) input: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) when_busy: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) on_disconnect: Option<Value>,
-    pub(crate) limits: RunRequestLimits,
+    #[serde(flatten)]
+    pub(crate) options: RunOptions,
 }
 
-/// The limits in that request.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct RunRequestLimits {
+/// What each request of a conversation says besides the prompt.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct RunOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
-    deadline_ms: Option<u64>,
+    pub(crate) when_busy: Option<Busy>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    silence_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turns: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens: Option<u64>,
-}
-
-impl From<Limits> for RunRequestLimits {
-    fn from(limits: Limits) -> Self {
-        // Less than a millisecond must not become 0.
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
-        Self {
-            deadline_ms: limits.deadline.map(millis),
-            silence_ms: limits.silence.map(millis),
-            turns: limits.turns,
-            tokens: limits.tokens,
-        }
-    }
+    pub(crate) on_disconnect: Option<OnDisconnect>,
+    pub(crate) limits: Limits,
 }
 
 /// A run on a server. Cheap to clone.
@@ -150,7 +131,7 @@ impl RemoteRun {
 
     /// How it ended, once it has; `answer` is the last one in its feed.
     pub(crate) async fn outcome(&self, answer: Option<Arc<Message>>) -> anyhow::Result<Arc<Outcome>> {
-        let receipt = again_if_broken(|| self.client.receipt(&self.id)).await?;
+        let receipt = again_if_broken(|| self.client.receipt(&self.id)).await?.receipt;
         let ending = receipt.outcome.clone();
         let ending = ending.ok_or_else(|| anyhow::anyhow!("run {} has not settled yet", self.id))?;
         Ok(Arc::new(Outcome { ending, message: answer, usage: receipt.usage, receipt }))
@@ -164,17 +145,19 @@ impl RemoteRun {
             match feed.next().await {
                 FeedUpdate::End(end) => break end?,
                 FeedUpdate::Note(_) => {}
-                FeedUpdate::Item(item) => {
-                    if let FeedItem::Fact(record) = *item
-                        && let Event::Message { message } = &record.event
-                        && message.role == Role::Assistant
-                    {
-                        answer = Some(Arc::clone(message));
-                    }
-                }
+                FeedUpdate::Item(item) => answer = answer_in(&item).cloned().or(answer),
             }
         }
         self.outcome(answer).await
+    }
+}
+
+/// The answer of the model that an item brings, if it is one.
+pub(crate) fn answer_in(item: &FeedItem) -> Option<&Arc<Message>> {
+    let FeedItem::Fact(record) = item else { return None };
+    match &record.event {
+        Event::Message { message } => Some(message).filter(|message| message.role == Role::Assistant),
+        _ => None,
     }
 }
 

@@ -21,9 +21,9 @@ impl Target {
     pub(crate) fn named(args: &TargetArgs) -> anyhow::Result<Self> {
         match args.server() {
             Some((address, flag)) => {
-                let client = Client::at(address)?.with_flag(flag);
+                let client = Client { flag, ..Client::at(address)? };
                 Ok(Self::Server(match args.key()? {
-                    Some(given) => client.with_key(&given.key)?.given(given.source, false),
+                    Some(given) => client.with_given_key(&given, false)?,
                     None => client,
                 }))
             }
@@ -39,10 +39,10 @@ impl Target {
         };
         let Some(owner) = db.owner() else { return Ok(Self::Database(db)) };
         let Some(address) = &owner.address else { return Ok(Self::Database(db)) };
-        let client = Client::at(address)?.with_flag(db.flag().to_owned());
+        let client = Client { flag: db.flag().to_owned(), ..Client::at(address)? };
         // Anyone who can read the database has full access; an explicit key wins, and the answer names it.
         let client = match (args.key()?, &owner.key) {
-            (Some(given), owner) => client.with_key(&given.key)?.given(given.source, owner.is_some()),
+            (Some(given), owner) => client.with_given_key(&given, owner.is_some())?,
             (None, Some(key)) => client.with_key(key.show())?,
             (None, None) => client,
         };

@@ -35,7 +35,7 @@ impl CommandLine {
         let parse = |command: Command| command.ignore_errors(true).try_get_matches_from(words);
         // Help shows flags as they are usually written.
         let matches =
-            parse(prepared(Args::command())).map_err(|error| parse(Args::command()).err().unwrap_or(error))?;
+            parse(prepare(Args::command(), "")).map_err(|error| parse(Args::command()).err().unwrap_or(error))?;
         let mut said = Self::default();
         let mut deepest: &ArgMatches = &matches;
         while let Some((name, below)) = deepest.subcommand() {
@@ -55,7 +55,7 @@ impl CommandLine {
 
     /// The command with the file's defaults, ready to parse.
     pub(super) fn in_front_of(&self, command: Command) -> Command {
-        prepared(self.first(command, &Args::command(), &self.path))
+        prepare(self.first(command, &Args::command(), &self.path), "")
     }
 
     /// Resets the file's defaults that exclude a flag on the command line (invariant 3).
@@ -90,11 +90,8 @@ fn is_said(matches: &ArgMatches, id: &str) -> bool {
     !is_off && matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
-/// The command without empty variables, and with flags that can be switched off (invariants 1 and 2).
-fn prepared(command: Command) -> Command {
-    prepare(command, "")
-}
-
+/// The command without empty variables, and with flags that can be switched off (invariants 1 and 2). The program itself has no
+/// name.
 fn prepare(command: Command, name: &str) -> Command {
     let command = command.mut_args(|arg| can_be_off(without_empty(arg), name));
     command.mut_subcommands(|below| {

@@ -79,8 +79,7 @@ fn with_file(said: &CommandLine) -> Result<clap::Command, clap::Error> {
 fn applied(file: &Path) -> Result<clap::Command, String> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    let applied = settings::apply(Args::command(), &text, file);
-    applied.map(|(command, _)| command).map_err(|fault| format!("{shown}{fault}"))
+    settings::apply(Args::command(), &text, file).map_err(|fault| format!("{shown}{fault}"))
 }
 
 /// The file in the user's config folder, if it exists.

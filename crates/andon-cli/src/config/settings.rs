@@ -1,6 +1,5 @@
 //! Turns a file's values into defaults of flags.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::error::ErrorKind;
@@ -22,25 +21,10 @@ const AIMS: [(&str, &[&str]); 4] = [
 const DECISIONS: [(&str, &[&str]); 3] =
     [("approve", &["deny", "yes"]), ("delete", &["yes"]), ("line hold", &["cancel", "now"])];
 
-/// The command with the text's values as defaults, and the keys in the text. `file` is where the text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), BadYaml> {
+/// The command with the text's values as defaults. `file` is where the text comes from.
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<Command, BadYaml> {
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
-    yaml::read(text, |root| {
-        let command = all(command, root, folder.as_deref().unwrap_or(Path::new(".")))?;
-        let mut said = BTreeSet::new();
-        keys(root, &mut said);
-        Ok((command, said))
-    })
-}
-
-/// Collects the keys of a map and of the maps below it.
-fn keys(node: &Node, said: &mut BTreeSet<String>) {
-    if let Value::Map(entries) = &node.value {
-        for (key, node) in entries {
-            said.insert(key.text.clone());
-            keys(node, said);
-        }
-    }
+    yaml::read(text, |root| all(command, root, folder.as_deref().unwrap_or(Path::new("."))))
 }
 
 fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, NodeError> {
@@ -205,11 +189,7 @@ fn check(owner: &Command, long: &str, value: &str) -> Result<(), String> {
 
 /// Sets the flag's default in every command that has it.
 fn set_everywhere(command: Command, long: &str, values: &[String]) -> Command {
-    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let command = set(command, long, values);
-    names
-        .iter()
-        .fold(command, |command, name| command.mut_subcommand(name, |below| set_everywhere(below, long, values)))
+    set(command, long, values).mut_subcommands(|below| set_everywhere(below, long, values))
 }
 
 fn set(command: Command, long: &str, values: &[String]) -> Command {

@@ -9,7 +9,7 @@ use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
-    let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
+    let command = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
     let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
     let command = CommandLine::read(&words).unwrap().in_front_of(command);
     command.clone().debug_assert();
@@ -74,7 +74,7 @@ fn a_section_is_for_its_command_and_wins_over_what_is_for_all() {
     let file = "run:\n  yes: true\n  deadline: 3s\ndeadline: 2m\n";
     let Some(Chosen::Run(run)) = args(file, &["run", "hello"]).command else { panic!("that is a run") };
     assert!(run.yes && !run.json);
-    assert_eq!(run.options.limits().deadline, Some(Duration::from_secs(3)));
+    assert_eq!(run.conversation.options.limits().deadline, Some(Duration::from_secs(3)));
     assert_eq!(serve(file, &[]).options.limits().deadline, Some(Duration::from_secs(120)));
 }
 
@@ -95,14 +95,14 @@ fn where_two_flags_exclude_each_other_the_line_takes_the_files_away() {
     let Some(Chosen::Run(run)) = args("run:\n  session: monday\n", &["run", "-c", "hello"]).command else {
         panic!("that is a run")
     };
-    assert!(run.talk.continue_last && run.talk.session.is_none());
+    assert!(run.conversation.talk.continue_last && run.conversation.talk.session.is_none());
 }
 
 #[test]
 fn the_command_line_can_switch_off_what_the_file_switches_on() {
     let file = "instant: true\nrun:\n  json: true\n";
     let run = |words: &[&str]| match args(file, &[&["run"], words].concat()).command {
-        Some(Chosen::Run(run)) => (run.json, run.options.instant, run.prompt),
+        Some(Chosen::Run(run)) => (run.json, run.conversation.options.instant, run.prompt),
         other => panic!("{other:?}"),
     };
     let hello = vec!["hello".to_owned()];

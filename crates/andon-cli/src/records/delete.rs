@@ -3,10 +3,9 @@
 use std::io::{BufRead, IsTerminal};
 
 use andon_runtime::{Cancel, RunInfo, SessionKey};
-use anyhow::bail;
+use anyhow::{bail, ensure};
 
 use super::{no_session, open_session, write};
-use crate::Exit;
 use crate::args::DeleteArgs;
 use crate::client::Target;
 use crate::client::calls::runs_of;
@@ -16,7 +15,7 @@ use crate::print::plain_line;
 use crate::show::session_shown;
 
 /// Deletes a session.
-pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
     let key = args.session.key()?;
     let name = session_shown(&key);
     let target = Target::find(&args.target).await?;
@@ -26,18 +25,14 @@ pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {
         Target::Database(db) => open_session(db, &key).await?.list_runs(runs_of(&key)).await?,
     };
     if !args.yes && !is_meant(&runs, &key)? {
-        write("Nothing was deleted.\n")?;
-        return Ok(Exit::Completed);
+        return Ok(write("Nothing was deleted.\n")?);
     }
     let was_there = match &target {
         Target::Server(client) => client.delete(&key).await?,
         Target::Database(db) => delete_local(db, &key).await?,
     };
-    match was_there {
-        true => write(&format!("Session {name} was deleted, with everything recorded in it.\n"))?,
-        false => bail!("session {name} has been deleted in the meantime"),
-    }
-    Ok(Exit::Completed)
+    ensure!(was_there, "session {name} has been deleted in the meantime");
+    Ok(write(&format!("Session {name} was deleted, with everything recorded in it.\n"))?)
 }
 
 async fn delete_local(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {

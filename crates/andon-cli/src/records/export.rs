@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::open_session;
-use crate::Exit;
 use crate::args::ExportArgs;
 use crate::db::Db;
 use crate::print::aside;
@@ -15,21 +14,19 @@ use crate::print::out::write_lines;
 use crate::show::session_shown;
 
 /// Exports a session as JSON Lines.
-pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let key = args.session.key()?;
     let runtime = open_session(&Db::named(&args.db)?, &key).await?;
     let lines = runtime.export(&key).await?.context("the session has been deleted in the meantime")?;
     match &args.out {
-        None => {
-            write_lines(&lines)?;
-        }
+        None => write_lines(&lines)?,
         Some(path) => {
             write_whole(path, &lines).with_context(|| format!("cannot write {}", path.display()))?;
             let count = lines.lines().count();
             aside(&format!("Wrote session {} to {}: {count} lines.\n", session_shown(&key), path.display()));
         }
     }
-    Ok(Exit::Completed)
+    Ok(())
 }
 
 /// Writes a file whole or not at all. Like the database, only its owner can read it.

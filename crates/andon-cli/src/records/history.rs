@@ -1,14 +1,13 @@
 //! `andon history`.
 
 use super::{no_session, open_session, write};
-use crate::Exit;
 use crate::args::HistoryArgs;
 use crate::client::Target;
 use crate::print::write_line;
 use crate::show::transcript;
 
 /// Shows the conversation of a session.
-pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<()> {
     let key = args.session.key()?;
     let target = Target::named(&args.target)?;
     let messages = match &target {
@@ -19,11 +18,10 @@ pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
         for message in &messages {
             write_line(&serde_json::to_string(message)?)?;
         }
-        return Ok(Exit::Completed);
+        return Ok(());
     }
-    match messages.as_slice() {
-        [] => write("No run of this session has settled yet.\n")?,
-        messages => write(&transcript(messages))?,
-    }
-    Ok(Exit::Completed)
+    Ok(match messages.as_slice() {
+        [] => write("No run of this session has settled yet.\n"),
+        messages => write(&transcript(messages)),
+    }?)
 }

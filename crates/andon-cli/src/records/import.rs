@@ -7,7 +7,6 @@ use andon_runtime::{ImportError, Imported, JournalError};
 use anyhow::{Context, anyhow, bail};
 
 use super::write;
-use crate::Exit;
 use crate::args::ImportArgs;
 use crate::client::calls::runs_of;
 use crate::db::{Db, OpenFor};
@@ -17,7 +16,7 @@ use crate::show::session_shown;
 /// Imports an exported session.
 ///
 /// No agent is built here, so a waiting run keeps waiting, for a program that can drive it.
-pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let lines = read(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let db = Db::named(&args.db)?;
     if let Some(owner) = db.owner().filter(|owner| owner.address.is_some()) {
@@ -37,9 +36,8 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let next = if name.contains('/') { "history " } else { "chat --session " };
     let next = db.command(&format!("{next}{}", quoted(&name)));
     write(&format!("Imported session {name}, with {runs}. To continue: {next}\n"))?;
-    recovered
-        .context("the session was imported, but the runs left open in this database could not be recovered yet")?;
-    Ok(Exit::Completed)
+    let left = "the session was imported, but the runs left open in this database could not be recovered yet";
+    recovered.map(drop).context(left)
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {

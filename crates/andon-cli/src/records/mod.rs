@@ -20,16 +20,10 @@ pub(crate) use usage::usage;
 
 use andon_runtime::{Runtime, SessionKey};
 
-use crate::args::ListForm;
 use crate::client::Target;
 use crate::db::Db;
 use crate::print::write;
 use crate::show::session_shown;
-
-/// Says that a list is empty; prints nothing for `--json`.
-fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
-    if form.json { Ok(()) } else { write(&format!("{text}\n")) }
-}
 
 /// The text for a database without runs.
 fn nothing_recorded(target: &Target) -> String {

@@ -7,7 +7,6 @@ use anyhow::Context;
 
 use super::runs::is_in_progress;
 use super::{where_it_is, write};
-use crate::Exit;
 use crate::args::ReceiptArgs;
 use crate::client::calls::the_one;
 use crate::client::forms::ServerReceipt;
@@ -17,7 +16,7 @@ use crate::print::{Style, write_line};
 use crate::show::receipt as show;
 
 /// Shows the receipt of a run.
-pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<()> {
     let target = Target::named(&args.target)?;
     let FoundReceipt { told, answer, state } = match &target {
         Target::Server(client) => find_remote(client, args).await?,
@@ -25,11 +24,9 @@ pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
     }
     .with_context(|| no_run(&target, &args.run))?;
     if args.json {
-        write_line(&serde_json::to_string(&told)?)?;
-        return Ok(Exit::Completed);
+        return Ok(write_line(&serde_json::to_string(&told)?)?);
     }
-    write(&show::later(&told.receipt, told.cost.as_ref(), answer.as_deref(), &open_words(state, &target)))?;
-    Ok(Exit::Completed)
+    Ok(write(&show::later(&told.receipt, told.cost.as_ref(), answer.as_deref(), &open_words(state, &target)))?)
 }
 
 /// The error for a run that does not exist.
@@ -54,7 +51,7 @@ async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<FoundReceipt>>
 
 async fn find_remote(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<FoundReceipt>> {
     let Some(run) = client.find(&args.run).await? else { return Ok(None) };
-    let told = client.server_receipt(&run.run_id).await?;
+    let told = client.receipt(&run.run_id).await?;
     let is_cut = told.receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
     let answer = match is_cut && !args.json {
         // Only the feed says how much of the answer was kept.

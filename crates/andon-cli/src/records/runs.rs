@@ -3,9 +3,8 @@
 use andon_runtime::{Ending, RunFilter, RunInfo, State};
 use serde_json::json;
 
-use super::{nothing_recorded, write, write_empty};
-use crate::Exit;
-use crate::args::{RunsArgs, SessionName};
+use super::{nothing_recorded, write};
+use crate::args::{RunsArgs, filters};
 use crate::client::Target;
 use crate::print::{Cell, Style, Table, columns, when, write_line};
 use crate::show::{session_shown, time};
@@ -16,11 +15,13 @@ const SHORT_ID: usize = 13;
 const ROOMY: usize = 100;
 
 /// Lists runs.
-pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<()> {
     let db = Target::named(&args.target)?;
     let Some((mut found, is_left)) = list(&db, filter(args)).await? else {
-        write_empty(&args.form, &nothing_recorded(&db))?;
-        return Ok(Exit::Completed);
+        if !args.form.json {
+            write(&format!("{}\n", nothing_recorded(&db)))?;
+        }
+        return Ok(());
     };
     let limit = args.form.limit();
     let has_more = limit.is_some_and(|limit| found.len() > limit);
@@ -38,17 +39,11 @@ pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
         }
         write(&hints(&found, &is_left, &db))?;
     }
-    Ok(Exit::Completed)
+    Ok(())
 }
 
 fn filter(args: &RunsArgs) -> RunFilter {
-    let (app, user, session) = match &args.session {
-        None => (args.app.clone(), args.user.clone(), None),
-        Some(SessionName::Alone(session)) => (args.app.clone(), args.user.clone(), Some(session.to_string())),
-        Some(SessionName::Whole(key)) => {
-            (Some(key.app.to_string()), Some(key.user.to_string()), Some(key.session.to_string()))
-        }
-    };
+    let [app, user, session] = filters(args.session.as_ref(), args.app.as_ref(), args.user.as_ref());
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
     // One extra shows whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));

@@ -3,15 +3,14 @@
 use andon_runtime::{SessionFilter, SessionInfo};
 use serde_json::json;
 
-use super::{nothing_recorded, write, write_empty};
-use crate::Exit;
+use super::{nothing_recorded, write};
 use crate::args::SessionsArgs;
 use crate::client::Target;
 use crate::print::{Table, columns, when, write_line};
 use crate::show::session_shown;
 
 /// Lists sessions.
-pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<()> {
     let target = Target::named(&args.target)?;
     let limit = args.form.limit();
     let which = SessionFilter {
@@ -21,16 +20,12 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
         // One extra shows whether there are more.
         limit: limit.map(|limit| limit.saturating_add(1)),
     };
-    let found = match &target {
-        Target::Server(client) => Some(client.list_sessions(which).await?),
+    let (mut found, is_recorded) = match &target {
+        Target::Server(client) => (client.list_sessions(which).await?, true),
         Target::Database(db) => match db.open_to_read()? {
-            Some(runtime) => Some(runtime.list_sessions(which).await?),
-            None => None,
+            Some(runtime) => (runtime.list_sessions(which).await?, true),
+            None => (Vec::new(), false),
         },
-    };
-    let Some(mut found) = found else {
-        write_empty(&args.form, &nothing_recorded(&target))?;
-        return Ok(Exit::Completed);
     };
     let has_more = limit.is_some_and(|limit| found.len() > limit);
     found.truncate(limit.unwrap_or(usize::MAX));
@@ -38,7 +33,7 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
         for session in &found {
             write_line(&as_json(session).to_string())?;
         }
-    } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
+    } else if !is_recorded || (found.is_empty() && args.app.is_none() && args.user.is_none()) {
         write(&format!("{}\n", nothing_recorded(&target)))?;
     } else if found.is_empty() {
         write(&format!("There is no such session. To list all of them: {}\n", target.command("sessions")))?;
@@ -48,7 +43,7 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
             write("There are more. To see them, use --limit N.\n")?;
         }
     }
-    Ok(Exit::Completed)
+    Ok(())
 }
 
 /// Sessions as a table.

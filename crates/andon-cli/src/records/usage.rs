@@ -5,13 +5,12 @@ use andon_runtime::{CALIBRATION, Journal};
 use serde_json::Value;
 
 use super::{nothing_recorded, where_it_is, write};
-use crate::Exit;
 use crate::args::UsageArgs;
 use crate::client::Target;
 use crate::print::{Cell, Style, Table, columns, plain_line, write_line};
 
 /// Shows how accurate the estimates have been.
-pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
     let db = Target::named(&args.target)?;
     let kept: Vec<(String, Value)> = match &db {
         Target::Server(client) => client.usage().await?.into_iter().collect(),
@@ -31,7 +30,7 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
         write(&table(&standing))?;
         write(&warnings(&standing))?;
     }
-    Ok(Exit::Completed)
+    Ok(())
 }
 
 /// What is on record about each matching model.

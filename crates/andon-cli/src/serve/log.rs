@@ -9,7 +9,6 @@ use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use anyhow::{Context, anyhow};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
@@ -42,9 +41,10 @@ pub(super) fn begin(args: &TelemetryArgs) -> anyhow::Result<()> {
     let asked = args.log.as_deref().unwrap_or(usual);
     let filter = filter(asked)?;
     let lines = Lines::new()?;
+    let writer = move || lines.clone();
     let layer = match args.log_format {
-        LogFormat::Text => fmt::layer().with_ansi(false).with_writer(lines).boxed(),
-        LogFormat::Json => fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(lines).boxed(),
+        LogFormat::Text => fmt::layer().with_ansi(false).with_writer(writer).boxed(),
+        LogFormat::Json => fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(writer).boxed(),
     };
     // A test may have started logging already.
     let _ = registry().with(layer.with_filter(filter)).try_init();
@@ -83,14 +83,6 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }
 

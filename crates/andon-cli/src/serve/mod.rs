@@ -15,7 +15,6 @@ mod voice;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use andon_runtime::Runtime;
@@ -111,7 +110,11 @@ impl Ready {
         // First, so that an app with the same name in the folder replaces it.
         server.apps().put(practice, Some("The built-in agent.".to_owned()));
         let folder = match &args.agents {
-            Some(dir) => Some(load(dir, &server, voice).await?),
+            Some(dir) => {
+                let mut folder = AgentFolder::new(dir, &runtime, server.apps().clone())?;
+                tell(&folder.load().await, voice);
+                Some(folder)
+            }
             None => None,
         };
         // After the agents are loaded: a run that waits goes on with its agent, or later when that agent is added.
@@ -131,13 +134,6 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
         }
         _ => anyhow!("cannot listen on {address} ({error}): choose another address with --bind"),
     })
-}
-
-/// Loads the agents in a folder.
-async fn load(dir: &Path, server: &Server, voice: &Voice) -> anyhow::Result<AgentFolder> {
-    let mut folder = AgentFolder::new(dir, server.runtime(), server.apps().clone())?;
-    tell(&folder.load().await, voice);
-    Ok(folder)
 }
 
 /// Applies changes in the folder. It never returns.

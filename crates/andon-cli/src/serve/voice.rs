@@ -5,7 +5,7 @@
 //! 1. Printing never waits for a reader: a paused terminal or a full pipe delays no stop and no request.
 //! 2. Each stream is in order. If too much is unread, the newest lines are dropped.
 
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -28,18 +28,9 @@ pub(super) struct Voice {
 impl Voice {
     pub(super) fn new() -> anyhow::Result<Self> {
         let (writing, written) = channel::<()>();
-        let (words, said) = sync_channel::<String>(UNREAD);
-        let (complaints, complained) = sync_channel::<String>(UNREAD);
-        let is_writing = writing.clone();
         // A server goes on even if nobody reads.
-        start(move || {
-            let _until_written = writing;
-            said.iter().for_each(|text| drop(write(&format!("{text}\n"))));
-        })?;
-        start(move || {
-            let _until_written = is_writing;
-            complained.iter().for_each(|text| aside(&format!("{text}\n")));
-        })?;
+        let words = start(writing.clone(), |line| drop(write(line)))?;
+        let complaints = start(writing, aside)?;
         Ok(Self { words, complaints, written })
     }
 
@@ -62,7 +53,14 @@ impl Voice {
     }
 }
 
-fn start(write: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+/// Starts a thread that writes lines, and has `writing` until the last one is written.
+fn start(writing: Sender<()>, write: fn(&str)) -> anyhow::Result<SyncSender<String>> {
+    let (lines, unread) = sync_channel::<String>(UNREAD);
+    let work = move || {
+        unread.iter().for_each(|line| write(&format!("{line}\n")));
+        drop(writing);
+    };
     let thread = std::thread::Builder::new().name("andon-voice".to_owned());
-    thread.spawn(write).map(drop).context("cannot start the thread that writes the output")
+    thread.spawn(work).context("cannot start the thread that writes the output")?;
+    Ok(lines)
 }

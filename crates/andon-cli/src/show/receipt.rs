@@ -34,8 +34,7 @@ pub(crate) fn short(outcome: &Outcome) -> String {
 /// The whole receipt of a run that has just settled.
 pub(crate) fn full(outcome: &Outcome, cost: Option<&Cost>) -> String {
     let mut rows = Rows(format!("{}\n", heading(&outcome.ending, &outcome.receipt)));
-    rows.account(&outcome.receipt, outcome.message.as_deref());
-    rows.cost(cost);
+    rows.account(&outcome.receipt, outcome.message.as_deref(), cost);
     rows.0
 }
 
@@ -47,8 +46,7 @@ pub(crate) fn later(receipt: &Receipt, cost: Option<&Cost>, answer: Option<&Mess
     rows.add("run", &plain(receipt.run.as_str()));
     rows.add("session", &plain(&session_shown(&receipt.session)));
     rows.add("started", &format!("{} UTC", when::utc(receipt.accepted_at)));
-    rows.account(receipt, answer);
-    rows.cost(cost);
+    rows.account(receipt, answer, cost);
     rows.0
 }
 
@@ -62,13 +60,7 @@ impl Rows {
         self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
     }
 
-    fn cost(&mut self, cost: Option<&Cost>) {
-        if let Some(cost) = cost {
-            self.add("cost", &figures::cost(cost));
-        }
-    }
-
-    fn account(&mut self, receipt: &Receipt, answer: Option<&Message>) {
+    fn account(&mut self, receipt: &Receipt, answer: Option<&Message>, cost: Option<&Cost>) {
         if receipt.requested_at.is_some() {
             self.add("stop", &stop_times(receipt));
         }
@@ -95,6 +87,9 @@ impl Rows {
         self.add("leaked", &leaked);
         if receipt.revision > 0 {
             self.add("revised", &format!("{} times after the end", receipt.revision));
+        }
+        if let Some(cost) = cost {
+            self.add("cost", &figures::cost(cost));
         }
     }
 }

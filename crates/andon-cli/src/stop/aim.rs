@@ -19,7 +19,7 @@ pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String
         (false, true) if is_all => format!("Nothing was running: looked for {looked_for}."),
         (false, true) => format!("Nothing was stopped: looked for {looked_for}, and none is in progress."),
     };
-    format!("{found} {}{}\n{}", others(aim), meant(aim), asked(aim, given))
+    format!("{found} {}", rest(aim, given))
 }
 
 /// The text about a hold without a cancel: a warning if its name may be mistyped.
@@ -28,12 +28,12 @@ pub(super) fn of_hold(aim: &Aim, given: Option<KeySource>) -> String {
         return asked(aim, given);
     }
     let looked_for = plain(&aim.looked_for);
-    format!(
-        "The hold is on {looked_for}, and no such run is on record. {}{}\n{}",
-        others(aim),
-        meant(aim),
-        asked(aim, given)
-    )
+    format!("The hold is on {looked_for}, and no such run is on record. {}", rest(aim, given))
+}
+
+/// What goes on, what may have been meant, and who asked.
+fn rest(aim: &Aim, given: Option<KeySource>) -> String {
+    format!("{}{}\n{}", others(aim), meant(aim), asked(aim, given))
 }
 
 /// How many other runs go on, as far as this key can tell.

@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::server;
-use crate::Exit;
 use crate::args::ApproveArgs;
 use crate::client::forms::{PendingCall, RunView};
 use crate::client::{Client, Target};
@@ -21,7 +20,7 @@ use crate::records::no_run;
 use crate::show::session_shown;
 
 /// Approves or denies a call.
-pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<()> {
     let client = server(&args.target).await?;
     let run = client.find(&args.run).await?;
     let run = run.with_context(|| no_run(&Target::Server(client.clone()), &args.run))?;
@@ -38,11 +37,10 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
         false => client.deny(&run.run_id, &call.call, args.why.as_deref()).await?,
     }
     let (decision, word) = if is_yes { ("approve", "approved") } else { ("deny", "denied") };
-    match args.json {
-        true => write_line(&json!({"run_id": run.run_id, "call": call.call, "decision": decision}).to_string())?,
-        false => write(&format!("Call {} of run {} was {word}.\n", plain_line(call.call.as_str()), run.run_id))?,
-    }
-    Ok(Exit::Completed)
+    Ok(match args.json {
+        true => write_line(&json!({"run_id": run.run_id, "call": call.call, "decision": decision}).to_string()),
+        false => write(&format!("Call {} of run {} was {word}.\n", plain_line(call.call.as_str()), run.run_id)),
+    }?)
 }
 
 /// The call to decide on.

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{aim, local, replies, waiting};
-use crate::Exit;
-use crate::args::{CancelArgs, SessionName};
+use crate::args::{CancelArgs, filters};
 use crate::client::calls::Selector;
 use crate::client::forms::{Cancelled, CancelledMany};
 use crate::client::{Client, ClientError, Target};
@@ -17,16 +16,17 @@ use crate::records::no_run;
 use crate::show::receipt;
 
 /// Stops a run, a call, or all runs that match.
-pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<()> {
     let target = Target::find(&args.target).await?;
-    let how = How { grace: args.grace, ..How::asked(args.force(), args.note.clone()) };
+    let grace_ms = args.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+    let how = How { grace_ms, ..How::asked(args.force(), args.note.as_deref()) };
     match &args.run {
         Some(run) => {
             let cancelled = match &target {
                 Target::Server(client) => one_remote(client, run, args, &how).await?,
                 Target::Database(db) => local::stop_one(db, run, args, &how).await?,
             };
-            tell_one(&cancelled, args)?;
+            tell_one(&cancelled, args)
         }
         None => {
             let (began, which) = (Instant::now(), selector(args));
@@ -34,24 +34,14 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
                 Target::Server(client) => many_remote(client, &which, args.wait, &how).await?,
                 Target::Database(db) => local::stop(db, which, &how).await?,
             };
-            tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)?;
+            tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)
         }
     }
-    Ok(Exit::Completed)
 }
 
 fn selector(args: &CancelArgs) -> Selector {
-    let (tenant, app, user) = (args.tenant.clone(), args.app.clone(), args.user.clone());
-    match &args.session {
-        None => Selector { tenant, app, user, session: None },
-        Some(SessionName::Alone(session)) => Selector { tenant, app, user, session: Some(session.to_string()) },
-        Some(SessionName::Whole(key)) => Selector {
-            tenant,
-            app: Some(key.app.to_string()),
-            user: Some(key.user.to_string()),
-            session: Some(key.session.to_string()),
-        },
-    }
+    let [app, user, session] = filters(args.session.as_ref(), args.app.as_ref(), args.user.as_ref());
+    Selector { tenant: args.tenant.clone(), app, user, session }
 }
 
 async fn one_remote(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {

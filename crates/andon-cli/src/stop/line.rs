@@ -1,33 +1,34 @@
 //! `andon line`.
 
+use std::io;
+
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{aim, replies, server, waiting};
-use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
 use crate::print::{Style, plain_line, when, write, write_line};
 
 /// Holds the line, opens it, or shows what is held.
-pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<()> {
     match &args.command {
         LineCommand::Hold(args) => hold(args).await,
         LineCommand::Open(scope) => {
             let client = server(&scope.status.target).await?;
             let line = client.change_line(&body("open", scope)).await?;
             tell(&line, &scope.status, &client)?;
-            tell_still_held(&line, scope, &client)
+            Ok(tell_still_held(&line, scope, &client)?)
         }
         LineCommand::Status(status) => {
             let client = server(&status.target).await?;
-            tell(&client.line().await?, status, &client)
+            Ok(tell(&client.line().await?, status, &client)?)
         }
     }
 }
 
-async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
+async fn hold(args: &HoldArgs) -> anyhow::Result<()> {
     let scope = &args.scope;
     let client = server(&scope.status.target).await?;
     let mut body = body("held", scope);
@@ -55,11 +56,11 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
         write(&replies::many(&stopped.runs, took))?;
         write(&aim::text(&stopped.aim, !stopped.runs.is_empty(), given))?;
     }
-    let exit = tell(&line, &scope.status, &client)?;
+    tell(&line, &scope.status, &client)?;
     if let Some(aim) = line.aim.as_ref().filter(|_| !scope.status.json) {
         write(&aim::of_hold(aim, given))?;
     }
-    Ok(exit)
+    Ok(())
 }
 
 fn body(state: &str, scope: &LineScope) -> Map<String, Value> {
@@ -73,10 +74,9 @@ fn body(state: &str, scope: &LineScope) -> Map<String, Value> {
     body
 }
 
-fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result<Exit> {
+fn tell(line: &LineView, status: &LineStatus, client: &Client) -> io::Result<()> {
     if status.json {
-        write_line(&serde_json::to_string(line)?)?;
-        return Ok(Exit::Completed);
+        return write_line(&serde_json::to_string(line)?);
     }
     let good = Style::GOOD;
     let mut text = String::new();
@@ -89,22 +89,21 @@ fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result
     if !line.holds.is_empty() && line.state == "open" {
         text.push_str(&format!("{good}●{good:#} The line is open for everything else.\n"));
     }
-    write(&text)?;
-    Ok(Exit::Completed)
+    write(&text)
 }
 
 /// Warns if a hold on everything still blocks what was opened.
-fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyhow::Result<Exit> {
+fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> io::Result<()> {
     let what = match (&scope.app, &scope.user) {
         (Some(app), _) => format!("the app {app}"),
         (None, Some(user)) => format!("the user {user}"),
-        (None, None) => return Ok(Exit::Completed),
+        (None, None) => return Ok(()),
     };
     if line.state == "held" && !scope.status.json {
         let open = client.command("line open");
         write(&format!("No new run starts for {what} yet: the whole line is still held. Open it with `{open}`.\n"))?;
     }
-    Ok(Exit::Completed)
+    Ok(())
 }
 
 fn words(hold: &Hold) -> String {

@@ -46,7 +46,9 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
             db.shown()
         );
     };
-    must_be_there(which.app.as_deref(), &apps(&runtime, which.app.is_some()).await?, db)?;
+    if let Some(app) = &which.app {
+        must_be_there(app, &runtime, db).await?;
+    }
     let Selector { tenant, app, user, session } = which;
     // As on a server: names are of your own tenant, and all means every tenant.
     let tenant = tenant.or_else(|| names_something.then(|| LOCAL.to_owned()));
@@ -63,18 +65,13 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     Ok(CancelledMany { cancelled: super::replies::stopped(&runs), settled, aim, runs })
 }
 
-/// The apps on record; empty if it does not matter.
-async fn apps(runtime: &Runtime, matters: bool) -> anyhow::Result<BTreeSet<String>> {
-    if !matters {
-        return Ok(BTreeSet::new());
-    }
+/// Fails if the app is not on record, and names those that are.
+async fn must_be_there(app: &str, runtime: &Runtime, db: &Db) -> anyhow::Result<()> {
     let sessions = runtime.list_sessions(SessionFilter::default()).await?;
-    Ok(sessions.into_iter().map(|session| session.key.app.to_string()).collect())
-}
-
-/// Fails if the named app is not on record, and names those that are.
-fn must_be_there(app: Option<&str>, apps: &BTreeSet<String>, db: &Db) -> anyhow::Result<()> {
-    let Some(app) = app.filter(|app| !apps.contains(*app)) else { return Ok(()) };
+    let apps: BTreeSet<String> = sessions.iter().map(|session| session.key.app.to_string()).collect();
+    if apps.contains(app) {
+        return Ok(());
+    }
     let apps: Vec<String> = apps.iter().map(|app| plain(app)).collect();
     let those = match apps.as_slice() {
         [] => "nothing has been recorded in it".to_owned(),
@@ -99,7 +96,7 @@ async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
 }
 
 async fn stop_run(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
-    let reply = runtime.cancel(id, how.cancel()).await?;
+    let reply = runtime.cancel(id, how.clone().cancel()).await?;
     reply.recorded().await?;
     let run = runtime.find(id).await?;
     let receipt = run.as_ref().and_then(|run| run.receipt());

@@ -14,26 +14,20 @@ pub(crate) use cancel::cancel;
 pub(crate) use line::line;
 pub(crate) use watch::watch;
 
-use anyhow::anyhow;
+use anyhow::bail;
 
 use crate::args::TargetArgs;
 use crate::client::{Client, Target};
-use crate::db::Db;
 
 /// The server. If there is none, the error says who holds the database, or how to start a server.
 async fn server(args: &TargetArgs) -> anyhow::Result<Client> {
     match Target::find(args).await? {
         Target::Server(client) => Ok(client),
-        Target::Database(db) => Err(no_server(&db)),
-    }
-}
-
-/// The error of a command that needs a server.
-fn no_server(db: &Db) -> anyhow::Error {
-    match db.owner() {
-        Some(owner) => {
-            anyhow!("{} is in use by {owner}, which is not a server: do it there, or wait for it to end", db.shown())
-        }
-        None => anyhow!(db.no_server()),
+        Target::Database(db) => match db.owner() {
+            Some(owner) => {
+                bail!("{} is in use by {owner}, which is not a server: do it there, or wait for it to end", db.shown())
+            }
+            None => bail!(db.no_server()),
+        },
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn until_settled(client: &Client, runs: &mut [Cancelled]) -> an
         run.outcome = Some((*outcome.ending).clone());
         run.leaked = outcome.receipt.leaked.clone();
         // It has settled, even if asking for its cost fails.
-        let told = client.server_receipt(&run.run_id).await;
+        let told = client.receipt(&run.run_id).await;
         run.receipt = Some(Box::new(told.unwrap_or_else(|_| outcome.receipt.clone().into())));
     }
     Ok(())

@@ -9,8 +9,7 @@ use tokio::time::timeout;
 use super::conversation::Conversation;
 use super::run_once::LAST_WORD;
 use super::start::{Start, TalkRequest, start};
-use crate::Exit;
-use crate::args::ChatArgs;
+use crate::args::ConversationArgs;
 use crate::client::Target;
 use crate::follow::{Approver, LeftRunning, Subject, follow};
 use crate::names::PRACTICE;
@@ -47,10 +46,9 @@ Ctrl-C stops the answer, a second one stops it now, a third one exits at once.
 const LISTED: usize = 10;
 
 /// Talks until the person leaves.
-pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
-    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
-    let needs_a_server = served.needs_a_server();
-    let wanted = TalkRequest { program: "andon chat", options, talk, served, target, run_id: None, needs_a_server };
+pub(crate) async fn chat(args: &ConversationArgs) -> anyhow::Result<()> {
+    let needs_a_server = args.served.needs_a_server();
+    let wanted = TalkRequest { program: "andon chat", args, run_id: None, needs_a_server };
     let Start { conversation, model, target, is_new, recovered } = start(&wanted).await?;
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
@@ -164,7 +162,7 @@ impl Chat {
     }
 
     /// Ends the chat, and says how to continue it later.
-    async fn leave(&mut self) -> anyhow::Result<Exit> {
+    async fn leave(&mut self) -> anyhow::Result<()> {
         self.conversation.leave().await?;
         if let Some((Some(Subject::Local(run)), _)) = &self.last {
             // Late corrections to the receipt would be lost with the program. A signal ends the wait.
@@ -178,7 +176,7 @@ impl Chat {
             let dim = Style::DIM;
             self.screen.note(&format!("{dim}To continue later: {}{dim:#}", self.how_to_continue()))?;
         }
-        Ok(Exit::Completed)
+        Ok(())
     }
 
     /// The next line that the person types; `None` when they quit.
@@ -269,7 +267,7 @@ impl Chat {
                 // More may have been learned since.
                 let newer = match (run, &self.target) {
                     (Some(run), _) => run.receipt().await?,
-                    (None, Target::Server(client)) => Some(client.server_receipt(&outcome.receipt.run).await?),
+                    (None, Target::Server(client)) => Some(client.receipt(&outcome.receipt.run).await?),
                     (None, Target::Database(_)) => None,
                 };
                 let told = newer.unwrap_or_else(|| outcome.receipt.clone().into());

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
 use crate::client::calls::runs_of;
-use crate::client::{Client, ClientError, RemoteRun, RunRequest, RunRequestLimits};
+use crate::client::{Client, ClientError, RemoteRun, RunOptions, RunRequest};
 use crate::follow::Subject;
 
 /// A session to talk in.
@@ -27,14 +27,6 @@ pub(crate) struct RemoteSession {
     pub(crate) client: Client,
     pub(crate) key: SessionKey,
     pub(crate) options: RunOptions,
-}
-
-/// What each request says besides the prompt.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RunOptions {
-    pub(crate) when_busy: Option<&'static str>,
-    pub(crate) on_disconnect: Option<serde_json::Value>,
-    pub(crate) limits: RunRequestLimits,
 }
 
 /// A run that was in progress before.
@@ -156,16 +148,13 @@ impl Conversation {
 
 impl RemoteSession {
     fn order(&self, prompt: &str, run_id: RunId) -> RunRequest {
-        let RunOptions { when_busy, on_disconnect, limits } = self.options.clone();
         RunRequest {
             app: self.key.app.to_string(),
             user: self.key.user.to_string(),
             session: self.key.session.to_string(),
             run_id,
             input: prompt.to_owned(),
-            when_busy,
-            on_disconnect,
-            limits,
+            options: self.options,
         }
     }
 

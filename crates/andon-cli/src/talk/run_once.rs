@@ -32,10 +32,12 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     if prompt.trim().is_empty() {
         args::refuse("run", "the prompt is empty");
     }
-    let (options, talk, served, target) = (&args.options, &args.talk, &args.served, &args.target);
-    let needs_a_server = args.detach.then_some("--detach").or(served.needs_a_server());
-    let run_id = args.run_id.as_ref();
-    let wanted = TalkRequest { program: "andon run", options, talk, served, target, run_id, needs_a_server };
+    let wanted = TalkRequest {
+        program: "andon run",
+        args: &args.conversation,
+        run_id: args.run_id.as_ref(),
+        needs_a_server: args.detach.then_some("--detach").or(args.conversation.served.needs_a_server()),
+    };
     let Start { conversation, target, recovered: found, .. } = start(&wanted).await?;
     for line in recovered(&found, conversation.key(), &target) {
         aside(&format!("{line}\n"));

@@ -5,10 +5,10 @@ use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Recovered, RunId, Runtime, SessionFilter, SessionKey};
 use anyhow::{Context, bail};
 
-use super::conversation::{Conversation, RemoteSession, RunOptions};
+use super::conversation::{Conversation, RemoteSession};
 use crate::agents::build_agent;
-use crate::args::{Options, ServedArgs, SessionName, TalkArgs, TargetArgs};
-use crate::client::{Client, Target};
+use crate::args::{ConversationArgs, SessionName, TalkArgs};
+use crate::client::{Client, RunOptions, Target};
 use crate::db::{Db, OpenFor};
 use crate::names::{self, PRACTICE};
 use crate::print::plain;
@@ -31,10 +31,7 @@ pub(crate) struct Start {
 pub(crate) struct TalkRequest<'a> {
     /// The command, such as `andon chat`.
     pub(crate) program: &'a str,
-    pub(crate) options: &'a Options,
-    pub(crate) talk: &'a TalkArgs,
-    pub(crate) served: &'a ServedArgs,
-    pub(crate) target: &'a TargetArgs,
+    pub(crate) args: &'a ConversationArgs,
     /// The run's id, if it was given.
     pub(crate) run_id: Option<&'a RunId>,
     /// A flag that only works with a server.
@@ -43,7 +40,7 @@ pub(crate) struct TalkRequest<'a> {
 
 /// Gets ready to talk.
 pub(crate) async fn start(wanted: &TalkRequest<'_>) -> anyhow::Result<Start> {
-    match Target::find(wanted.target).await? {
+    match Target::find(&wanted.args.target).await? {
         Target::Server(client) => start_remote(wanted, client).await,
         Target::Database(db) => start_local(wanted, db).await,
     }
@@ -54,19 +51,20 @@ async fn start_local(wanted: &TalkRequest<'_>, db: Db) -> anyhow::Result<Start> 
         bail!("{flag} needs a server: {}", db.no_server());
     }
     let runtime = db.open(wanted.program, OpenFor::Running)?;
-    let agent = build_agent(wanted.options, &runtime).await?;
+    let agent = build_agent(&wanted.args.options, &runtime).await?;
     // Before recovery, because settling a run there must not make its session the last used one.
-    let name = choose(&runtime, wanted.talk, &db).await?;
+    let name = choose(&runtime, &wanted.args.talk, &db).await?;
     let agent = agent.session(name)?;
     let is_new = runtime.state(agent.session_key()).await?.is_none();
     let recovered =
         runtime.recover().await.context("the runs that an earlier program left open cannot be recovered")?;
-    let model = wanted.options.model.clone();
+    let model = wanted.args.options.model.clone();
     Ok(Start { conversation: Conversation::Local(agent), model, target: Target::Database(db), is_new, recovered })
 }
 
 async fn start_remote(wanted: &TalkRequest<'_>, client: Client) -> anyhow::Result<Start> {
-    let flags = wanted.options.only_here();
+    let ConversationArgs { talk, options, served, .. } = wanted.args;
+    let flags = options.only_here();
     if !flags.is_empty() {
         let (flags, server) = (flags.join(" and "), client.shown());
         bail!(
@@ -74,28 +72,25 @@ async fn start_remote(wanted: &TalkRequest<'_>, client: Client) -> anyhow::Resul
              own here with another database (--db PATH or --db memory)"
         );
     }
-    let (app, user) = whose(wanted)?;
+    let (app, user) = whose(wanted.args)?;
     let (app, model) = choose_app(&client, app).await?;
     let user = match user {
         Some(user) => user.to_owned(),
         None => client.own_user().await?,
     };
-    let key = RemoteSession::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
+    let key = RemoteSession::choose_session(&client, &app, &user, talk, wanted.run_id).await?;
     let is_new = !client.has_session(&key).await?;
-    let options = RunOptions {
-        when_busy: wanted.served.when_busy(),
-        on_disconnect: wanted.served.on_disconnect(),
-        limits: wanted.options.limits().into(),
-    };
+    let options =
+        RunOptions { when_busy: served.when_busy, on_disconnect: served.on_disconnect, limits: options.limits() };
     let remote = Box::new(RemoteSession { client: client.clone(), key, options });
     let target = Target::Server(client);
     Ok(Start { conversation: Conversation::Remote(remote), model, target, is_new, recovered: Vec::new() })
 }
 
 /// The app and the user, from their flags or from the session's full name.
-fn whose<'a>(wanted: &TalkRequest<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
-    let (app, user) = (wanted.served.app.as_deref(), wanted.served.user.as_deref());
-    let Some(SessionName::Whole(key)) = &wanted.talk.session else { return Ok((app, user)) };
+fn whose(args: &ConversationArgs) -> anyhow::Result<(Option<&str>, Option<&str>)> {
+    let (app, user) = (args.served.app.as_deref(), args.served.user.as_deref());
+    let Some(SessionName::Whole(key)) = &args.talk.session else { return Ok((app, user)) };
     for (flag, said, whole) in [("--app", app, &*key.app), ("--user", user, &*key.user)] {
         if let Some(said) = said.filter(|said| *said != whole) {
             bail!("{flag} {said} contradicts --session {key}: leave {flag} out, or give only the session's name");

@@ -167,23 +167,19 @@ fn pull(aim: &mut SignalAim, interrupt: Interrupt) -> bool {
         SignalAim::Run { target, pulls } => (target, pulls),
     };
     *pulls += 1;
+    let (force, typed) = match pulls {
+        1 => (Force::Graceful, "Ctrl-C"),
+        2 => (Force::Now, "second Ctrl-C"),
+        _ => leave(target.last_words.take()),
+    };
     let how = match interrupt {
         Interrupt::Terminate => {
-            let force = match pulls {
-                1 => Force::Graceful,
-                2 => Force::Now,
-                _ => leave(target.last_words.take()),
-            };
-            let asked = How::asked(force, Some("SIGTERM".to_owned()));
-            How { reason: Reason::Shutdown, by: "system".to_owned(), ..asked }
+            let asked = How::asked(force, Some("SIGTERM"));
+            How { reason: Reason::Shutdown, by: "system".into(), ..asked }
         }
         Interrupt::CtrlC => {
             WAS_PULLED.store(true, Ordering::Relaxed);
-            match pulls {
-                1 => How::asked(Force::Graceful, Some("Ctrl-C".to_owned())),
-                2 => How::asked(Force::Now, Some("second Ctrl-C".to_owned())),
-                _ => leave(target.last_words.take()),
-            }
+            How::asked(force, Some(typed))
         }
     };
     (target.pull)(how);

@@ -36,15 +36,12 @@ pub(crate) struct Located<T> {
     pub(crate) value: T,
 }
 
-/// A key of ADK's that is not supported yet, and what to do instead.
-pub(crate) type NotYet = (&'static str, &'static str);
-
 /// The keys that a mapping may have.
 pub(crate) struct Keys {
     /// The supported ones.
     pub(crate) known: &'static [&'static str],
-    /// Those that are refused with advice.
-    pub(crate) not_yet: &'static [NotYet],
+    /// Those of ADK's that are not supported yet, and what to do instead.
+    pub(crate) not_yet: &'static [(&'static str, &'static str)],
 }
 
 /// The entries of a mapping.

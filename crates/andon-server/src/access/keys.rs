@@ -39,7 +39,7 @@ const MOST: usize = 10_000;
 const NEVER: u64 = 0;
 
 /// A key to create.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
     /// The name of the key. What is done with the key is recorded under this name.

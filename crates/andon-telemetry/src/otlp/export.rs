@@ -12,22 +12,11 @@ use crate::figures::Figures;
 
 #[derive(Debug)]
 pub(super) struct Counting {
-    inner: opentelemetry_otlp::SpanExporter,
-    shown: String,
-    queued: Arc<AtomicUsize>,
-    figures: Arc<Figures>,
-    is_failing: AtomicBool,
-}
-
-impl Counting {
-    pub(super) fn new(
-        inner: opentelemetry_otlp::SpanExporter,
-        shown: String,
-        queued: Arc<AtomicUsize>,
-        figures: Arc<Figures>,
-    ) -> Self {
-        Self { inner, shown, queued, figures, is_failing: AtomicBool::new(false) }
-    }
+    pub(super) inner: opentelemetry_otlp::SpanExporter,
+    pub(super) shown: String,
+    pub(super) queued: Arc<AtomicUsize>,
+    pub(super) figures: Arc<Figures>,
+    pub(super) is_failing: AtomicBool,
 }
 
 impl SpanExporter for Counting {
@@ -52,10 +41,6 @@ impl SpanExporter for Counting {
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
         self.inner.shutdown_with_timeout(timeout)
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        self.inner.force_flush()
     }
 
     fn set_resource(&mut self, resource: &Resource) {

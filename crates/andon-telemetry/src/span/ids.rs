@@ -1,15 +1,13 @@
 //! Ids that can be computed from the facts.
 
-use std::fmt;
-
 use andon_runtime::core::event::Seq;
 use andon_runtime::core::id::RunId;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 /// The id of a run's trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TraceId(pub [u8; 16]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct TraceId(#[serde(serialize_with = "hex")] pub [u8; 16]);
 
 impl TraceId {
     /// The first half of a digest of the run's id.
@@ -19,8 +17,8 @@ impl TraceId {
 }
 
 /// The id of a span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SpanId(pub [u8; 8]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct SpanId(#[serde(serialize_with = "hex")] pub [u8; 8]);
 
 impl SpanId {
     /// The first bytes of a digest of the run's id and the seq of the fact that began the span.
@@ -35,21 +33,7 @@ fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
     digest.first_chunk().copied().unwrap_or([1; N])
 }
 
-macro_rules! hex {
-    ($name:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-    };
+fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    serializer.serialize_str(&digits)
 }
-
-hex!(TraceId);
-hex!(SpanId);

@@ -1,7 +1,7 @@
 //! Builds an agent from its file: sets up the model, and connects to MCP servers.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use andon_practice::Practice;
@@ -9,7 +9,7 @@ use andon_runtime::{Agent, BoxFuture, Invocation, Model, Returned, Runtime, Tool
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 
 use super::file::{AgentFile, placeholder};
-use super::mcp::McpArgs;
+use super::mcp::McpEntry;
 use super::tool_entry::{ToolEntry, ToolKind};
 use crate::names::PRACTICE;
 use crate::yaml::fields::{FieldError, Located};
@@ -105,21 +105,21 @@ async fn tools_of(
             Some(timeout) => HttpGet::new().timeout(*timeout),
             None => HttpGet::new(),
         }),
-        ToolKind::Mcp(args) => return remote(args, entry.at, home, notes).await,
+        ToolKind::Mcp(mcp) => return remote(mcp, entry.at, home, notes).await,
     };
     Ok(vec![tool])
 }
 
 /// The tools of an MCP server. Its connection lives as long as they do.
 async fn remote(
-    args: &McpArgs,
+    mcp: &McpEntry,
     at: NodeIndex,
     home: &AppFolder,
     notes: &mut Vec<(NodeIndex, String)>,
 ) -> Result<Vec<Arc<dyn Tool>>, FieldError> {
-    let folder = args.cwd().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
+    let folder = mcp.cwd.as_ref().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
     // The error names the server without any secret in its address.
-    let connected = args.server(&folder).connect().await;
+    let connected = mcp.server.clone().cwd(folder).connect().await;
     let toolset = connected
         .map_err(|error| FieldError::passing(at, format!("{error}; this is tried again from time to time")))?;
     for (tool, why) in toolset.unusable() {
@@ -146,18 +146,14 @@ fn harmless(folder: &Located<PathBuf>, home: &AppFolder) -> Result<PathBuf, Fiel
     let real = existing(folder, home)?;
     let dir = home.dir.canonicalize().unwrap_or_else(|_| home.dir.clone());
     let own = home.folder().canonicalize().unwrap_or_else(|_| home.folder());
-    let holds_a_file = dir.starts_with(&real) || own.starts_with(&real) || is_beside(&real, &dir);
+    // The folder of any app is directly below that of all apps.
+    let holds_a_file = dir.starts_with(&real) || own.starts_with(&real) || real.parent() == Some(&*dir);
     if holds_a_file {
         let why = "in this folder the agent could rewrite agents, including itself: name a folder without agents, such as \
                    `folder: files`";
         return Err(FieldError::new(folder.at, why));
     }
     Ok(real)
-}
-
-/// Whether a folder is an app's.
-fn is_beside(folder: &Path, dir: &Path) -> bool {
-    folder.parent() == Some(dir)
 }
 
 /// A tool whose calls need approval.

@@ -7,7 +7,7 @@ use crate::yaml::fields::{FieldError, Fields, Keys, Located, list};
 use crate::yaml::{Node, NodeIndex, Value, cut};
 
 /// An agent as its file describes it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct AgentFile {
     pub(super) model: Located<String>,
     pub(super) instruction: Located<String>,

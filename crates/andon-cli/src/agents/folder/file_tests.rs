@@ -51,9 +51,10 @@ fn limits_and_tools_have_their_settings() {
     assert_eq!(file.limits, expected);
     assert_eq!(file.tools.iter().map(|tool| tool.needs_approval).collect::<Vec<_>>(), [true, false, false]);
     let [shell, read, get] = &file.tools[..] else { panic!("three tools: {:?}", file.tools) };
-    assert_eq!(shell.wanted, ToolKind::Shell { folder: None, timeout: Some(Duration::from_secs(10)) });
+    let ten_seconds = Duration::from_secs(10);
+    assert!(matches!(shell.wanted, ToolKind::Shell { folder: None, timeout: Some(time) } if time == ten_seconds));
     assert!(matches!(&read.wanted, ToolKind::ReadFile { folder } if folder.value.ends_with("files")));
-    assert_eq!(get.wanted, ToolKind::HttpGet { timeout: None });
+    assert!(matches!(get.wanted, ToolKind::HttpGet { timeout: None }));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Its keys mean the same as in ADK, with two differences: a program starts in the agent's folder, and `${NAME}` in the value of
 //! a variable or a header stands for an environment variable of this process.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use andon_tools::mcp::McpServer;
@@ -14,29 +14,12 @@ use crate::yaml::{Key, Node, cut};
 /// The longest time that a file may give a server to be ready.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Which server, and which of its tools.
-#[derive(Debug, PartialEq)]
-pub(super) struct McpArgs {
-    reach: McpTransport,
-    timeout: Option<Duration>,
-    tool_filter: Vec<String>,
-    tool_name_prefix: Option<String>,
-}
-
-#[derive(PartialEq)]
-enum McpTransport {
-    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Located<PathBuf>> },
-    Http { url: String, headers: Vec<(String, String)> },
-}
-
-impl std::fmt::Debug for McpTransport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Arguments, variables, headers and addresses may be secret.
-        f.write_str(match self {
-            Self::Stdio { .. } => "Stdio",
-            Self::Http { .. } => "Http",
-        })
-    }
+/// A server, not connected yet, with its choice of tools.
+#[derive(Debug)]
+pub(super) struct McpEntry {
+    pub(super) server: McpServer,
+    /// The folder that its program runs in, if the file names one.
+    pub(super) cwd: Option<Located<PathBuf>>,
 }
 
 const WAYS: [&str; 3] = ["stdio_server_params", "stdio_connection_params", "streamable_http_connection_params"];
@@ -80,7 +63,7 @@ const HTTP: Keys = Keys {
 };
 
 /// Reads the `args` of a `McpToolset`, and whether each of its calls needs approval.
-pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), FieldError> {
+pub(super) fn read(node: &Node, what: &str) -> Result<(McpEntry, bool), FieldError> {
     let args = Fields::of(node, what, &TOOLSET)?;
     let mut ways = WAYS.iter().filter_map(|way| args.get(way).map(|node| (*way, node)));
     let Some((way, node)) = ways.next() else {
@@ -89,26 +72,29 @@ pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), FieldErro
     if let Some((_, second)) = ways.next() {
         return Err(FieldError::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
     }
-    let (reach, timeout) = match way {
-        "stdio_server_params" => (program(node)?, None),
+    let mut entry = match way {
+        "stdio_server_params" => program(node)?,
         "stdio_connection_params" => {
             let params = Fields::of(node, "`stdio_connection_params`", &STDIO)?;
             let missing =
                 || FieldError::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
-            (program(params.get("server_params").ok_or_else(missing)?)?, params.seconds("timeout", LONGEST)?)
+            let McpEntry { server, cwd } = program(params.get("server_params").ok_or_else(missing)?)?;
+            McpEntry { server: with_timeout(server, &params)?, cwd }
         }
-        _ => http(node)?,
+        _ => McpEntry { server: http(node)?, cwd: None },
     };
-    let args_read = McpArgs {
-        reach,
-        timeout,
-        tool_filter: args.texts("tool_filter")?.into_iter().map(str::to_owned).collect(),
-        tool_name_prefix: args.text("tool_name_prefix")?.map(|prefix| prefix.value.to_owned()),
-    };
-    Ok((args_read, args.is_true("needs_approval")?))
+    let tools = args.texts("tool_filter")?;
+    if !tools.is_empty() {
+        entry.server = entry.server.only(tools);
+    }
+    if let Some(prefix) = args.text("tool_name_prefix")? {
+        // ADK adds the underscore, too.
+        entry.server = entry.server.prefix(format!("{}_", prefix.value));
+    }
+    Ok((entry, args.is_true("needs_approval")?))
 }
 
-fn program(node: &Node) -> Result<McpTransport, FieldError> {
+fn program(node: &Node) -> Result<McpEntry, FieldError> {
     let params = Fields::of(node, "the program of a McpToolset", &PROGRAM)?;
     let Some(command) = params.text("command")? else {
         return Err(FieldError::new(node.at, "the server needs a `command`, such as `command: npx`"));
@@ -117,15 +103,13 @@ fn program(node: &Node) -> Result<McpTransport, FieldError> {
         let why = "`command` is only the program: put its arguments under `args`, one per entry";
         return Err(FieldError::new(command.at, why));
     }
-    Ok(McpTransport::Stdio {
-        command: command.value.to_owned(),
-        args: params.texts("args")?.into_iter().map(str::to_owned).collect(),
-        env: filled(params.pairs("env")?)?,
-        cwd: params.path("cwd")?,
-    })
+    let server = McpServer::stdio(command.value, params.texts("args")?);
+    let env = filled(params.pairs("env")?)?;
+    let server = env.iter().fold(server, |server, (name, value)| server.env(name, value));
+    Ok(McpEntry { server, cwd: params.path("cwd")? })
 }
 
-fn http(node: &Node) -> Result<(McpTransport, Option<Duration>), FieldError> {
+fn http(node: &Node) -> Result<McpServer, FieldError> {
     let params = Fields::of(node, "`streamable_http_connection_params`", &HTTP)?;
     let Some(url) = params.text("url")? else {
         return Err(FieldError::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
@@ -134,7 +118,16 @@ fn http(node: &Node) -> Result<(McpTransport, Option<Duration>), FieldError> {
         return Err(FieldError::new(url.at, "`url` must begin with http:// or https://"));
     }
     let headers = filled(params.pairs("headers")?)?;
-    Ok((McpTransport::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
+    let server = headers.iter().fold(McpServer::http(url.value), |server, (name, value)| server.header(name, value));
+    with_timeout(server, &params)
+}
+
+/// Sets how long the server may take to be ready, if the file says so.
+fn with_timeout(server: McpServer, params: &Fields<'_>) -> Result<McpServer, FieldError> {
+    Ok(match params.seconds("timeout", LONGEST)? {
+        Some(timeout) => server.connect_timeout(timeout),
+        None => server,
+    })
 }
 
 fn filled(pairs: Vec<(&Key, Located<&str>)>) -> Result<Vec<(String, String)>, FieldError> {
@@ -173,40 +166,6 @@ fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, 
     }
     whole.push_str(rest);
     Ok(whole)
-}
-
-impl McpArgs {
-    /// The folder that the program runs in, if the file names one.
-    pub(super) fn cwd(&self) -> Option<&Located<PathBuf>> {
-        match &self.reach {
-            McpTransport::Stdio { cwd, .. } => cwd.as_ref(),
-            McpTransport::Http { .. } => None,
-        }
-    }
-
-    /// The server, not connected yet. A program runs in this folder.
-    pub(super) fn server(&self, folder: &Path) -> McpServer {
-        let mut server = match &self.reach {
-            McpTransport::Stdio { command, args, env, .. } => {
-                let server = McpServer::stdio(command, args).cwd(folder);
-                env.iter().fold(server, |server, (name, value)| server.env(name, value))
-            }
-            McpTransport::Http { url, headers } => {
-                headers.iter().fold(McpServer::http(url), |server, (name, value)| server.header(name, value))
-            }
-        };
-        if let Some(timeout) = self.timeout {
-            server = server.connect_timeout(timeout);
-        }
-        if !self.tool_filter.is_empty() {
-            server = server.only(&self.tool_filter);
-        }
-        match &self.tool_name_prefix {
-            // ADK adds the underscore, too.
-            Some(prefix) => server.prefix(format!("{prefix}_")),
-            None => server,
-        }
-    }
 }
 
 #[cfg(test)]

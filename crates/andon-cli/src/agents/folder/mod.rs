@@ -29,6 +29,7 @@ mod scan;
 mod tool_entry;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -125,8 +126,8 @@ impl AgentFolder {
         let mut report = Report::default();
         let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
         let due = self.due(&found);
-        for known in self.known.values_mut() {
-            known.wait_a_look();
+        for retry in self.known.values_mut().filter_map(|known| known.retry.as_mut()) {
+            retry.due_in = retry.due_in.saturating_sub(1);
         }
         for (app, content) in due {
             self.begin(app, content);
@@ -145,7 +146,9 @@ impl AgentFolder {
             let dir = self.dir.display();
             hints.insert(format!("there are no agents in {dir}: an agent is a folder there with a {FILE}"));
         }
-        self.tell_once(hints, &mut report);
+        report.notes.extend(hints.difference(&self.told).cloned());
+        // A note that comes back after it was fixed is reported again.
+        self.told = hints;
         report.sort();
         report
     }
@@ -213,23 +216,19 @@ impl AgentFolder {
 
     async fn scan(&mut self, report: &mut Report) -> Option<Scan> {
         let dir = self.dir.clone();
-        let scanned = tokio::task::spawn_blocking(move || scan(&dir)).await;
-        let why = match scanned {
-            Ok(Ok(found)) => {
-                self.told.remove(&self.unreadable());
-                return Some(found);
+        let scanned = tokio::task::spawn_blocking(move || scan(&dir)).await.map_err(io::Error::from).flatten();
+        let unreadable = format!("cannot read the folder {}", self.dir.display());
+        match scanned {
+            Ok(found) => {
+                self.told.remove(&unreadable);
+                Some(found)
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        if self.told.insert(self.unreadable()) {
-            report.notes.push(format!("{} ({why}): the agents loaded earlier are still served", self.unreadable()));
+            Err(why) => {
+                let note = format!("{unreadable} ({why}): the agents loaded earlier are still served");
+                report.notes.extend(self.told.insert(unreadable).then_some(note));
+                None
+            }
         }
-        None
-    }
-
-    fn unreadable(&self) -> String {
-        format!("cannot read the folder {}", self.dir.display())
     }
 
     fn take_up(&mut self, app: String, built: Result<Built, FileError>, report: &mut Report) {
@@ -284,23 +283,11 @@ impl AgentFolder {
             false
         });
     }
-
-    fn tell_once(&mut self, hints: BTreeSet<String>, report: &mut Report) {
-        report.notes.extend(hints.difference(&self.told).cloned());
-        // A note that comes back after it was fixed is reported again.
-        self.told = hints;
-    }
 }
 
 impl KnownApp {
     fn new(seen: Content) -> Self {
         Self { seen, is_served: false, is_missing: false, refused: None, retry: None }
-    }
-
-    fn wait_a_look(&mut self) {
-        if let Some(retry) = &mut self.retry {
-            retry.due_in = retry.due_in.saturating_sub(1);
-        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::mcp::{self, McpArgs};
+use super::mcp::{self, McpEntry};
 use crate::yaml::fields::{FieldError, Fields, Keys, Located, nearest};
 use crate::yaml::{Node, NodeIndex, Value, cut};
 
 /// One entry of `tools`.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct ToolEntry {
     pub(super) at: NodeIndex,
     pub(super) wanted: ToolKind,
@@ -17,13 +17,13 @@ pub(super) struct ToolEntry {
 }
 
 /// What an entry of `tools` asks for.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum ToolKind {
     Shell { folder: Option<Located<PathBuf>>, timeout: Option<Duration> },
     ReadFile { folder: Located<PathBuf> },
     WriteFile { folder: Located<PathBuf> },
     HttpGet { timeout: Option<Duration> },
-    Mcp(McpArgs),
+    Mcp(Box<McpEntry>),
 }
 
 /// The names that an entry may have.
@@ -96,7 +96,7 @@ pub(super) fn read(node: &Node) -> Result<ToolEntry, FieldError> {
         // ADK's older name is still in many files.
         "McpToolset" | "MCPToolset" => {
             let (wanted, needs_approval) = mcp::read(args, &what)?;
-            (ToolKind::Mcp(wanted), needs_approval)
+            (ToolKind::Mcp(Box::new(wanted)), needs_approval)
         }
         other => return Err(FieldError::new(name.at, unknown(other))),
     };
