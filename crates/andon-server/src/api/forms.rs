@@ -13,7 +13,7 @@ use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::admission::order::CancelOrder;
 use crate::http::problem::Problem;
-use crate::options::prices::CostForm;
+use crate::options::prices::Cost;
 
 /// A run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -317,8 +317,7 @@ pub(crate) struct ReceiptForm {
     #[schema(value_type = Object)]
     usage: Value,
     /// What the model calls cost, if the server has prices for them. Each of `model_calls` has its own cost.
-    #[schema(value_type = Option<CostForm>)]
-    cost: Option<CostForm>,
+    cost: Option<Cost>,
     /// The time to the first piece of an answer, in microseconds.
     first_piece_us: Option<u64>,
     /// The names of work that outlived the run and may still be going on.
