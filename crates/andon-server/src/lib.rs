@@ -33,7 +33,6 @@ mod http;
 mod options;
 mod page;
 mod server;
-mod tasks;
 mod time;
 
 pub use access::keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};

@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 use super::events::{self, EventForm, WantedFeed};
 use super::forms::{IdForm, RunView};
-use crate::access::principal::Principal;
+use crate::access::principal::{Principal, user_of};
 use crate::access::scopes::Scope;
+use crate::admission::Applicant;
 use crate::admission::apps::{App, refused_app};
-use crate::admission::{Applicant, Refused};
 use crate::core::Shared;
 use crate::feed::presence::OnDisconnect;
 use crate::http::body::Body;
@@ -55,8 +55,9 @@ pub(crate) struct CreateRun {
     /// The prompt.
     input: Input,
     /// What to do if a run is already in progress in this session. `reject` by default.
-    #[serde(default)]
-    when_busy: WhenBusyForm,
+    #[serde(default, with = "WhenBusyForm")]
+    #[schema(value_type = WhenBusyForm)]
+    when_busy: WhenBusy,
     /// What to do when the last reader of the run's feed disconnects. `continue` by default.
     #[serde(default)]
     on_disconnect: OnDisconnect,
@@ -91,11 +92,10 @@ enum InputPart {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(remote = "WhenBusy", rename_all = "snake_case")]
 enum WhenBusyForm {
     /// Refuse the new run with 409.
-    #[default]
     Reject,
     /// Start the new run when the other runs are over.
     Queue,
@@ -144,14 +144,14 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
-    if matches!(request.when_busy, WhenBusyForm::Supersede) {
+    if request.when_busy == WhenBusy::Supersede {
         // This cancels other runs.
         principal.needs(Scope::RunCancel)?;
     }
     let _permit = may_create(&core)?;
     let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
-        true => WantedFeed::new(&core, &principal, session, &headers, None).map(Some),
+        true => WantedFeed::new(&core, &principal, user_of(session), events::place(&headers, None)?).map(Some),
         false => Ok(None),
     };
     // This comes first, so that a repeated request finds its run even if the app has changed or is gone.
@@ -260,10 +260,10 @@ impl RunOrder {
         };
         let run_id = match named {
             Some(named) => named.run_id.clone(),
-            None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
+            None => RunId::new(Uuid::now_v7().to_string()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
         let user = principal.user_or_own(request.user.as_deref())?;
-        if let Some(why) = request.session.as_deref().and_then(|name| core.refuses_session(name)) {
+        if let Some(why) = request.session.as_deref().and_then(|name| (core.refuses_session)(name)) {
             return Err(Problem::bad_request("bad-id", format!("session: {why}")));
         }
         let bad_id = |error| Problem::bad_id("user or session", &error);
@@ -279,16 +279,12 @@ impl RunOrder {
             agent,
             run_id,
             input: message(request.input)?,
-            when_busy: when_busy(request.when_busy),
+            when_busy: request.when_busy,
             on_disconnect: request.on_disconnect.into(),
             limits,
             state: StateMap::new(),
         })
     }
-}
-
-fn new_id() -> String {
-    Uuid::now_v7().to_string()
 }
 
 fn message(input: Input) -> Result<Message, Problem> {
@@ -317,14 +313,6 @@ fn message(input: Input) -> Result<Message, Problem> {
 
 fn bad_media(why: &str) -> Problem {
     Problem::unprocessable("bad-media", format!("input: {why}"))
-}
-
-fn when_busy(form: WhenBusyForm) -> WhenBusy {
-    match form {
-        WhenBusyForm::Reject => WhenBusy::Reject,
-        WhenBusyForm::Queue => WhenBusy::Queue,
-        WhenBusyForm::Supersede => WhenBusy::Supersede,
-    }
 }
 
 /// Combines the limits: a client may lower the agent's limits, but not raise them.
@@ -363,8 +351,8 @@ pub(crate) async fn start(
         };
         known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
     };
-    let run = match begin(core, principal, order, named, wanted) {
-        Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
+    let run = match begin(core, principal, order, named, wanted)? {
+        Err(StartError::RunIdTaken(_)) => return repeated().await,
         other => other?,
     };
     match run.accepted().await {
@@ -384,7 +372,7 @@ fn begin(
     order: &RunOrder,
     named: Option<&Named>,
     wanted: &mut Option<WantedFeed>,
-) -> Result<Run, Refused> {
+) -> Result<Result<Run, StartError>, Problem> {
     let run_id = named.map(|named| &named.run_id);
     let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
     let mut is_stopped = false;
@@ -412,7 +400,7 @@ fn begin(
         }
         Ok(run)
     })?;
-    if is_stopped {
+    if is_stopped && run.is_ok() {
         core.admission.forget_when_on_record(principal, &order.run_id);
     }
     Ok(run)

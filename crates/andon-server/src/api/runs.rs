@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm, force_while_cancelling};
-use crate::access::principal::{Listed, Principal};
+use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::http::path::Path;
@@ -79,11 +79,7 @@ pub(crate) async fn list(
     let before = which.before.as_ref().map(RunId::new).transpose();
     let before = before.map_err(|error| Problem::bad_id("before", &error))?;
     let nothing = || Ok(Json(RunPage { runs: Vec::new(), next: None }));
-    let user = match principal.listed(which.user) {
-        Listed::Nothing => return nothing(),
-        Listed::Of(user) => Some(user),
-        Listed::All => None,
-    };
+    let Ok(user) = principal.listed(which.user) else { return nothing() };
     let before = match before {
         Some(before) if principal.allows(Scope::Admin) => Some(before),
         // Paging from somebody else's run gives an empty list, as it does from a run that does not exist.

@@ -77,7 +77,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Registers a reader until this is dropped.
     pub(crate) fn new(run: &Run, leave: &Leave) -> Self {
-        Self { watched: leave.may_stop().then(|| (run.watch(), leave.clone())) }
+        Self { watched: leave.may_stop.then(|| (run.watch(), leave.clone())) }
     }
 
     /// An onlooker (invariant 3).
