@@ -86,7 +86,6 @@ pub(crate) struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// Who made the hold.
-    #[schema(value_type = String)]
     pub(crate) by: Arc<str>,
     /// When the hold was made.
     #[schema(value_type = String, format = DateTime)]

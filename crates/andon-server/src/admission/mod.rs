@@ -109,7 +109,7 @@ impl Admission {
         stone: Tombstone,
     ) -> Result<Remembered, Problem> {
         let mut state = self.state.lock();
-        let arrived = self.runtime.find_in_progress(stone.run());
+        let arrived = self.runtime.find_in_progress(&stone.run);
         if let Some(run) = arrived.filter(|run| principal.reaches(run.session())) {
             return Ok(Remembered::Arrived(run));
         }

@@ -23,7 +23,7 @@ const KIND: &str = "tombstone";
 pub(crate) struct Tombstone {
     /// Who asked. Only a run of this principal is meant.
     principal: Who,
-    run: RunId,
+    pub(super) run: RunId,
     #[serde(flatten)]
     order: CancelOrder,
     until: Wall,
@@ -32,10 +32,6 @@ pub(crate) struct Tombstone {
 impl Tombstone {
     pub(crate) fn new(principal: &Principal, run: &RunId, order: CancelOrder, until: Wall) -> Self {
         Self { principal: principal.who(), run: run.clone(), order, until }
-    }
-
-    pub(crate) fn run(&self) -> &RunId {
-        &self.run
     }
 
     fn key(&self) -> Key {

@@ -32,7 +32,7 @@ use crate::admission::apps::App;
 use crate::core::Shared;
 use crate::http::answers::holding;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 
 /// The approximate maximum size of the messages in bytes: more than models accept. Older messages are left out.
 const MOST: usize = 4 << 20;
@@ -116,8 +116,7 @@ fn is_zero(number: &usize) -> bool {
     params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = Conversation),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn conversation(

@@ -380,19 +380,16 @@ fn begin(
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
-        let prompt = prompt.on_disconnect(order.on_disconnect);
-        let prompt = match wanted {
-            Some(wanted) if wanted.is_missed() => prompt.with_reader(),
-            _ => prompt,
-        };
-        let prompt = match named {
-            Some(named) => prompt.request(named.digest),
-            None => prompt,
-        };
-        let prompt = match born_cancelled {
-            Some(cancel) => prompt.born_cancelled(cancel),
-            None => prompt,
-        };
+        let mut prompt = prompt.on_disconnect(order.on_disconnect);
+        if wanted.as_ref().is_some_and(WantedFeed::is_missed) {
+            prompt = prompt.with_reader();
+        }
+        if let Some(named) = named {
+            prompt = prompt.request(named.digest);
+        }
+        if let Some(cancel) = born_cancelled {
+            prompt = prompt.born_cancelled(cancel);
+        }
         let run = prompt.start()?;
         // Before the run is on record, so that a client that disconnects while the disk is slow counts as disconnected.
         if let Some(wanted) = wanted {

@@ -20,7 +20,7 @@ use crate::core::Shared;
 use crate::feed::presence::Watcher;
 use crate::feed::{FeedSlot, Leave, Plain, Reading, SSE_HEADERS, SseBody};
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::Query;
 use crate::http::socket::Written;
 
@@ -68,8 +68,7 @@ pub(crate) struct EventForm {
         (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "You already have the run's last event"),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn events(

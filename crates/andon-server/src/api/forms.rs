@@ -23,15 +23,12 @@ pub(crate) struct RunView {
     #[schema(value_type = String)]
     pub(crate) run_id: RunId,
     /// The name of the app.
-    #[schema(value_type = String)]
     app: Arc<str>,
     /// The user whose run it is.
-    #[schema(value_type = String)]
     user: Arc<str>,
     /// The session of the run.
     session: String,
     /// The tenant of the run, if it is not your own.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant: Option<Arc<str>>,
     /// The state of the run.

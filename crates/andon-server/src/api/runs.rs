@@ -12,7 +12,7 @@ use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 use crate::options::prices::{Priced, priced};
 
@@ -62,8 +62,7 @@ pub(crate) struct RunPage {
     get, path = "/v1/runs", tag = "runs", params(RunQuery),
     responses(
         (status = 200, body = RunPage),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn list(
@@ -124,8 +123,7 @@ pub(crate) async fn list(
     get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = RunView),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn one(
@@ -156,8 +154,7 @@ pub(crate) async fn one(
     get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = ReceiptForm),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn receipt(

@@ -16,7 +16,7 @@ use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 
 /// Which sessions to list.
@@ -103,8 +103,7 @@ pub(crate) struct History {
     get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
     responses(
         (status = 200, body = SessionList),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn list(
@@ -138,8 +137,7 @@ fn unknown() -> Problem {
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = SessionState),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn one(
@@ -158,8 +156,7 @@ pub(crate) async fn one(
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = History),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn history(
@@ -180,8 +177,7 @@ pub(crate) async fn history(
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 204, description = "The session is deleted"),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn delete(

@@ -10,7 +10,7 @@ use crate::access::principal::Principal;
 use crate::access::tickets::LIFE;
 use crate::core::Shared;
 use crate::http::json::Json;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 
 /// A ticket.
 #[derive(Serialize, ToSchema)]
@@ -30,8 +30,7 @@ pub(crate) struct TicketView<'a> {
     post, path = "/v1/tickets", tag = "access",
     responses(
         (status = 201, description = "The ticket", body = inline(TicketView<'static>)),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn issue(State(core): State<Shared>, principal: Principal) -> Result<Response, Problem> {

@@ -305,8 +305,7 @@ mod tests {
         let told = seconds.since(&Whose::All, 0);
         assert_eq!((told.len(), told.last().map(|told| told.at)), (300, Some(at(1_999, 0, 99).wall)));
         assert!(
-            told.is_sorted_by_key(|told| told.at)
-                && told.first().is_some_and(|told| told.at == at(1_700, 0, 99).wall)
+            told.is_sorted_by_key(|told| told.at) && told.first().is_some_and(|told| told.at == at(1_700, 0, 99).wall)
         );
     }
 }

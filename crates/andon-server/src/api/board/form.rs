@@ -44,7 +44,6 @@ pub(crate) enum BoardMessage {
         /// How many settled runs will be listed.
         settled: usize,
         /// The line.
-        #[schema(value_type = LineView)]
         line: Arc<LineView>,
         /// The last seconds, oldest first.
         past: Vec<Told>,
@@ -66,7 +65,6 @@ pub(crate) enum BoardMessage {
     /// A hold was made or removed.
     Line {
         /// The line as it is now.
-        #[schema(value_type = LineView)]
         line: Arc<LineView>,
     },
 }
@@ -99,10 +97,8 @@ pub(crate) struct RowForm {
     #[schema(value_type = String)]
     run_id: RunId,
     /// The name of the app.
-    #[schema(value_type = String)]
     app: Arc<str>,
     /// The user whose run it is.
-    #[schema(value_type = String)]
     user: Arc<str>,
     /// The session of the run.
     #[schema(value_type = String)]
@@ -131,7 +127,6 @@ pub(crate) struct RowForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
     /// The beginning of the prompt.
-    #[schema(value_type = String)]
     title: Arc<str>,
     /// The model that was called last.
     #[schema(value_type = String)]
@@ -159,7 +154,6 @@ pub(crate) struct RowForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     took_us: Option<u64>,
     /// The tools that are running now, at most 50.
-    #[schema(value_type = Vec<String>)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Arc<str>>,
     /// The calls that need approval, at most 50.
@@ -203,7 +197,6 @@ pub(crate) struct WaitingForm {
     #[schema(value_type = String)]
     call: CallId,
     /// The tool.
-    #[schema(value_type = String)]
     tool: Arc<str>,
     /// The digest of the call's arguments.
     #[schema(value_type = String)]

@@ -66,7 +66,7 @@ pub(crate) async fn board(
         return Ok((SSE_HEADERS, body::of(feed, place, leave, core.closing.clone())).into_response());
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    let talk = socket::BoardTalk::new(feed, place);
+    let talk = socket::BoardTalk { feed, _place: place };
     Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
 }
 
