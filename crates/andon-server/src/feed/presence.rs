@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::feed::Leave;
-use crate::options::Disconnect;
 
 /// What to do when the last open feed of a run closes. If no feed was ever opened, nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -53,16 +52,6 @@ impl From<OnDisconnect> for andon_runtime::OnDisconnect {
             OnDisconnect::Word(OnDisconnectWord::Continue) => Self::Continue,
             OnDisconnect::Word(OnDisconnectWord::Cancel) => Self::Cancel,
             OnDisconnect::After(OnDisconnectAfter { cancel_after_ms }) => Self::CancelAfterMs(cancel_after_ms),
-        }
-    }
-}
-
-impl From<Disconnect> for andon_runtime::OnDisconnect {
-    fn from(policy: Disconnect) -> Self {
-        match policy {
-            Disconnect::Continue => Self::Continue,
-            Disconnect::Cancel => Self::Cancel,
-            Disconnect::CancelAfter(time) => Self::CancelAfterMs(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }
     }
 }
