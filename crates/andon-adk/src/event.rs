@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// An ADK event. It can be read again only if it has neither content nor the fields that belong to a model call.
+/// An ADK event. Only events outside of runs are stored and read again. They have no content and no model call, so the fields for
+/// those are not read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdkEvent {

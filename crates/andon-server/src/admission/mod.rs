@@ -65,8 +65,8 @@ impl Admission {
     }
 
     /// Starts a run, if it may start (invariant 1), and returns what `start` does. `start` receives the cancel that came
-    /// before the run, if there was one. The caller must [forget](Self::forget_when_on_record) that cancel once the run is on record, and not
-    /// before.
+    /// before the run, if there was one. The caller must [forget](Self::forget_when_on_record) that cancel once the run
+    /// is on record, and not before.
     pub(crate) fn admit(
         &self,
         options: &Options,

@@ -92,6 +92,7 @@ enum InputPart {
     },
 }
 
+// How the runtime's own type is written and described.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(remote = "WhenBusy", rename_all = "snake_case")]
 enum WhenBusyForm {
