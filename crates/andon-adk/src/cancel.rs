@@ -11,7 +11,7 @@
 use andon_runtime::{Ending, Force, Reason, RunId, State as RunState};
 use andon_server::dialect::{Json, MAX_NOTE, MayWait, Path, Principal, Problem};
 use andon_server::{CancelOrder, Scope};
-use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
@@ -80,12 +80,14 @@ pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, name)): Path<(String, String, String)>,
+    MayWait(may_wait): MayWait,
     request: Request,
 ) -> Result<Response, Problem> {
     match name.strip_suffix(reach::CANCEL) {
         Some(session) => {
             principal.needs(Scope::RunCancel)?;
-            cancel(&core, &principal, [&app, &user, session], request).await
+            let MaybeBody(asked) = MaybeBody::from_request(request, &core).await?;
+            cancel(&core, &principal, [&app, &user, session], asked, may_wait).await
         }
         None => {
             principal.needs(Scope::RunCreate)?;
@@ -113,11 +115,9 @@ async fn cancel(
     core: &Shared,
     principal: &Principal,
     [app, user, session]: [&str; 3],
-    request: Request,
+    asked: Option<Value>,
+    may_wait: bool,
 ) -> Result<Response, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
-    let MaybeBody(asked) = MaybeBody::from_request(Request::from_parts(parts, body), core).await?;
     let asked = asked.as_ref().map(|body| valid::read(body, CancelSession::read)).transpose()?.unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let force = force.unwrap_or(Force::Graceful);

@@ -6,16 +6,18 @@ use andon_runtime::core::message::Image;
 use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::{Figure, Usage};
 use andon_runtime::{Message, Part, RunId, StateMap};
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// An ADK event.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// An ADK event. Only events outside of runs are stored and read again. They have no content and no model call, so the fields for
+/// those are not read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdkEvent {
     /// The content.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub(crate) content: Option<Content>,
     /// Whether it is a piece of an answer; set on the whole answer only if pieces were sent before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,10 +26,10 @@ pub(crate) struct AdkEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) turn_complete: Option<bool>,
     /// Why the model stopped writing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub(crate) finish_reason: Option<&'static str>,
     /// The kind of error.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub(crate) error_code: Option<&'static str>,
     /// The error, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +41,7 @@ pub(crate) struct AdkEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) custom_metadata: Option<Value>,
     /// The tokens, as far as they are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub(crate) usage_metadata: Option<Tokens>,
     /// The run's id.
     pub(crate) invocation_id: RunId,
@@ -53,7 +55,7 @@ pub(crate) struct AdkEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long_running_tool_ids: Option<Vec<String>>,
     /// Its id.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub(crate) id: Uuid,
     /// When it happened, in seconds since 1970.
     pub(crate) timestamp: f64,
@@ -68,22 +70,20 @@ pub(crate) struct Content {
     pub(crate) role: &'static str,
 }
 
-/// A part of the content: exactly one of its fields is set, except that `thought` goes with `text`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// A part of the content.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AdkPart {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) function_call: Option<Call>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) function_response: Option<Response>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inline_data: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thought: Option<bool>,
+pub(crate) enum AdkPart {
+    FileData(Value),
+    FunctionCall(Call),
+    FunctionResponse(Response),
+    InlineData(Value),
+    #[serde(untagged)]
+    Text {
+        text: String,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        thought: bool,
+    },
 }
 
 /// The model calls a tool.
@@ -103,7 +103,7 @@ pub(crate) struct Response {
 }
 
 /// What an event did besides speaking.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Actions {
     /// What it changed in the session's state.
@@ -116,7 +116,7 @@ pub(crate) struct Actions {
 }
 
 /// Where in the app an event came from.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NodeInfo {
     pub(crate) path: Arc<str>,
 }
@@ -154,30 +154,52 @@ impl Tokens {
     }
 }
 
+impl AdkEvent {
+    /// An event without content.
+    pub(crate) fn blank(run: RunId, author: Arc<str>, path: Arc<str>, id: Uuid, at: Wall) -> Self {
+        Self {
+            content: None,
+            partial: None,
+            turn_complete: None,
+            finish_reason: None,
+            error_code: None,
+            error_message: None,
+            interrupted: None,
+            custom_metadata: None,
+            usage_metadata: None,
+            invocation_id: run,
+            author,
+            actions: Actions::default(),
+            node_info: NodeInfo { path },
+            long_running_tool_ids: None,
+            id,
+            timestamp: seconds(at),
+        }
+    }
+}
+
 impl AdkPart {
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), ..Self::default() }
+        Self::Text { text: text.into(), thought: false }
     }
 
     pub(crate) fn thought(text: impl Into<String>) -> Self {
-        Self { thought: Some(true), ..Self::text(text) }
+        Self::Text { text: text.into(), thought: true }
     }
 
     pub(crate) fn call(id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
-        Self { function_call: Some(Call { id: id.into(), args, name: name.into() }), ..Self::default() }
+        Self::FunctionCall(Call { id: id.into(), args, name: name.into() })
     }
 
     pub(crate) fn response(id: impl Into<String>, name: impl Into<String>, response: Value) -> Self {
-        Self { function_response: Some(Response { id: id.into(), name: name.into(), response }), ..Self::default() }
+        Self::FunctionResponse(Response { id: id.into(), name: name.into(), response })
     }
 
     /// An image: its bytes if it is a data URL, otherwise its address.
     fn image(Image { media_type, reference }: &Image) -> Self {
         match reference.split_once(";base64,").filter(|(head, _)| head.starts_with("data:")) {
-            Some((_, data)) => {
-                Self { inline_data: Some(json!({"data": data, "mimeType": media_type})), ..Self::default() }
-            }
-            None => Self { file_data: Some(json!({"fileUri": reference, "mimeType": media_type})), ..Self::default() },
+            Some((_, data)) => Self::InlineData(json!({"data": data, "mimeType": media_type})),
+            None => Self::FileData(json!({"fileUri": reference, "mimeType": media_type})),
         }
     }
 }
@@ -205,6 +227,10 @@ pub(crate) fn parts(message: &Message) -> (Vec<AdkPart>, Vec<(String, String)>) 
 
 fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 /// Seconds since 1970, as ADK writes time.

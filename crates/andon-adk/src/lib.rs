@@ -48,7 +48,7 @@ mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use andon_server::Disconnect;
+use andon_runtime::OnDisconnect;
 use andon_server::dialect::{Dialect, Host, Row};
 use axum::Router;
 use axum::http::Method;
@@ -62,14 +62,14 @@ pub use ui::{NoPage, has_page};
 #[derive(Debug, Clone)]
 pub struct Adk {
     /// What happens to a run when its client disconnects: ADK's Stop button just closes the connection.
-    pub on_disconnect: Disconnect,
+    pub on_disconnect: OnDisconnect,
     /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
     pub page: Option<PathBuf>,
 }
 
 impl Default for Adk {
     fn default() -> Self {
-        Self { on_disconnect: Disconnect::Cancel, page: None }
+        Self { on_disconnect: OnDisconnect::Cancel, page: None }
     }
 }
 

@@ -24,18 +24,15 @@ pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
 /// The session of a path. One that is out of reach is refused like one that does not exist.
 pub(crate) fn session(principal: &Principal, app: &str, user: &str, session: &str) -> Result<SessionKey, Problem> {
     let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
-    within(principal, user)?;
+    if !principal.may_act_for(user) {
+        return Err(no_session());
+    }
     Ok(SessionKey { tenant: Arc::clone(principal.tenant()), ..key })
 }
 
 /// A user of an app, as the prefix of the keys of all their sessions.
 pub(crate) fn user(principal: &Principal, app: &str, user: &str) -> Result<SessionKey, Problem> {
     session(principal, app, user, "any")
-}
-
-/// Checks that the principal may act for this user. The only place in the dialect that does.
-fn within(principal: &Principal, user: &str) -> Result<(), Problem> {
-    if principal.may_act_for(user) { Ok(()) } else { Err(no_session()) }
 }
 
 /// There is no such session, or none within reach.

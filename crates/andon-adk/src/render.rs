@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::closing::Closing;
-use super::event::{Actions, AdkEvent, AdkPart, Content, NodeInfo, Tokens, parts, seconds};
+use super::event::{AdkEvent, AdkPart, Call, Content, NodeInfo, Tokens, parts};
 use super::results;
 
 /// The name of the call with which ADK asks a person.
@@ -184,27 +184,9 @@ impl Rendering {
 
     /// An empty event by the agent.
     fn blank(&self, id: Uuid, at: Wall) -> AdkEvent {
-        AdkEvent {
-            content: None,
-            partial: None,
-            turn_complete: None,
-            finish_reason: None,
-            error_code: None,
-            error_message: None,
-            interrupted: None,
-            custom_metadata: None,
-            usage_metadata: None,
-            invocation_id: self.run.clone(),
-            author: Arc::clone(&self.agent),
-            actions: Actions::default(),
-            node_info: NodeInfo { path: Arc::clone(&self.path) },
-            long_running_tool_ids: None,
-            id,
-            timestamp: seconds(at),
-        }
+        AdkEvent::blank(self.run.clone(), Arc::clone(&self.agent), Arc::clone(&self.path), id, at)
     }
 
-    /// An event's id: the same every time it is rendered.
     fn id(&self, place: &str) -> Uuid {
         id_of(&self.run, place)
     }
@@ -268,7 +250,8 @@ impl Rendering {
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
         open.question = Question::Open;
-        let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
+        let (name, args) = (open.call.name.clone(), results::arguments(&open.call));
+        let original = Call { id: call.to_string(), args, name };
         let hint = format!("Approve or reject calling {} with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
         let args = json!({"originalFunctionCall": original, "toolConfirmation": confirmation});
@@ -353,13 +336,14 @@ pub(crate) fn answer_id(run: &RunId, call: u64) -> Uuid {
     id_of(run, &format!("model {call}"))
 }
 
+/// An event's id: the same every time it is rendered.
 fn id_of(run: &RunId, place: &str) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{run} {place}").as_bytes())
 }
 
 /// The id under which ADK's clients answer a question about a call.
 pub(crate) fn confirmation_id(run: &RunId, call: &CallId) -> String {
-    format!("adk-{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{run} confirmation {call}").as_bytes()))
+    format!("adk-{}", id_of(run, &format!("confirmation {call}")))
 }
 
 fn finish_reason(stop: ModelStop) -> &'static str {

@@ -168,7 +168,7 @@ impl SessionAgent {
             run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
             input,
             when_busy: WhenBusy::Queue,
-            on_disconnect: core.adk.on_disconnect.into(),
+            on_disconnect: core.adk.on_disconnect,
             limits: self.agent.limits(),
             state,
             agent: self.agent.clone(),

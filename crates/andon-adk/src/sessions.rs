@@ -19,10 +19,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::event::seconds;
+use super::event::{AdkEvent, seconds};
 use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, is_cancel, no_session};
-use super::story::Told;
 use super::valid::{self, Fields, noted};
 use super::{import, story};
 use crate::Shared;
@@ -159,11 +158,11 @@ pub(crate) struct SessionView {
     app_name: Arc<str>,
     user_id: Arc<str>,
     state: StateMap,
-    events: Vec<Told>,
+    events: Vec<AdkEvent>,
     last_update_time: f64,
 }
 
-fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> SessionView {
+fn view(key: &SessionKey, state: StateMap, events: Vec<AdkEvent>, last: f64) -> SessionView {
     let SessionKey { app, user, session, .. } = key.clone();
     SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
 }
@@ -215,8 +214,9 @@ pub(crate) async fn change(
 /// Changes a session's state and stores the event that reports it (invariant 1).
 pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMap) -> Result<(), Problem> {
     let lasting: StateMap = delta.into_iter().filter(|(name, _)| Scope::of(name) != Scope::Temp).collect();
-    let told = story::state_changed(&lasting, core.host.runtime().now().wall);
-    let change: StateChange = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let change: StateChange = lasting.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    let told = story::state_changed(lasting, core.host.runtime().now().wall);
+    let told = told.map_err(|error| Problem::bad_id("event", &error))?;
     let is_there = core.host.runtime().keep(key, vec![told], change).await?;
     if is_there { Ok(()) } else { Err(no_session()) }
 }

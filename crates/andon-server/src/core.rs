@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 use andon_runtime::{JournalError, Runtime};
 use andon_telemetry::Figures;
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::access::auth::Auth;
 use crate::admission::Admission;
@@ -19,7 +19,6 @@ use crate::http::answers::Answers;
 use crate::http::budget::Budget;
 use crate::http::semaphore;
 use crate::options::Options;
-use crate::tasks::Tasks;
 
 /// What the routes of the API share.
 pub(crate) type Shared = Arc<Core>;
@@ -32,7 +31,7 @@ pub(crate) struct Core {
     pub(crate) auth: Arc<Auth>,
     pub(crate) admission: Arc<Admission>,
     /// Why a dialect does not allow a session name, if it does not.
-    pub(crate) session_names: Vec<RefusesName>,
+    pub(crate) refuses_session: RefusesName,
     pub(crate) feeds: Feeds,
     pub(crate) sockets: Sockets,
     /// The memory for request bodies.
@@ -49,8 +48,13 @@ pub(crate) struct Core {
     pub(crate) showing: Arc<Semaphore>,
     /// Feeds end when this is cancelled.
     pub(crate) closing: CancellationToken,
-    pub(crate) tasks: Tasks,
-    pub(crate) counts: Counts,
+    /// All tasks that the server starts, which continue even if the request that started them is gone. Shutdown waits for
+    /// them.
+    pub(crate) tasks: TaskTracker,
+    /// How many cancels were asked for since the server started.
+    pub(crate) cancels: AtomicU64,
+    /// How many connections are open.
+    pub(crate) connections: Arc<AtomicU64>,
     /// The metrics. They include those of runs if the runtime was built with them.
     pub(crate) figures: Arc<Figures>,
     /// All runs as rows, if the runtime was built with a board.
@@ -60,33 +64,26 @@ pub(crate) struct Core {
 /// Why no session may have a name; `None` if one may.
 pub(crate) type RefusesName = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What has happened since the server started.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) cancels: AtomicU64,
-    pub(crate) connections: Arc<AtomicU64>,
-}
-
 impl Core {
     /// Reads what an earlier server left on record, such as a hold on the line. It applies at once.
     pub(crate) async fn read(
         runtime: &Runtime,
         options: Options,
-        session_names: Vec<RefusesName>,
+        refuses_session: RefusesName,
     ) -> Result<Self, JournalError> {
         let board = runtime.observer::<Board>();
         if let (Some(board), Some(prices)) = (&board, &options.prices) {
             board.price(prices);
         }
-        let (tasks, closing) = (Tasks::default(), CancellationToken::new());
+        let (options, tasks, closing) = (Arc::new(options), TaskTracker::new(), CancellationToken::new());
         Ok(Self {
             runtime: runtime.clone(),
             apps: Apps::new(),
             auth: Arc::new(Auth::read(runtime, &options, &tasks).await?),
             admission: Arc::new(Admission::read(runtime, &tasks).await?),
-            session_names,
+            refuses_session,
             feeds: Feeds::default(),
-            sockets: Sockets::new(&options, &tasks, &closing),
+            sockets: Sockets { options: Arc::clone(&options), tasks: tasks.clone(), closing: closing.clone() },
             bodies: Arc::new(Budget::new(&options)),
             answers: Arc::new(Answers::new(&options)),
             creating: semaphore(options.max_creating),
@@ -95,20 +92,11 @@ impl Core {
             showing: Arc::new(semaphore(options.max_showing)),
             closing,
             tasks,
-            counts: Counts::default(),
+            cancels: AtomicU64::default(),
+            connections: Arc::default(),
             figures: runtime.observer().unwrap_or_else(Figures::new),
             board,
-            options: Arc::new(options),
+            options,
         })
-    }
-
-    /// Starts a task that continues even if the request that started it is gone.
-    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        self.tasks.spawn(work)
-    }
-
-    /// Why no session may have this name; `None` if one may.
-    pub(crate) fn refuses_session(&self, name: &str) -> Option<String> {
-        self.session_names.iter().find_map(|refuses| refuses(name))
     }
 }

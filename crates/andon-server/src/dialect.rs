@@ -11,14 +11,15 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Run, Runtime, SessionKey};
+use andon_runtime::{Cursor, Run, Runtime, SessionKey};
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::http::{HeaderMap, Method};
+use axum::http::Method;
 use axum::response::Response;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::principal::user_of;
 use crate::admission::apps::Apps;
 use crate::admission::order::CancelOrder;
 use crate::api::create;
@@ -118,7 +119,7 @@ impl Host {
 
     /// Starts a task that continues even if the request that started it is gone. Shutdown waits for it.
     pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        self.core.spawn(work)
+        self.core.tasks.spawn(work)
     }
 
     /// A slot for reading a whole session. There are few, because sessions can be large.
@@ -128,12 +129,12 @@ impl Host {
 
     /// Waits until a principal's key or token is no longer valid, which it notices within a few seconds.
     pub async fn ended(&self, principal: &Principal) {
-        principal.ended(&self.core.runtime).await;
+        principal.pass.ended(&self.core.runtime).await;
     }
 
     /// A slot for the feed of a run in this session. Get this before starting the run: if it fails, nothing is started.
     pub fn want_feed(&self, principal: &Principal, session: &SessionKey) -> Result<WantedFeed, Problem> {
-        WantedFeed::new(&self.core, principal, session, &HeaderMap::new(), None)
+        WantedFeed::new(&self.core, principal, user_of(session), Cursor::default())
     }
 
     /// What a reader holds while it reads the feed of this run.

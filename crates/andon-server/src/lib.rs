@@ -33,7 +33,6 @@ mod http;
 mod options;
 mod page;
 mod server;
-mod tasks;
 mod time;
 
 pub use access::keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
@@ -42,9 +41,9 @@ pub use access::secret::{NoRandom, Secret};
 pub use admission::apps::{App, Apps};
 pub use admission::order::CancelOrder;
 pub use board::Board;
+pub use options::Options;
 pub use options::oidc::{Oidc, OidcError};
 pub use options::prices::{Cost, ModelPrice, Price, PriceError, Prices};
-pub use options::{Disconnect, Options};
 pub use server::Server;
 pub use server::files::raise_file_limit;
 pub use server::serve::{ServeError, has_web_page};

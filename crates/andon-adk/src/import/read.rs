@@ -10,10 +10,8 @@ use andon_server::dialect::Problem;
 use serde_json::Value;
 
 use super::bad;
+use crate::closing::ABORTED;
 use crate::valid::{Fields, noted};
-
-/// The code of the event that closes a stopped run.
-const ABORTED: &str = "INVOCATION_ABORTED";
 
 /// Calls that ADK makes itself to ask a person.
 const RESERVED: [&str; 3] = ["adk_request_credential", "adk_request_confirmation", "adk_request_input"];
@@ -69,7 +67,7 @@ pub(crate) fn turns(events: &[Fields<'_>], now: Stamp) -> Result<Vec<Turn>, Prob
 
 /// Refuses what only a server may send (invariant 2).
 fn check(number: usize, event: &Fields<'_>) -> Result<(), Problem> {
-    let refuse = |what: &str| Err(bad(format!("Session initialization event {number} cannot include {what}.")));
+    let refuse = |what: &str| Err(wrong(number, &format!("cannot include {what}")));
     if event.list("longRunningToolIds").is_some_and(|ids| !ids.is_empty()) {
         return refuse("long-running tool IDs");
     }
@@ -93,6 +91,11 @@ fn check(number: usize, event: &Fields<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The refusal of an event, for this reason.
+fn wrong(number: usize, what: &str) -> Problem {
+    bad(format!("Session initialization event {number} {what}."))
+}
+
 fn parts_of<'a>(event: &Fields<'a>) -> Vec<Fields<'a>> {
     event.object("content").map(|content| content.objects("parts")).unwrap_or_default()
 }
@@ -105,18 +108,17 @@ struct Reader {
 
 impl Reader {
     fn take(&mut self, number: usize, event: &Fields<'_>) -> Result<(), Problem> {
-        let refuse = |what: &str| bad(format!("Session initialization event {number} {what}."));
         let at = self.time_of(event);
         let parts = parts_of(event);
         let results: Vec<_> = parts.iter().map(|part| part.object("functionResponse")).collect();
         let answers_calls = results.iter().any(Option::is_some);
         if answers_calls {
             if results.iter().any(Option::is_none) {
-                return Err(refuse("mixes function responses with other parts"));
+                return Err(wrong(number, "mixes function responses with other parts"));
             }
             for result in results.into_iter().flatten() {
                 self.take_result(at, &result)
-                    .ok_or_else(|| refuse("has a function response without its function call"))?;
+                    .ok_or_else(|| wrong(number, "has a function response without its function call"))?;
             }
         }
         let is_users = event.some_text("author") == Some("user");
@@ -155,9 +157,7 @@ impl Reader {
         for part in parts {
             let part = said(number, part)?;
             if matches!(part, Part::ToolCall(_) | Part::Thinking { .. }) {
-                return Err(bad(format!(
-                    "Session initialization event {number} has a part from the user that only a model can send."
-                )));
+                return Err(wrong(number, "has a part from the user that only a model can send"));
             }
             input.push(part);
         }
@@ -178,7 +178,6 @@ impl Reader {
         at: Stamp,
         parts: &[Fields<'_>],
     ) -> Result<(), Problem> {
-        let refuse = |what: &str| bad(format!("Session initialization event {number} {what}."));
         let mut answer = Vec::new();
         for part in parts {
             let part = said(number, part)?;
@@ -188,7 +187,7 @@ impl Reader {
             if let Part::ToolCall(call) = &part
                 && !self.calls.insert(call.id.clone())
             {
-                return Err(refuse("uses the id of another function call"));
+                return Err(wrong(number, "uses the id of another function call"));
             }
             answer.push(part);
         }
@@ -196,7 +195,8 @@ impl Reader {
             return Ok(());
         }
         let used = used(event);
-        let turn = self.turns.last_mut().ok_or_else(|| refuse("has content from a model before any from a user"))?;
+        let turn =
+            self.turns.last_mut().ok_or_else(|| wrong(number, "has content from a model before any from a user"))?;
         match turn.answers.last_mut() {
             // One answer in two events.
             Some(last) if last.calls().next().is_none() => {
@@ -262,7 +262,7 @@ fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
         seen = image(media, uri.to_owned())?;
     }
     let words = "has an unsupported part: send text, images, function calls and function responses";
-    seen.ok_or_else(|| bad(format!("Session initialization event {number} {words}.")))
+    seen.ok_or_else(|| wrong(number, words))
 }
 
 /// What a call returned, stored so that it is shown again exactly as it was sent.

@@ -1,7 +1,7 @@
 //! Clients that disconnect: C17 to C19, on real sockets.
 
+use andon_runtime::OnDisconnect;
 use andon_runtime::Run;
-use andon_server::Disconnect;
 use tokio::time::timeout;
 
 use super::*;
@@ -88,9 +88,7 @@ async fn a_request_whose_client_leaves_before_the_answer_is_counted() {
 /// C17.
 #[tokio::test(start_paused = true)]
 async fn by_its_policy_a_run_goes_on_without_its_client_or_for_a_while() {
-    for (policy, expected) in
-        [(Disconnect::Continue, None), (Disconnect::CancelAfter(Duration::from_secs(30)), Some(30))]
-    {
+    for (policy, expected) in [(OnDisconnect::Continue, None), (OnDisconnect::CancelAfterMs(30_000), Some(30))] {
         let adk = Adk { on_disconnect: policy, ..Adk::default() };
         let inside = speaking(adk, agent([endless()])).await;
         begin(&inside, "s").await;

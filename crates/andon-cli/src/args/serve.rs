@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use andon_adk::Adk;
-use andon_server::{Disconnect, Oidc, ServeError};
+use andon_runtime::OnDisconnect;
+use andon_server::{Oidc, ServeError};
 use humantime::Duration as Span;
 
 use super::{DbArgs, Options, TelemetryArgs};
@@ -142,7 +143,7 @@ pub(crate) struct LimitArgs {
     /// What to do with a run started through ADK's API when its client disconnects, which is what ADK's Stop button does:
     /// `cancel`, `continue`, or a time in which the client may reconnect.
     #[arg(long, value_name = "WHAT", default_value = "cancel", value_parser = disconnect, help_heading = "ADK")]
-    adk_on_disconnect: Disconnect,
+    adk_on_disconnect: OnDisconnect,
     /// A host name that the server answers to besides localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
@@ -205,12 +206,12 @@ fn usual() -> andon_server::Options {
 }
 
 /// Parses what to do when a client disconnects: a word or a time.
-fn disconnect(text: &str) -> Result<Disconnect, String> {
+fn disconnect(text: &str) -> Result<OnDisconnect, String> {
     match text {
-        "cancel" => Ok(Disconnect::Cancel),
-        "continue" => Ok(Disconnect::Continue),
+        "cancel" => Ok(OnDisconnect::Cancel),
+        "continue" => Ok(OnDisconnect::Continue),
         time => match super::time(time) {
-            Ok(time) => Ok(Disconnect::CancelAfter(time)),
+            Ok(time) => Ok(OnDisconnect::CancelAfterMs(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
             Err(error) => Err(format!("write cancel, continue or a time: {error}")),
         },
     }
@@ -314,14 +315,14 @@ mod tests {
             ..andon_server::Options::default()
         };
         assert_eq!(options, expected);
-        assert_eq!(args.adk().on_disconnect, Disconnect::CancelAfter(seconds(14)));
+        assert_eq!(args.adk().on_disconnect, OnDisconnect::CancelAfterMs(14_000));
     }
 
     #[test]
     fn adk_on_disconnect_is_a_word_or_a_time() {
-        assert_eq!(disconnect("cancel"), Ok(Disconnect::Cancel));
-        assert_eq!(disconnect("continue"), Ok(Disconnect::Continue));
-        assert_eq!(disconnect("2m"), Ok(Disconnect::CancelAfter(Duration::from_secs(120))));
+        assert_eq!(disconnect("cancel"), Ok(OnDisconnect::Cancel));
+        assert_eq!(disconnect("continue"), Ok(OnDisconnect::Continue));
+        assert_eq!(disconnect("2m"), Ok(OnDisconnect::CancelAfterMs(120_000)));
         assert!(disconnect("stop").unwrap_err().contains("write cancel, continue or a time"));
     }
 

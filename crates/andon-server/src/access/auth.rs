@@ -5,6 +5,7 @@ use std::sync::Arc;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{JournalError, Runtime};
 use axum::http::{HeaderMap, header};
+use tokio_util::task::TaskTracker;
 
 use crate::access::keys::{Keys, PREFIX};
 use crate::access::limiter::Limiter;
@@ -14,7 +15,6 @@ use crate::access::secret::{Secret, Trace, random_word};
 use crate::access::tickets::Tickets;
 use crate::http::problem::Problem;
 use crate::options::Options;
-use crate::tasks::Tasks;
 
 /// The prefix of the machine owner's key. No other key starts with it, because other keys have longer ids.
 const OWNER: &str = "local_";
@@ -29,11 +29,11 @@ pub(crate) struct Auth {
     /// The key of whoever may read what the server stores. A new one is made at every start, and it is not stored here.
     owner: Option<(Secret, Trace)>,
     issuer: Option<Arc<Issuer>>,
-    tasks: Tasks,
+    tasks: TaskTracker,
 }
 
 impl Auth {
-    pub(crate) async fn read(runtime: &Runtime, options: &Options, tasks: &Tasks) -> Result<Self, JournalError> {
+    pub(crate) async fn read(runtime: &Runtime, options: &Options, tasks: &TaskTracker) -> Result<Self, JournalError> {
         let is_on = options.is_guarded();
         // If the system has no random numbers there is no owner key, and everybody needs one of the other kinds.
         let owner = random_word().ok().filter(|_| is_on);

@@ -17,14 +17,14 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::auth::Auth;
 use crate::access::principal::{Principal, unauthorized};
-use crate::access::table::{Need, Table};
+use crate::access::table::{Need, Row};
 use crate::http::problem::Problem;
 use crate::http::requests::Quiet;
 
 /// The state of the access check in front of all routes.
 pub(crate) struct Gate {
     pub(crate) auth: Arc<Auth>,
-    pub(crate) table: Arc<Table>,
+    pub(crate) table: Arc<[Row]>,
     pub(crate) runtime: Runtime,
 }
 
@@ -42,15 +42,18 @@ enum Leads {
 }
 
 impl Leads {
-    fn of(request: &Request, table: &Table) -> Self {
+    fn of(request: &Request, table: &[Row]) -> Self {
         let extensions = request.extensions();
         let Some(matched) = extensions.get::<MatchedPath>() else { return Self::Nowhere };
         // The table knows paths without the prefix under which the router is mounted.
         let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
         let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
-        let Some(rows) = table.of(path) else { return Self::Unlisted };
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let row = rows.into_iter().find(|row| row.method.as_ref().is_none_or(|known| known == method));
+        let mut rows = table.iter().filter(|row| row.path == path).peekable();
+        if rows.peek().is_none() {
+            return Self::Unlisted;
+        }
+        let row = rows.find(|row| row.method.as_ref().is_none_or(|known| known == method));
         row.map_or(Self::WrongMethod, |row| Self::To(row.need))
     }
 }

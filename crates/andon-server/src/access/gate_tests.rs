@@ -5,11 +5,11 @@ use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::access::table::{NATIVE, PAGE};
-use crate::tasks::Tasks;
+use crate::access::table::{NATIVE, PAGE, table};
 use crate::{Options, Server};
 
 #[test]
@@ -104,9 +104,9 @@ async fn a_route_without_a_row_is_served_to_nobody() {
     let runtime = Runtime::builder().one_lane().build();
     let options = Options { auth: true, ..Options::default() };
     let unlisted = Router::new().route("/unlisted", axum::routing::get(|| async { "a secret" }));
-    let auth = Auth::read(&runtime, &options, &Tasks::default()).await.unwrap();
+    let auth = Auth::read(&runtime, &options, &TaskTracker::new()).await.unwrap();
     let key = auth.owner_key().unwrap().show().to_owned();
-    let gate = Gate { auth: Arc::new(auth), table: Arc::new(Table::with([])), runtime };
+    let gate = Gate { auth: Arc::new(auth), table: table([]), runtime };
     let router = unlisted.layer(axum::middleware::from_fn_with_state(Arc::new(gate), check_access));
     let request = Request::get("/unlisted").header("authorization", format!("Bearer {key}"));
     let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();

@@ -67,7 +67,7 @@ impl Pass {
     }
 
     /// Waits until it is no longer valid, which it notices within [`RECHECK`].
-    pub(crate) async fn ended(self, runtime: Runtime) {
+    pub(crate) async fn ended(&self, runtime: &Runtime) {
         if !self.can_end() {
             std::future::pending::<()>().await;
         }
@@ -88,6 +88,11 @@ pub(crate) struct Who {
 
 /// A tenant and one of its users.
 pub(crate) type User = (Arc<str>, Arc<str>);
+
+/// The user whose session it is.
+pub(crate) fn user_of(session: &SessionKey) -> User {
+    (Arc::clone(&session.tenant), Arc::clone(&session.user))
+}
 
 /// The part of the data that a principal can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -159,11 +164,6 @@ impl Principal {
         self.pass.is_valid(now)
     }
 
-    /// Waits until its key or token is no longer valid, which it notices within [`RECHECK`].
-    pub(crate) fn ended(&self, runtime: &Runtime) -> impl Future<Output = ()> + Send + use<> {
-        self.pass.clone().ended(runtime.clone())
-    }
-
     pub(crate) fn who(&self) -> Who {
         Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
     }
@@ -208,7 +208,7 @@ impl Principal {
         self.user.as_deref().unwrap_or(LOCAL)
     }
 
-    /// The user whose limit counts the feeds that it reads with `aside`.
+    /// The user whose limit counts the board and the feeds that it reads with `aside`.
     pub(crate) fn reader(&self) -> User {
         (Arc::clone(&self.tenant), Arc::from(self.own_user()))
     }
@@ -226,12 +226,11 @@ impl Principal {
 
     /// Whose items a listing may contain: those of the named user, of its own user, or of all users. For a user that
     /// the principal may not act for, the list is empty, as it is for an unknown user.
-    pub(crate) fn listed(&self, named: Option<String>) -> Listed {
-        match (named, self.is_anybody()) {
-            (Some(user), _) if !self.may_act_for(&user) => Listed::Nothing,
-            (Some(user), _) => Listed::Of(user),
-            (None, true) => Listed::All,
-            (None, false) => Listed::Of(self.own_user().to_owned()),
+    pub(crate) fn listed(&self, named: Option<String>) -> Result<Option<String>, ListsNothing> {
+        match named {
+            Some(user) if !self.may_act_for(&user) => Err(ListsNothing),
+            None if !self.is_anybody() => Ok(Some(self.own_user().to_owned())),
+            named => Ok(named),
         }
     }
 
@@ -262,13 +261,9 @@ impl Principal {
     }
 }
 
-/// Whose items a listing contains.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Listed {
-    All,
-    Of(String),
-    Nothing,
-}
+/// The named user is out of reach, so there is nothing to list.
+#[derive(Debug)]
+pub(crate) struct ListsNothing;
 
 impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Problem;

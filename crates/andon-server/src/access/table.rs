@@ -4,7 +4,7 @@
 //!
 //! 1. Every route has a row.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use axum::http::Method;
 
@@ -91,33 +91,7 @@ pub(crate) const PAGE: &[Row] = &[
     Row::new(Method::GET, "/ui/{*file}", Public),
 ];
 
-/// The rows of all routes, by path.
-#[derive(Debug)]
-pub(crate) struct Table {
-    rows: Vec<Row>,
-    /// The indexes of the rows of each path.
-    paths: HashMap<&'static str, Vec<usize>>,
-}
-
-impl Table {
-    /// A table of the native API, the page and these additional rows.
-    pub(crate) fn with(more: impl IntoIterator<Item = Row>) -> Self {
-        let rows: Vec<Row> = NATIVE.iter().chain(PAGE).cloned().chain(more).collect();
-        let mut paths: HashMap<_, Vec<usize>> = HashMap::new();
-        for (index, row) in rows.iter().enumerate() {
-            paths.entry(row.path).or_default().push(index);
-        }
-        Self { rows, paths }
-    }
-
-    /// All rows.
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.rows
-    }
-
-    /// The rows of a path; `None` if it has none.
-    pub(crate) fn of(&self, path: &str) -> Option<impl Iterator<Item = &Row>> {
-        let places = self.paths.get(path)?;
-        Some(places.iter().filter_map(|index| self.rows.get(*index)))
-    }
+/// The rows of all routes: those of the native API, of the page, and these additional ones.
+pub(crate) fn table(more: impl IntoIterator<Item = Row>) -> Arc<[Row]> {
+    NATIVE.iter().chain(PAGE).cloned().chain(more).collect()
 }

@@ -13,7 +13,8 @@ use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
 
 use crate::access::principal::Principal;
-use crate::access::secret::{NoRandom, Secret, Trace, random_word};
+use crate::access::secret::{Secret, Trace, random_word};
+use crate::http::problem::Problem;
 
 /// How long a ticket is valid.
 pub(crate) const LIFE: Duration = Duration::from_secs(30);
@@ -26,19 +27,6 @@ struct Ticket {
     until: Wall,
 }
 
-/// Why no ticket was issued.
-#[derive(Debug)]
-pub(crate) enum NoTicket {
-    TooMany,
-    NoRandom,
-}
-
-impl From<NoRandom> for NoTicket {
-    fn from(_: NoRandom) -> Self {
-        Self::NoRandom
-    }
-}
-
 /// All tickets that have not been used yet.
 #[derive(Default)]
 pub(crate) struct Tickets {
@@ -47,8 +35,9 @@ pub(crate) struct Tickets {
 
 impl Tickets {
     /// Issues a ticket to this principal.
-    pub(crate) fn issue(&self, principal: &Principal, now: Wall) -> Result<Secret, NoTicket> {
-        let word = random_word()?;
+    pub(crate) fn issue(&self, principal: &Principal, now: Wall) -> Result<Secret, Problem> {
+        let word =
+            random_word().map_err(|none| Problem::unavailable("no-random", format!("{none}: try again later")))?;
         let life = u64::try_from(LIFE.as_micros()).unwrap_or(u64::MAX);
         let ticket = Ticket { principal: principal.clone(), until: Wall(now.0.saturating_add(life)) };
         let mut waiting = self.waiting.lock();
@@ -60,7 +49,7 @@ impl Tickets {
         if waiting.len() >= MOST_OF_ONE {
             waiting.retain(|_, ticket| now < ticket.until);
             if waiting.len() >= MOST || of_one(&waiting) {
-                return Err(NoTicket::TooMany);
+                return Err(Problem::too_many("too-many-tickets", "too many tickets are unused: use some of them"));
             }
         }
         waiting.insert(Trace::of(&word), ticket);

@@ -14,6 +14,8 @@ use andon_runtime::{Append, JournalError, SessionKey, Shelf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::http::problem::Problem;
+
 /// The kind under which holds are stored.
 const KIND: &str = "line";
 
@@ -84,7 +86,6 @@ pub(crate) struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// Who made the hold.
-    #[schema(value_type = String)]
     pub(crate) by: Arc<str>,
     /// When the hold was made.
     #[schema(value_type = String, format = DateTime)]
@@ -133,10 +134,6 @@ pub(crate) struct Line {
     holds: BTreeMap<HoldScope, Hold>,
 }
 
-/// The maximum number of holds has been reached.
-#[derive(Debug)]
-pub(crate) struct TooManyHolds;
-
 impl Line {
     /// Reads the holds that earlier processes left.
     pub(crate) async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
@@ -156,11 +153,12 @@ impl Line {
     }
 
     /// Adds a hold. It applies at once, and survives a restart once this is durable.
-    pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Result<Append, TooManyHolds> {
+    pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Result<Append, Problem> {
         let scope = hold.scope();
         let is_new = !self.holds.contains_key(&scope);
         if is_new && scope.on != On::All && self.holds.len() >= MOST {
-            return Err(TooManyHolds);
+            let detail = "too many apps and users are held: open some, or hold the line for all";
+            return Err(Problem::too_many("too-many-holds", detail));
         }
         let append = match serde_json::to_value(&hold) {
             Ok(value) => shelf.keep(KIND, &scope.name(), value),

@@ -17,18 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use andon_runtime::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
 use parking_lot::Mutex;
+use tokio_util::task::TaskTracker;
 
 use crate::access::principal::Principal;
-use crate::admission::line::{Hold, HoldScope, Line, TooManyHolds};
-use crate::admission::tombstones::{Full, Tombstone, Tombstones};
+use crate::admission::line::{Hold, HoldScope, Line};
+use crate::admission::tombstones::{Tombstone, Tombstones};
 use crate::http::problem::Problem;
 use crate::options::Options;
-use crate::tasks::Tasks;
 
 /// Decides which runs may start.
 pub(crate) struct Admission {
     runtime: Runtime,
-    tasks: Tasks,
+    tasks: TaskTracker,
     state: Mutex<Inner>,
     /// How often a hold was made or removed.
     changes: AtomicU64,
@@ -51,18 +51,8 @@ pub(crate) struct Applicant<'a> {
     pub(crate) run_id: Option<&'a RunId>,
 }
 
-/// Why a run may not start.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    Held(Hold),
-    Draining,
-    TooManyRuns { max: usize },
-    TooManyRunsOfUser { max: usize },
-    Start(StartError),
-}
-
 impl Admission {
-    pub(crate) async fn read(runtime: &Runtime, tasks: &Tasks) -> Result<Self, JournalError> {
+    pub(crate) async fn read(runtime: &Runtime, tasks: &TaskTracker) -> Result<Self, JournalError> {
         let line = Line::read(runtime.shelf()).await?;
         let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
         let state = Mutex::new(Inner { line, tombstones, draining: false });
@@ -74,33 +64,40 @@ impl Admission {
         &self.warnings
     }
 
-    /// Starts a run, if it may start (invariant 1). `start` receives the cancel that came before the run, if there was
-    /// one. The caller must [forget](Self::forget_when_on_record) that cancel once the run is on record, and not
-    /// before.
+    /// Starts a run, if it may start (invariant 1), and returns what `start` does. `start` receives the cancel that came
+    /// before the run, if there was one. The caller must [forget](Self::forget_when_on_record) that cancel once the run
+    /// is on record, and not before.
     pub(crate) fn admit(
         &self,
         options: &Options,
         applicant: &Applicant<'_>,
         start: impl FnOnce(Option<Cancel>) -> Result<Run, StartError>,
-    ) -> Result<Run, Refused> {
+    ) -> Result<Result<Run, StartError>, Problem> {
         let Applicant { session, principal, run_id } = *applicant;
         let state = self.state.lock();
         if state.draining {
-            return Err(Refused::Draining);
+            let detail = "the server is shutting down: try again when it is back";
+            return Err(Problem::unavailable("shutting-down", detail));
         }
         if let Some(hold) = state.line.holding(session) {
-            return Err(Refused::Held(hold.clone()));
+            return Err(held(hold));
         }
         let (all, of_user) = self.runtime.count(&session.tenant, &session.user);
-        if all >= options.max_runs {
-            return Err(Refused::TooManyRuns { max: options.max_runs });
+        let Options { max_runs, max_runs_of_user, .. } = options;
+        if all >= *max_runs {
+            let detail = format!("{max_runs} runs are in progress, which is the maximum: try again later");
+            return Err(Problem::unavailable("too-many-runs", detail));
         }
-        if of_user >= options.max_runs_of_user {
-            return Err(Refused::TooManyRunsOfUser { max: options.max_runs_of_user });
+        if of_user >= *max_runs_of_user {
+            let detail = format!(
+                "this user has {max_runs_of_user} runs in progress, which is the maximum: wait for one to end, or \
+                 cancel one"
+            );
+            return Err(Problem::too_many("too-many-runs-of-user", detail));
         }
         let now = self.runtime.now().wall;
         let cancel = run_id.and_then(|run| state.tombstones.look(principal, run, now));
-        start(cancel).map_err(Refused::Start)
+        Ok(start(cancel))
     }
 
     /// Remembers a cancel for a run that has not arrived, unless it has by now. A run with that id that belongs to
@@ -110,9 +107,9 @@ impl Admission {
         options: &Options,
         principal: &Principal,
         stone: Tombstone,
-    ) -> Result<Remembered, Full> {
+    ) -> Result<Remembered, Problem> {
         let mut state = self.state.lock();
-        let arrived = self.runtime.find_in_progress(stone.run());
+        let arrived = self.runtime.find_in_progress(&stone.run);
         if let Some(run) = arrived.filter(|run| principal.reaches(run.session())) {
             return Ok(Remembered::Arrived(run));
         }
@@ -134,7 +131,7 @@ impl Admission {
     }
 
     /// Holds the line. Once this returns, nothing that the hold covers is let in.
-    pub(crate) fn hold(&self, hold: Hold) -> Result<Append, TooManyHolds> {
+    pub(crate) fn hold(&self, hold: Hold) -> Result<Append, Problem> {
         let held = self.state.lock().line.hold(hold, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         held
@@ -174,38 +171,10 @@ pub(crate) enum Remembered {
     Arrived(Run),
 }
 
-impl From<TooManyHolds> for Problem {
-    fn from(_: TooManyHolds) -> Self {
-        Self::too_many("too-many-holds", "too many apps and users are held: open some, or hold the line for all")
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Held(hold) => {
-                let why = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-                let on = hold.scope().words();
-                let detail = format!(
-                    "the line is held {on} by {} since {}{why}: try again when it is open",
-                    hold.by, hold.since
-                );
-                Self::unavailable("line-held", detail)
-            }
-            Refused::Draining => {
-                Self::unavailable("shutting-down", "the server is shutting down: try again when it is back")
-            }
-            Refused::TooManyRuns { max } => {
-                let detail = format!("{max} runs are in progress, which is the maximum: try again later");
-                Self::unavailable("too-many-runs", detail)
-            }
-            Refused::TooManyRunsOfUser { max } => Self::too_many(
-                "too-many-runs-of-user",
-                format!(
-                    "this user has {max} runs in progress, which is the maximum: wait for one to end, or cancel one"
-                ),
-            ),
-            Refused::Start(error) => error.into(),
-        }
-    }
+/// The refusal of a run that this hold keeps out.
+fn held(hold: &Hold) -> Problem {
+    let why = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let (on, by, since) = (hold.scope().words(), &hold.by, hold.since);
+    let detail = format!("the line is held {on} by {by} since {since}{why}: try again when it is open");
+    Problem::unavailable("line-held", detail)
 }

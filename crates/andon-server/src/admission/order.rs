@@ -27,14 +27,13 @@ impl CancelOrder {
             Force::Graceful => Cancel::graceful(),
             Force::Now => Cancel::now(),
         };
-        let cancel = cancel.reason(self.reason).by(Arc::clone(by));
-        let cancel = match &self.note {
-            Some(note) => cancel.note(Arc::clone(note)),
-            None => cancel,
-        };
-        match self.grace_ms {
-            Some(grace) => cancel.grace(Duration::from_millis(grace)),
-            None => cancel,
+        let mut cancel = cancel.reason(self.reason).by(Arc::clone(by));
+        if let Some(note) = &self.note {
+            cancel = cancel.note(Arc::clone(note));
         }
+        if let Some(grace) = self.grace_ms {
+            cancel = cancel.grace(Duration::from_millis(grace));
+        }
+        cancel
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::principal::{Principal, Who};
 use crate::admission::order::CancelOrder;
+use crate::http::problem::Problem;
 
 /// The kind under which they are stored.
 const KIND: &str = "tombstone";
@@ -22,7 +23,7 @@ const KIND: &str = "tombstone";
 pub(crate) struct Tombstone {
     /// Who asked. Only a run of this principal is meant.
     principal: Who,
-    run: RunId,
+    pub(super) run: RunId,
     #[serde(flatten)]
     order: CancelOrder,
     until: Wall,
@@ -31,10 +32,6 @@ pub(crate) struct Tombstone {
 impl Tombstone {
     pub(crate) fn new(principal: &Principal, run: &RunId, order: CancelOrder, until: Wall) -> Self {
         Self { principal: principal.who(), run: run.clone(), order, until }
-    }
-
-    pub(crate) fn run(&self) -> &RunId {
-        &self.run
     }
 
     fn key(&self) -> Key {
@@ -64,10 +61,6 @@ pub(crate) struct Tombstones {
     waiting: HashMap<Key, Tombstone>,
 }
 
-/// A principal has reached the maximum number of remembered cancels.
-#[derive(Debug)]
-pub(crate) struct Full;
-
 impl Tombstones {
     /// Reads the cancels that earlier processes left, with one message for each that cannot be read. Those are dropped:
     /// a cancel for a run that may never come is no reason to refuse to start.
@@ -92,7 +85,7 @@ impl Tombstones {
         max: usize,
         now: Wall,
         shelf: &dyn Shelf,
-    ) -> Result<Append, Full> {
+    ) -> Result<Append, Problem> {
         self.forget_old(now, shelf);
         let key = stone.key();
         let stone = match self.waiting.get(&key) {
@@ -101,7 +94,8 @@ impl Tombstones {
             }
             Some(_) => stone,
             None if self.waiting.keys().filter(|(_, principal)| *principal == stone.principal).count() >= max => {
-                return Err(Full);
+                let detail = "too many cancels are waiting for runs that have not arrived: try again later";
+                return Err(Problem::too_many("too-many-remembered", detail));
             }
             None => stone,
         };

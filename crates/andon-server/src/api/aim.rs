@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::selector::Selector;
-use crate::access::principal::{Listed, Principal, Whose};
+use crate::access::principal::{Principal, Whose};
 use crate::access::scopes::Scope;
 use crate::api::near::distance;
 use crate::core::Shared;
@@ -172,11 +172,7 @@ async fn is_known(core: &Shared, principal: &Principal, selector: &Selector) -> 
     if is_own && user.is_none() && session.is_none() {
         return true;
     }
-    let user = match principal.listed(user) {
-        Listed::Nothing => return false,
-        Listed::Of(user) => Some(user),
-        Listed::All => None,
-    };
+    let Ok(user) = principal.listed(user) else { return false };
     let one = RunFilter { tenant, app, user, session, limit: Some(1), ..RunFilter::default() };
     let found = timeout(core.options.record_patience, core.runtime.list_runs(one)).await;
     matches!(found, Ok(Ok(runs)) if !runs.is_empty())

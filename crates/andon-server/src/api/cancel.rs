@@ -139,7 +139,7 @@ pub(super) async fn stop(
     id: &RunId,
     how: &CancelOrder,
 ) -> Result<(Run, Reply), Problem> {
-    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    core.cancels.fetch_add(1, Ordering::Relaxed);
     let (run, reply) = match runs::reached_in_progress(core, principal, id) {
         Some(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
@@ -150,7 +150,14 @@ pub(super) async fn stop(
                 let detail = "too many cancels of runs that are not in progress: try again in a moment";
                 return Err(Problem::too_many("too-many-cancels", detail));
             }
-            let further = cancel_or_remember(Shared::clone(core), principal.clone(), id.clone(), how.clone());
+            // It may exist only in the journal.
+            let (shared, principal, id, how) = (Shared::clone(core), principal.clone(), id.clone(), how.clone());
+            let further = async move {
+                match pull(&shared, &principal, &id, &how).await? {
+                    Some(found) => Ok(found),
+                    None => remember(&shared, &principal, &id, &how).await,
+                }
+            };
             run_to_completion(core, further).await?
         }
     };
@@ -164,7 +171,7 @@ pub(super) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
     let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel got: send it again"));
-    core.spawn(work).await.unwrap_or_else(broken)
+    core.tasks.spawn(work).await.unwrap_or_else(broken)
 }
 
 /// Cancel one tool call. The run goes on, and its model is told about the cancel.
@@ -188,7 +195,7 @@ pub(crate) async fn cancel_call(
     let how = cancel_order(&principal, force, reason, note, grace_ms)?;
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
-    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    core.cancels.fetch_add(1, Ordering::Relaxed);
     let reply = run.cancel_call(&call, how.cancel(&principal.name));
     if *reply.kind() == ReplyKind::NotRunning && !has_call(&run, &call) {
         return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows the calls it has"));
@@ -204,19 +211,6 @@ fn has_call(run: &Run, call: &CallId) -> bool {
         Event::Message { message } => message.calls().any(|asked| asked.id == *call),
         _ => false,
     })
-}
-
-/// Cancels a run that may exist only in the journal, or remembers the cancel.
-async fn cancel_or_remember(
-    core: Shared,
-    principal: Principal,
-    id: RunId,
-    how: CancelOrder,
-) -> Result<(Run, Reply), Problem> {
-    match pull(&core, &principal, &id, &how).await? {
-        Some(found) => Ok(found),
-        None => remember(&core, &principal, &id, &how).await,
-    }
 }
 
 /// Pulls the cord of a run that the principal may cancel; `None` if there is no such run.
@@ -252,11 +246,7 @@ async fn remember(
     let micros = u64::try_from(options.remember.min(A_YEAR).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
-    let full = |_| {
-        let detail = "too many cancels are waiting for runs that have not arrived: try again later";
-        Problem::too_many("too-many-remembered", detail)
-    };
-    let append = match core.admission.remember(options, principal, stone).map_err(full)? {
+    let append = match core.admission.remember(options, principal, stone)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             return Ok((run, reply));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::core::progress::{CallState, Progress};
 use andon_runtime::{Agent, CallId, Earlier, Event, Message, Part, Rendering, Request, Role, Run, RunId, ToolResult};
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
@@ -30,8 +30,9 @@ use super::runs;
 use crate::access::principal::Principal;
 use crate::admission::apps::App;
 use crate::core::Shared;
+use crate::http::answers::holding;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 
 /// The approximate maximum size of the messages in bytes: more than models accept. Older messages are left out.
 const MOST: usize = 4 << 20;
@@ -115,8 +116,7 @@ fn is_zero(number: &usize) -> bool {
     params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = Conversation),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn conversation(
@@ -152,23 +152,11 @@ fn defect() -> Problem {
     Problem::unavailable("defect", "the conversation cannot be rendered: please report this")
 }
 
-/// An answer that holds its slot.
-struct Held {
-    text: Vec<u8>,
-    _place: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.text
-    }
-}
-
 /// Sends the answer in chunks. The slot is released with the last one (invariant 3).
 fn in_chunks(mut text: Vec<u8>, place: OwnedSemaphorePermit) -> Response {
     text.push(b'\n');
     let length = HeaderValue::from(text.len());
-    let mut rest = Bytes::from_owner(Held { text, _place: place });
+    let mut rest = holding(text, place);
     let pieces = std::iter::from_fn(move || {
         let piece = rest.split_to(rest.len().min(PIECE));
         (!piece.is_empty()).then_some(Ok::<_, Infallible>(piece))

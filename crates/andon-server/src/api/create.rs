@@ -20,10 +20,10 @@ use uuid::Uuid;
 use super::aim::no_such_app;
 use super::events::{self, EventForm, WantedFeed};
 use super::forms::{IdForm, RunView};
-use crate::access::principal::Principal;
+use crate::access::principal::{Principal, user_of};
 use crate::access::scopes::Scope;
+use crate::admission::Applicant;
 use crate::admission::apps::{App, refused_app};
-use crate::admission::{Applicant, Refused};
 use crate::core::Shared;
 use crate::feed::presence::OnDisconnect;
 use crate::http::body::Body;
@@ -56,8 +56,9 @@ pub(crate) struct CreateRun {
     /// The prompt.
     input: Input,
     /// What to do if a run is already in progress in this session. `reject` by default.
-    #[serde(default)]
-    when_busy: WhenBusyForm,
+    #[serde(default, with = "WhenBusyForm")]
+    #[schema(value_type = WhenBusyForm)]
+    when_busy: WhenBusy,
     /// What to do when the last reader of the run's feed disconnects. `continue` by default.
     #[serde(default)]
     on_disconnect: OnDisconnect,
@@ -92,11 +93,11 @@ enum InputPart {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+// How the runtime's own type is written and described.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(remote = "WhenBusy", rename_all = "snake_case")]
 enum WhenBusyForm {
     /// Refuse the new run with 409.
-    #[default]
     Reject,
     /// Start the new run when the other runs are over.
     Queue,
@@ -145,14 +146,14 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
-    if matches!(request.when_busy, WhenBusyForm::Supersede) {
+    if request.when_busy == WhenBusy::Supersede {
         // This cancels other runs.
         principal.needs(Scope::RunCancel)?;
     }
     let _permit = may_create(&core)?;
     let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
-        true => WantedFeed::new(&core, &principal, session, &headers, None).map(Some),
+        true => WantedFeed::new(&core, &principal, user_of(session), events::place(&headers, None)?).map(Some),
         false => Ok(None),
     };
     // This comes first, so that a repeated request finds its run even if the app has changed or is gone.
@@ -261,10 +262,10 @@ impl RunOrder {
         };
         let run_id = match named {
             Some(named) => named.run_id.clone(),
-            None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
+            None => RunId::new(Uuid::now_v7().to_string()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
         let user = principal.user_or_own(request.user.as_deref())?;
-        if let Some(why) = request.session.as_deref().and_then(|name| core.refuses_session(name)) {
+        if let Some(why) = request.session.as_deref().and_then(|name| (core.refuses_session)(name)) {
             return Err(Problem::bad_request("bad-id", format!("session: {why}")));
         }
         let bad_id = |error| Problem::bad_id("user or session", &error);
@@ -280,16 +281,12 @@ impl RunOrder {
             agent,
             run_id,
             input: message(request.input)?,
-            when_busy: when_busy(request.when_busy),
+            when_busy: request.when_busy,
             on_disconnect: request.on_disconnect.into(),
             limits,
             state: StateMap::new(),
         })
     }
-}
-
-fn new_id() -> String {
-    Uuid::now_v7().to_string()
 }
 
 fn message(input: Input) -> Result<Message, Problem> {
@@ -318,14 +315,6 @@ fn message(input: Input) -> Result<Message, Problem> {
 
 fn bad_media(why: &str) -> Problem {
     Problem::unprocessable("bad-media", format!("input: {why}"))
-}
-
-fn when_busy(form: WhenBusyForm) -> WhenBusy {
-    match form {
-        WhenBusyForm::Reject => WhenBusy::Reject,
-        WhenBusyForm::Queue => WhenBusy::Queue,
-        WhenBusyForm::Supersede => WhenBusy::Supersede,
-    }
 }
 
 /// Combines the limits: a client may lower the agent's limits, but not raise them.
@@ -364,8 +353,8 @@ pub(crate) async fn start(
         };
         known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
     };
-    let run = match begin(core, principal, order, named, wanted) {
-        Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
+    let run = match begin(core, principal, order, named, wanted)? {
+        Err(StartError::RunIdTaken(_)) => return repeated().await,
         other => other?,
     };
     match run.accepted().await {
@@ -385,7 +374,7 @@ fn begin(
     order: &RunOrder,
     named: Option<&Named>,
     wanted: &mut Option<WantedFeed>,
-) -> Result<Run, Refused> {
+) -> Result<Result<Run, StartError>, Problem> {
     let run_id = named.map(|named| &named.run_id);
     let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
     let mut is_stopped = false;
@@ -393,19 +382,16 @@ fn begin(
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
-        let prompt = prompt.on_disconnect(order.on_disconnect);
-        let prompt = match wanted {
-            Some(wanted) if wanted.is_missed() => prompt.with_reader(),
-            _ => prompt,
-        };
-        let prompt = match named {
-            Some(named) => prompt.request(named.digest),
-            None => prompt,
-        };
-        let prompt = match born_cancelled {
-            Some(cancel) => prompt.born_cancelled(cancel),
-            None => prompt,
-        };
+        let mut prompt = prompt.on_disconnect(order.on_disconnect);
+        if wanted.as_ref().is_some_and(WantedFeed::is_missed) {
+            prompt = prompt.with_reader();
+        }
+        if let Some(named) = named {
+            prompt = prompt.request(named.digest);
+        }
+        if let Some(cancel) = born_cancelled {
+            prompt = prompt.born_cancelled(cancel);
+        }
         let run = prompt.start()?;
         // Before the run is on record, so that a client that disconnects while the disk is slow counts as disconnected.
         if let Some(wanted) = wanted {
@@ -413,7 +399,7 @@ fn begin(
         }
         Ok(run)
     })?;
-    if is_stopped {
+    if is_stopped && run.is_ok() {
         core.admission.forget_when_on_record(principal, &order.run_id);
     }
     Ok(run)

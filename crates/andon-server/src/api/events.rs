@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Cursor, Run, RunId, SessionKey};
+use andon_runtime::{Cursor, Run, RunId};
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
@@ -15,12 +15,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
 use super::{runs, socket};
-use crate::access::principal::{Principal, User};
+use crate::access::principal::{Principal, User, user_of};
 use crate::core::Shared;
 use crate::feed::presence::Watcher;
-use crate::feed::{FeedSlot, Leave, NoPlace, Parked, Plain, Reading, SseBody};
+use crate::feed::{FeedSlot, Leave, Plain, Reading, SSE_HEADERS, SseBody};
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::Query;
 use crate::http::socket::Written;
 
@@ -68,8 +68,7 @@ pub(crate) struct EventForm {
         (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "You already have the run's last event"),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn events(
@@ -82,16 +81,17 @@ pub(crate) async fn events(
     (written, upgrade): (Written, Result<WebSocketUpgrade, WebSocketUpgradeRejection>),
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
+    let start = place(&headers, from.after.as_deref())?;
     if method == Method::HEAD {
         // A client that only asks for the headers is not a reader, so it cannot disconnect as one.
-        if has_seen_the_end(&run, place(&headers, from.after.as_deref())?) {
+        if has_seen_the_end(&run, start) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
     let wanted = match from.aside {
-        true => WantedFeed::aside(&core, &principal, &headers, from.after.as_deref())?,
-        false => WantedFeed::new(&core, &principal, run.session(), &headers, from.after.as_deref())?,
+        true => WantedFeed::aside(&core, &principal, start)?,
+        false => WantedFeed::new(&core, &principal, user_of(run.session()), start)?,
     };
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));
@@ -129,35 +129,16 @@ pub struct WantedFeed {
 }
 
 impl WantedFeed {
-    pub(crate) fn new(
-        core: &Shared,
-        principal: &Principal,
-        session: &SessionKey,
-        headers: &HeaderMap,
-        after: Option<&str>,
-    ) -> Result<Self, Problem> {
-        let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
-        Self::counted_for(user, core, principal, headers, after)
+    /// A feed that starts here, and counts against the limit of this user.
+    pub(crate) fn new(core: &Shared, principal: &Principal, user: User, from: Cursor) -> Result<Self, Problem> {
+        let place = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
+        Ok(Self { from, place, leave: Leave::new(principal, &core.runtime), watcher: None })
     }
 
     /// A feed for an onlooker. It counts against the onlooker's own limit, not against that of the run's user.
-    fn aside(core: &Shared, principal: &Principal, headers: &HeaderMap, after: Option<&str>) -> Result<Self, Problem> {
-        let wanted = Self::counted_for(principal.reader(), core, principal, headers, after)?;
+    fn aside(core: &Shared, principal: &Principal, from: Cursor) -> Result<Self, Problem> {
+        let wanted = Self::new(core, principal, principal.reader(), from)?;
         Ok(Self { watcher: Some(Watcher::aside()), ..wanted })
-    }
-
-    fn counted_for(
-        user: User,
-        core: &Shared,
-        principal: &Principal,
-        headers: &HeaderMap,
-        after: Option<&str>,
-    ) -> Result<Self, Problem> {
-        let from = place(headers, after)?;
-        let options = &core.options;
-        let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
-        let leave = Leave::new(principal, &core.runtime);
-        Ok(Self { from, place: place?, leave, watcher: None })
     }
 
     /// Registers the reader with its run, so that the run notices even a reader that leaves before the feed is sent.
@@ -167,25 +148,13 @@ impl WantedFeed {
 
     /// Whether the run notices when this reader leaves.
     pub(crate) fn is_missed(&self) -> bool {
-        self.leave.may_stop()
+        self.leave.may_stop
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
         let watcher = self.watcher.unwrap_or_else(|| Watcher::new(run, &self.leave));
         let (figures, since) = (Arc::clone(&core.figures), core.runtime.now().wall);
         Reading { _place: self.place, watcher, leave: self.leave, figures, since }
-    }
-}
-
-impl std::convert::From<NoPlace> for Problem {
-    fn from(none: NoPlace) -> Self {
-        match none {
-            NoPlace::InAll => {
-                let detail = "too many feeds are open: try again later, or read the run without a feed";
-                Self::unavailable("too-many-feeds", detail)
-            }
-            NoPlace::OfUser => Self::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),
-        }
     }
 }
 
@@ -196,30 +165,15 @@ pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let reading = wanted.reading(core, run);
-    let parked = Parked::find(&core.runtime, run.id());
-    let body = SseBody::new(
-        run.feed_from(from),
-        Plain::default(),
-        reading,
-        parked,
-        core.closing.clone(),
-        core.options.heartbeat,
-    );
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // A buffering proxy would delay the events.
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-        (
-            HeaderName::from_static("andon-run-id"),
-            HeaderValue::from_str(&encoded(run.id())).unwrap_or(HeaderValue::from_static("")),
-        ),
-    ];
-    (headers, Body::new(body)).into_response()
+    let parked = core.runtime.is_parked(run.id()).then(|| run.id().clone());
+    let (closing, heartbeat) = (core.closing.clone(), core.options.heartbeat);
+    let body = SseBody::new(run.feed_from(from), Plain::default(), reading, parked, closing, heartbeat);
+    let id = HeaderValue::from_str(&encoded(run.id())).unwrap_or(HeaderValue::from_static(""));
+    (SSE_HEADERS, [(HeaderName::from_static("andon-run-id"), id)], Body::new(body)).into_response()
 }
 
 /// The position after which a reader continues.
-fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
+pub(crate) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
     let named = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?"));
     match named.filter(|id| !id.is_empty()).or(after) {
         None => Ok(Cursor::default()),

@@ -13,7 +13,7 @@ use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::admission::order::CancelOrder;
 use crate::http::problem::Problem;
-use crate::options::prices::CostForm;
+use crate::options::prices::Cost;
 
 /// A run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -23,15 +23,12 @@ pub(crate) struct RunView {
     #[schema(value_type = String)]
     pub(crate) run_id: RunId,
     /// The name of the app.
-    #[schema(value_type = String)]
     app: Arc<str>,
     /// The user whose run it is.
-    #[schema(value_type = String)]
     user: Arc<str>,
     /// The session of the run.
     session: String,
     /// The tenant of the run, if it is not your own.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant: Option<Arc<str>>,
     /// The state of the run.
@@ -317,8 +314,7 @@ pub(crate) struct ReceiptForm {
     #[schema(value_type = Object)]
     usage: Value,
     /// What the model calls cost, if the server has prices for them. Each of `model_calls` has its own cost.
-    #[schema(value_type = Option<CostForm>)]
-    cost: Option<CostForm>,
+    cost: Option<Cost>,
     /// The time to the first piece of an answer, in microseconds.
     first_piece_us: Option<u64>,
     /// The names of work that outlived the run and may still be going on.

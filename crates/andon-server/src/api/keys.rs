@@ -12,7 +12,7 @@ use crate::core::Shared;
 use crate::http::body::Body;
 use crate::http::json::Json;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, ProblemForm, Refusals};
 
 /// A newly created key.
 #[derive(Serialize, ToSchema)]
@@ -37,8 +37,7 @@ pub(crate) struct KeyList {
     post, path = "/v1/keys", tag = "access", request_body = NewKey,
     responses(
         (status = 201, description = "The key was created and is on record", body = inline(MadeKey<'static>)),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) -> Result<Response, Problem> {

@@ -63,9 +63,9 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     core.figures.set_server(Now {
         feeds: count(core.feeds.count() as u64),
-        connections: count(core.counts.connections.load(Ordering::Relaxed)),
+        connections: count(core.connections.load(Ordering::Relaxed)),
         is_held: is_held_for_all(&core.admission.holds()),
-        cancels_asked: core.counts.cancels.load(Ordering::Relaxed),
+        cancels_asked: core.cancels.load(Ordering::Relaxed),
     });
     // The state of each run is folded from its events, which takes time if there are many runs.
     let looking = Shared::clone(&core);

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm, force_while_cancelling};
-use crate::access::principal::{Listed, Principal};
+use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 use crate::options::prices::{Priced, priced};
 
@@ -62,8 +62,7 @@ pub(crate) struct RunPage {
     get, path = "/v1/runs", tag = "runs", params(RunQuery),
     responses(
         (status = 200, body = RunPage),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn list(
@@ -79,11 +78,7 @@ pub(crate) async fn list(
     let before = which.before.as_ref().map(RunId::new).transpose();
     let before = before.map_err(|error| Problem::bad_id("before", &error))?;
     let nothing = || Ok(Json(RunPage { runs: Vec::new(), next: None }));
-    let user = match principal.listed(which.user) {
-        Listed::Nothing => return nothing(),
-        Listed::Of(user) => Some(user),
-        Listed::All => None,
-    };
+    let Ok(user) = principal.listed(which.user) else { return nothing() };
     let before = match before {
         Some(before) if principal.allows(Scope::Admin) => Some(before),
         // Paging from somebody else's run gives an empty list, as it does from a run that does not exist.
@@ -128,8 +123,7 @@ pub(crate) async fn list(
     get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = RunView),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn one(
@@ -160,8 +154,7 @@ pub(crate) async fn one(
     get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The id of the run")),
     responses(
         (status = 200, body = ReceiptForm),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn receipt(

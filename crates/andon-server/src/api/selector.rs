@@ -191,7 +191,7 @@ pub(crate) async fn stop(
 ) -> Result<CancelledMany, Problem> {
     let Found { stopped, others, trouble } = pull_all(core, principal, selector, how).await;
     let cancelled = stopped.iter().filter(|(_, reply)| reply.is_stopping()).count();
-    core.counts.cancels.fetch_add(cancelled as u64, Ordering::Relaxed);
+    core.cancels.fetch_add(cancelled as u64, Ordering::Relaxed);
     let done = |problem: Problem| problem.with("pulled", cancelled > 0).with("cancelled", cancelled);
     if let Some(problem) = trouble {
         return Err(done(problem).with("recorded", false));

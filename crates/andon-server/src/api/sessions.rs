@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
-use crate::access::principal::{Listed, Principal, forbidden};
+use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::http::path::Path;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 
 /// Which sessions to list.
@@ -103,8 +103,7 @@ pub(crate) struct History {
     get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
     responses(
         (status = 200, body = SessionList),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn list(
@@ -114,11 +113,7 @@ pub(crate) async fn list(
 ) -> Result<Json<SessionList>, Problem> {
     let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());
-    let user = match principal.listed(which.user) {
-        Listed::Nothing => return Ok(Json(SessionList { sessions: Vec::new() })),
-        Listed::Of(user) => Some(user),
-        Listed::All => None,
-    };
+    let Ok(user) = principal.listed(which.user) else { return Ok(Json(SessionList { sessions: Vec::new() })) };
     let filter = SessionFilter { tenant, app: which.app, user, limit: Some(limit) };
     let sessions = core.runtime.list_sessions(filter).await?;
     Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
@@ -142,8 +137,7 @@ fn unknown() -> Problem {
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = SessionState),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn one(
@@ -162,8 +156,7 @@ pub(crate) async fn one(
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = History),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn history(
@@ -184,8 +177,7 @@ pub(crate) async fn history(
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 204, description = "The session is deleted"),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn delete(
@@ -203,7 +195,7 @@ pub(crate) async fn delete_session(core: &Shared, principal: &Principal, key: Se
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     let shared = Shared::clone(core);
     // In a task of its own, so that a started delete is finished even if the client disconnects.
-    let deleting = core.spawn(async move {
+    let deleting = core.tasks.spawn(async move {
         let was_there = shared.runtime.delete_session(&key, cancel).await?;
         if let Some(board) = &shared.board {
             board.forget(&key);

@@ -65,7 +65,7 @@ impl FeedTalk {
         }
         let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
         // In a task of its own, so that the cancel takes effect even if the client disconnects right after it.
-        let stopping = self.core.spawn(async move {
+        let stopping = self.core.tasks.spawn(async move {
             match cancel::stop(&core, &principal, &id, &how).await {
                 Ok((run, reply)) => json!(cancel::cancelled_view(&run, &reply)),
                 Err(problem) => json!({"problem": problem.to_json()}),

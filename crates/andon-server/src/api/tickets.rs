@@ -7,10 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::principal::Principal;
-use crate::access::tickets::{LIFE, NoTicket};
+use crate::access::tickets::LIFE;
 use crate::core::Shared;
 use crate::http::json::Json;
-use crate::http::problem::{Problem, ProblemForm};
+use crate::http::problem::{Problem, Refusals};
 
 /// A ticket.
 #[derive(Serialize, ToSchema)]
@@ -30,18 +30,11 @@ pub(crate) struct TicketView<'a> {
     post, path = "/v1/tickets", tag = "access",
     responses(
         (status = 201, description = "The ticket", body = inline(TicketView<'static>)),
-        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
-        (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
+        Refusals,
     )
 )]
 pub(crate) async fn issue(State(core): State<Shared>, principal: Principal) -> Result<Response, Problem> {
-    let issued = core.auth.tickets.issue(&principal, core.runtime.now().wall);
-    let ticket = issued.map_err(|none| match none {
-        NoTicket::TooMany => Problem::too_many("too-many-tickets", "too many tickets are unused: use some of them"),
-        NoTicket::NoRandom => {
-            Problem::unavailable("no-random", "the system provides no random numbers: try again later")
-        }
-    })?;
+    let ticket = core.auth.tickets.issue(&principal, core.runtime.now().wall)?;
     let expires_in_ms = u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX);
     Ok((StatusCode::CREATED, Json(TicketView { ticket: ticket.show(), expires_in_ms })).into_response())
 }

@@ -8,8 +8,8 @@ use andon_runtime::core::event::{Learnt, Remains, ToolEnd};
 use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
 
 use super::row::Row;
-use super::spent::{Spent, Tokens};
-use crate::options::prices::Prices;
+use super::tokens::Tokens;
+use crate::options::prices::{Prices, Spent};
 
 impl Row {
     /// Applies an addendum.

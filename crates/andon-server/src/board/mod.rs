@@ -16,7 +16,7 @@ mod names;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod seconds;
-mod spent;
+pub(crate) mod tokens;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -18,8 +18,8 @@ use andon_runtime::{
 };
 
 use super::later;
-use super::spent::{Spent, Tokens};
-use crate::options::prices::{Cost, Prices};
+use super::tokens::Tokens;
+use crate::options::prices::{Cost, Prices, Spent};
 
 /// One run.
 #[derive(Debug, Clone)]

@@ -123,10 +123,14 @@ impl Rows {
             self.remove(place);
             return false;
         }
-        self.change(place, seen.now, |row, prices| {
+        let settled = self.fold(place, |row, prices| {
             row.catch_up(seen, prices);
             row.pieces = seen.pieces.or(row.pieces);
         });
+        if let Some(settled) = settled {
+            self.advance(seen.now);
+            self.settle(place, &settled);
+        }
         true
     }
 
@@ -190,13 +194,6 @@ impl Rows {
         let of_it = |kept: &Kept| kept.row.session == *session;
         let places: Vec<RowPlace> = self.rows.iter().filter(|(_, kept)| of_it(kept)).map(|(place, _)| *place).collect();
         places.into_iter().for_each(|place| self.remove(place));
-    }
-
-    fn change(&mut self, place: RowPlace, now: Stamp, change: impl FnOnce(&mut Row, Option<&Prices>)) {
-        if let Some(settled) = self.fold(place, change) {
-            self.advance(now);
-            self.settle(place, &settled);
-        }
     }
 
     /// Changes a row. Returns it if that settled it.

@@ -11,6 +11,8 @@ use std::collections::{HashMap, VecDeque};
 
 use andon_runtime::SessionKey;
 use andon_runtime::core::time::{Stamp, Wall};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::access::principal::Whose;
 
@@ -86,20 +88,31 @@ impl Tally {
     }
 }
 
-/// One second, as readers see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What happened in one second to the runs that you may see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = BoardSecond)]
 pub(crate) struct Told {
-    /// The index of the second since the clock's zero.
+    // The index of the second since the clock's zero.
+    #[serde(skip)]
     pub(crate) index: u64,
-    /// When the second began, which is the same for every reader.
-    pub(crate) began: Wall,
-    /// How many runs were live at its end.
-    pub(crate) live: u64,
-    pub(crate) begun: u64,
-    pub(crate) settled: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) median_us: Option<u64>,
-    pub(crate) slowest_us: Option<u64>,
+    /// When the second began. This is the same for every reader and identifies the second.
+    #[schema(value_type = String, format = DateTime)]
+    at: Wall,
+    /// How many runs had not settled at its end.
+    live: u64,
+    /// How many runs were accepted.
+    begun: u64,
+    /// How many runs settled.
+    settled: u64,
+    /// How many of the settled runs were cancelled.
+    cancelled: u64,
+    /// The median time from the cancel request until the run had settled, in microseconds; `null` if no run was
+    /// cancelled.
+    #[schema(required)]
+    median_us: Option<u64>,
+    /// The longest of these times, in microseconds; `null` if no run was cancelled.
+    #[schema(required)]
+    slowest_us: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -231,7 +244,7 @@ impl Seconds {
         for index in (first..now).rev() {
             let second = busy.next_if(|second| second.index == index);
             let tally = second.and_then(|second| second.tallies.get(whose));
-            told.push(tell((index, self.began_at(index)), live, tally));
+            told.push(tell(index, self.began_at(index), live, tally));
             live -= second.map_or(0, growth);
         }
         told.reverse();
@@ -249,12 +262,12 @@ fn began(now: Stamp) -> Wall {
     Wall(now.wall.0.saturating_sub(now.mono_us % 1_000_000))
 }
 
-fn tell((index, began): (u64, Wall), live: i64, tally: Option<&Tally>) -> Told {
+fn tell(index: u64, at: Wall, live: i64, tally: Option<&Tally>) -> Told {
     let quiet = Tally::default();
     let tally = tally.unwrap_or(&quiet);
     Told {
         index,
-        began,
+        at,
         live: u64::try_from(live).unwrap_or(0),
         begun: tally.begun,
         settled: tally.settled,
@@ -283,17 +296,16 @@ mod tests {
         seconds.advance(at(11, 100, 7));
         seconds.advance(at(15, 900_000, 30));
         let first = seconds.since(&Whose::All, 0);
-        let began: Vec<u64> = first.iter().map(|told| told.began.0 - 1_700_000_000_000_000).collect();
+        let began: Vec<u64> = first.iter().map(|told| told.at.0 - 1_700_000_000_000_000).collect();
         assert_eq!(began, [10_000_000, 11_000_007, 12_000_030, 13_000_030, 14_000_030]);
         seconds.advance(at(15, 950_000, 41));
         seconds.advance(at(16, 1, 55));
         assert_eq!(seconds.since(&Whose::All, 0).split_last().map(|(_, before)| before.to_vec()), Some(first));
         seconds.advance(at(2_000, 0, 99));
         let told = seconds.since(&Whose::All, 0);
-        assert_eq!((told.len(), told.last().map(|told| told.began)), (300, Some(at(1_999, 0, 99).wall)));
+        assert_eq!((told.len(), told.last().map(|told| told.at)), (300, Some(at(1_999, 0, 99).wall)));
         assert!(
-            told.is_sorted_by_key(|told| told.began)
-                && told.first().is_some_and(|told| told.began == at(1_700, 0, 99).wall)
+            told.is_sorted_by_key(|told| told.at) && told.first().is_some_and(|told| told.at == at(1_700, 0, 99).wall)
         );
     }
 }

@@ -13,9 +13,9 @@
 pub(crate) mod presence;
 pub(crate) mod talk;
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use andon_runtime::core::time::Wall;
 use andon_runtime::{Feed, FeedItem, RunId, Runtime};
 use andon_telemetry::Figures;
 use axum::body::Bytes;
+use axum::http::{HeaderName, HeaderValue, header};
 use bytes::{BufMut, BytesMut};
 use futures_core::Stream;
 use http_body::Frame;
@@ -33,32 +34,22 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::access::principal::{Pass, Principal, RECHECK, User};
 use crate::access::scopes::Scope;
 use crate::feed::presence::Watcher;
+use crate::http::problem::Problem;
 use crate::time::after;
 
 /// How many bytes are sent together.
 pub(crate) const FRAME: usize = 16 << 10;
 
+/// The headers of a response that is a feed.
+pub(crate) const SSE_HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    // A buffering proxy would delay the events.
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+];
+
 /// How often to check whether a run has been resumed.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// A run that nobody drives, because its agent is missing.
-#[derive(Debug)]
-pub(crate) struct Parked {
-    runtime: Runtime,
-    run: RunId,
-}
-
-impl Parked {
-    /// `None` if the run does not wait for its agent.
-    pub(crate) fn find(runtime: &Runtime, run: &RunId) -> Option<Self> {
-        let parked = Self { runtime: runtime.clone(), run: run.clone() };
-        parked.is_still().then_some(parked)
-    }
-
-    pub(crate) fn is_still(&self) -> bool {
-        self.runtime.is_parked(&self.run)
-    }
-}
 
 /// What a reader holds while it reads: its slot among the feeds, its presence at the run, and its permission to read.
 #[derive(Debug)]
@@ -94,18 +85,14 @@ impl Reading {
 pub(crate) struct Leave {
     pass: Pass,
     runtime: Runtime,
-    may_stop: bool,
+    /// Whether the reader may cancel runs. A reader that may not does not cancel a run by disconnecting, either.
+    pub(crate) may_stop: bool,
 }
 
 impl Leave {
     pub(crate) fn new(principal: &Principal, runtime: &Runtime) -> Self {
         let may_stop = principal.allows(Scope::RunCancel);
         Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
-    }
-
-    /// Whether the reader may cancel runs. A reader that may not does not cancel a run by disconnecting, either.
-    pub(crate) fn may_stop(&self) -> bool {
-        self.may_stop
     }
 
     /// Whether it can end at all.
@@ -173,8 +160,9 @@ pub struct SseBody<H> {
     /// When the next heartbeat is due.
     timer: Pin<Box<Sleep>>,
     is_over: bool,
-    /// Set if the run waits for its agent: everything so far has been sent, and more will come when the run is resumed.
-    parked: Option<Parked>,
+    /// Set if the run waits for its agent, so nobody drives it: everything so far has been sent, and more will come when
+    /// the run is resumed.
+    parked: Option<RunId>,
     reading: Reading,
 }
 
@@ -183,7 +171,7 @@ impl<H: Hand> SseBody<H> {
         feed: Feed,
         hand: H,
         reading: Reading,
-        parked: Option<Parked>,
+        parked: Option<RunId>,
         closing: CancellationToken,
         heartbeat: Duration,
     ) -> Self {
@@ -219,7 +207,8 @@ impl<H: Hand> SseBody<H> {
                     self.hand.write(&item);
                 }
                 Poll::Ready(None) => {
-                    self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
+                    let runtime = &self.reading.leave.runtime;
+                    self.is_over = self.parked.as_ref().is_none_or(|run| !runtime.is_parked(run));
                     if self.is_over {
                         // The run goes on, and the reader should reconnect.
                         self.reading.watcher.leave_in_peace();
@@ -285,60 +274,55 @@ fn write(frame: &mut BytesMut, item: &FeedItem) {
     frame.extend_from_slice(b"\n\n");
 }
 
-/// How many feeds are open, in total and for each user.
-#[derive(Debug, Clone, Default)]
+/// How many feeds are open.
+#[derive(Debug, Default)]
 pub(crate) struct Feeds {
-    open: Arc<Open>,
+    open: Arc<Mutex<Open>>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
-    all: AtomicUsize,
-    users: Mutex<std::collections::HashMap<User, usize>>,
-}
-
-/// Why no further feed can be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlace {
-    InAll,
-    OfUser,
+    all: usize,
+    users: HashMap<User, usize>,
 }
 
 impl Feeds {
     /// Takes a slot, which is released when it is dropped.
-    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<FeedSlot, NoPlace> {
-        let mut users = self.open.users.lock();
-        if self.open.all.load(Ordering::Relaxed) >= max {
-            return Err(NoPlace::InAll);
+    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<FeedSlot, Problem> {
+        let mut open = self.open.lock();
+        if open.all >= max {
+            let detail = "too many feeds are open: try again later, or read the run without a feed";
+            return Err(Problem::unavailable("too-many-feeds", detail));
         }
-        if users.get(&user).copied().unwrap_or(0) >= max_of_user {
-            return Err(NoPlace::OfUser);
+        if open.users.get(&user).copied().unwrap_or(0) >= max_of_user {
+            let detail = "this user has too many feeds open: close one";
+            return Err(Problem::too_many("too-many-feeds-of-user", detail));
         }
-        *users.entry(user.clone()).or_default() += 1;
-        self.open.all.fetch_add(1, Ordering::Relaxed);
+        *open.users.entry(user.clone()).or_default() += 1;
+        open.all += 1;
         Ok(FeedSlot { open: Arc::clone(&self.open), user })
     }
 
     /// How many feeds are open.
     pub(crate) fn count(&self) -> usize {
-        self.open.all.load(Ordering::Relaxed)
+        self.open.lock().all
     }
 }
 
 /// A slot for a feed.
 #[derive(Debug)]
 pub(crate) struct FeedSlot {
-    open: Arc<Open>,
+    open: Arc<Mutex<Open>>,
     user: User,
 }
 
 impl Drop for FeedSlot {
     fn drop(&mut self) {
-        let mut users = self.open.users.lock();
-        self.open.all.fetch_sub(1, Ordering::Relaxed);
-        match users.get_mut(&self.user) {
+        let mut open = self.open.lock();
+        open.all -= 1;
+        match open.users.get_mut(&self.user) {
             Some(own) if *own > 1 => *own -= 1,
-            _ => drop(users.remove(&self.user)),
+            _ => drop(open.users.remove(&self.user)),
         }
     }
 }
@@ -351,11 +335,11 @@ mod tests {
     fn a_refused_feed_leaves_nothing_behind() {
         let feeds = Feeds::default();
         let user: User = ("local".into(), "ada".into());
-        assert_eq!(feeds.take(user.clone(), 9, 0).err(), Some(NoPlace::OfUser));
-        assert_eq!(feeds.take(user.clone(), 0, 9).err(), Some(NoPlace::InAll));
-        assert!(feeds.open.users.lock().is_empty());
+        assert_eq!(feeds.take(user.clone(), 9, 0).unwrap_err().kind(), "too-many-feeds-of-user");
+        assert_eq!(feeds.take(user.clone(), 0, 9).unwrap_err().kind(), "too-many-feeds");
+        assert!(feeds.open.lock().users.is_empty());
         drop(feeds.take(user, 9, 9));
-        assert!(feeds.open.users.lock().is_empty());
+        assert!(feeds.open.lock().users.is_empty());
     }
 
     #[test]

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::feed::Leave;
-use crate::options::Disconnect;
 
 /// What to do when the last open feed of a run closes. If no feed was ever opened, nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -57,16 +56,6 @@ impl From<OnDisconnect> for andon_runtime::OnDisconnect {
     }
 }
 
-impl From<Disconnect> for andon_runtime::OnDisconnect {
-    fn from(policy: Disconnect) -> Self {
-        match policy {
-            Disconnect::Continue => Self::Continue,
-            Disconnect::Cancel => Self::Cancel,
-            Disconnect::CancelAfter(time) => Self::CancelAfterMs(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        }
-    }
-}
-
 /// A reader of a run's feed.
 #[derive(Debug)]
 pub(crate) struct Watcher {
@@ -77,7 +66,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Registers a reader until this is dropped.
     pub(crate) fn new(run: &Run, leave: &Leave) -> Self {
-        Self { watched: leave.may_stop().then(|| (run.watch(), leave.clone())) }
+        Self { watched: leave.may_stop.then(|| (run.watch(), leave.clone())) }
     }
 
     /// An onlooker (invariant 3).

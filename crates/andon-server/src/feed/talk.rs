@@ -15,6 +15,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,13 +26,13 @@ use futures_util::{Sink, StreamExt as _};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::tungstenite;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
 
 use crate::access::principal::RECHECK;
 use crate::feed::{FRAME, Leave};
 use crate::http::signs::{Progress, Sign};
 use crate::http::socket::Written;
 use crate::options::Options;
-use crate::tasks::Tasks;
 use crate::time::after;
 
 /// How many bytes are read from a socket at once. Clients send little.
@@ -87,20 +88,12 @@ pub trait Talker: Send {
 /// The settings that all sockets of a server share.
 #[derive(Debug, Clone)]
 pub(crate) struct Sockets {
-    heartbeat: Duration,
-    stalled: Duration,
-    frames_a_second: u32,
-    max_frame: usize,
-    tasks: Tasks,
-    closing: CancellationToken,
+    pub(crate) options: Arc<Options>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) closing: CancellationToken,
 }
 
 impl Sockets {
-    pub(crate) fn new(options: &Options, tasks: &Tasks, closing: &CancellationToken) -> Self {
-        let Options { heartbeat, stalled, frames_a_second, max_frame, .. } = *options;
-        Self { heartbeat, stalled, frames_a_second, max_frame, tasks: tasks.clone(), closing: closing.clone() }
-    }
-
     /// Responds with a WebSocket, which this talker then handles.
     pub(crate) fn upgrade<T: Talker + 'static>(
         &self,
@@ -108,7 +101,7 @@ impl Sockets {
         leave: Leave,
         talker: impl Future<Output = Result<T, Close>> + Send + 'static,
     ) -> Response {
-        let max = self.max_frame;
+        let max = self.options.max_frame;
         let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
         let sockets = self.clone();
         // Taken before the upgrade, so that shutdown waits for the socket from then on.
@@ -165,10 +158,10 @@ impl<T: Talker> Talk<T> {
             writing: None,
             over: None,
             closing: Box::pin(sockets.closing.clone().cancelled_owned()),
-            beat: sleep(sockets.heartbeat),
+            beat: sleep(sockets.options.heartbeat),
             progress,
             sign: Sign::Answered,
-            allowance: Allowance::new(Instant::now(), sockets.frames_a_second),
+            allowance: Allowance::new(Instant::now(), sockets.options.frames_a_second),
             sockets,
         }
     }
@@ -242,7 +235,7 @@ impl<T: Talker> Talk<T> {
             if !self.progress.is_made() {
                 return Poll::Ready(Err(Over::Gone));
             }
-            stalled.as_mut().reset(after(Instant::now(), self.sockets.stalled));
+            stalled.as_mut().reset(after(Instant::now(), self.sockets.options.stalled));
         }
         Poll::Pending
     }
@@ -274,7 +267,7 @@ impl<T: Talker> Talk<T> {
 
     fn hear(&mut self, message: &Message) -> Result<(), Over> {
         self.sign = Sign::Answered;
-        self.allowance.take(Instant::now(), self.sockets.frames_a_second)?;
+        self.allowance.take(Instant::now(), self.sockets.options.frames_a_second)?;
         match message {
             Message::Close(_) => Err(Over::Gone),
             Message::Ping(_) | Message::Pong(_) => Ok(()),
@@ -286,15 +279,15 @@ impl<T: Talker> Talk<T> {
     fn write(&mut self, message: Message) -> Result<(), Over> {
         if self.writing.is_none() {
             self.progress.is_made();
-            self.writing = Some(sleep(self.sockets.stalled));
+            self.writing = Some(sleep(self.sockets.options.stalled));
         }
         Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
     }
 
     /// Sends a ping, unless the client has been silent for too long.
     fn beat(&mut self) -> Result<(), Over> {
-        self.beat = sleep(self.sockets.heartbeat);
-        if self.sign.is_overdue(self.sockets.stalled) {
+        self.beat = sleep(self.sockets.options.heartbeat);
+        if self.sign.is_overdue(self.sockets.options.stalled) {
             return Err(Over::Gone);
         }
         // Data that is being sent serves as a heartbeat.

@@ -115,16 +115,21 @@ impl Drop for Taken {
     }
 }
 
-/// An answer and its memory, which is released when the last byte is dropped.
-struct Held {
-    text: Bytes,
-    _taken: Taken,
+/// An answer and the place that it takes, which is released when the last byte is dropped.
+struct Held<T, P> {
+    text: T,
+    _place: P,
 }
 
-impl AsRef<[u8]> for Held {
+impl<T: AsRef<[u8]>, P> AsRef<[u8]> for Held<T, P> {
     fn as_ref(&self) -> &[u8] {
-        &self.text
+        self.text.as_ref()
     }
+}
+
+/// The text of an answer, which holds this place until its last byte is dropped.
+pub(crate) fn holding<P: Send + 'static>(text: impl AsRef<[u8]> + Send + 'static, place: P) -> Bytes {
+    Bytes::from_owner(Held { text, _place: place })
 }
 
 /// Limits the memory that answers take (invariants 2 to 4).
@@ -146,7 +151,7 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
     let Ok(text) = to_bytes(body, usize::MAX).await else {
         return Problem::unavailable("defect", "the answer cannot be sent: please report this").into_response();
     };
-    Response::from_parts(parts, Body::from(Bytes::from_owner(Held { text, _taken: taken })))
+    Response::from_parts(parts, Body::from(holding(text, taken)))
 }
 
 /// The size of a JSON answer in memory. `None` for any other answer: files are in the program or on disk, and a feed is

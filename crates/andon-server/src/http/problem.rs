@@ -1,11 +1,14 @@
 //! Errors as clients see them: `application/problem+json`, which says what is wrong and what to do.
 
+use std::collections::BTreeMap;
+
 use andon_runtime::{DecideError, IdError, JournalError, StartError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::openapi::{self, RefOr};
+use utoipa::{IntoResponses, ToSchema};
 
 /// What is wrong with a request, and what to do.
 #[derive(Debug, Clone)]
@@ -37,6 +40,20 @@ pub(crate) struct ProblemForm {
     run_id: Option<String>,
     /// The id of the request in the server's log.
     request_id: Option<String>,
+}
+
+/// The description of the refusals that almost every route may answer with.
+pub(crate) struct Refusals;
+
+impl IntoResponses for Refusals {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let problem = |description: &str| {
+            let form = openapi::Content::new(Some(openapi::Ref::from_schema_name("Problem")));
+            let response = openapi::ResponseBuilder::new().description(description);
+            response.content("application/problem+json", form).into()
+        };
+        BTreeMap::from([("4XX".to_owned(), problem("")), ("503".to_owned(), problem("Temporarily unavailable"))])
+    }
 }
 
 impl Problem {

@@ -28,8 +28,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body::{Body as _, Frame};
-use http_body_util::StreamBody;
+use http_body::Body as _;
 
 use crate::http::idle::{Patience, TimedBody};
 use crate::http::problem::Problem;
@@ -247,16 +246,12 @@ impl<S: Send + Sync> FromRequestParts<S> for MayWait {
 pub(crate) struct Vital;
 
 /// Whether a method and a path cancel a run, concern the line or check health.
-pub(crate) type IsVital = Box<dyn Fn(&Method, &str) -> bool + Send + Sync>;
+pub(crate) type IsVital = Arc<dyn Fn(&Method, &str) -> bool + Send + Sync>;
 
 /// Marks the requests that cancel a run, concern the line or check health. Reserved slots serve only these, and one
 /// request each (invariant 1).
-pub(crate) async fn enforce_reserve(
-    State(is_vital): State<Arc<Vec<IsVital>>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let is_vital = is_vital.iter().any(|is_vital| is_vital(request.method(), request.uri().path()));
+pub(crate) async fn enforce_reserve(State(is_vital): State<IsVital>, mut request: Request, next: Next) -> Response {
+    let is_vital = is_vital(request.method(), request.uri().path());
     if is_vital {
         request.extensions_mut().insert(Vital);
     }
@@ -286,7 +281,7 @@ async fn read_ahead(request: Request) -> Request {
     let patience = Patience { idle: HURRY, total: HURRY };
     let body = match to_bytes(Body::new(TimedBody::new(body, patience, guest)), AHEAD).await {
         Ok(bytes) => Body::from(bytes),
-        Err(error) => Body::new(StreamBody::new(futures_util::stream::iter([Err::<Frame<Bytes>, _>(error)]))),
+        Err(error) => Body::from_stream(futures_util::stream::iter([Err::<Bytes, _>(error)])),
     };
     Request::from_parts(parts, body)
 }

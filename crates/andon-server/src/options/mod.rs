@@ -92,17 +92,6 @@ pub struct Options {
     pub web_dir: Option<PathBuf>,
 }
 
-/// What happens to a run when its client disconnects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disconnect {
-    /// The run goes on.
-    Continue,
-    /// The run is cancelled at once.
-    Cancel,
-    /// The run is cancelled, unless a reader comes back in time.
-    CancelAfter(Duration),
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -10,12 +10,10 @@
 //! 3. If several names match a model, the longest counts; of two of the same length, the one without `*`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use andon_runtime::{Figure, Receipt, Usage};
-use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -125,16 +123,14 @@ impl Prices {
     /// What a run's model calls cost in total, as billed. `None` if no entry matches any of their models. If entries
     /// match only some, the rest is unknown, and so is the cost of a call that has not ended.
     pub fn of_run(&self, receipt: &Receipt) -> Option<Cost> {
-        let calls = &receipt.model_calls;
-        let costs: Vec<Option<Cost>> = calls.iter().map(|call| self.cost(&call.model, &call.usage.billed)).collect();
-        if !costs.is_empty() && costs.iter().all(Option::is_none) {
-            return None;
+        let (mut spent, mut accounted) = (Spent::nothing(self), Usage::NONE);
+        for call in &receipt.model_calls {
+            spent.add(self, &call.model, &call.usage.billed);
+            accounted = accounted.plus(call.usage.billed);
         }
-        let unknown = Cost { value: None, low: None, high: None, ..self.nothing() };
-        let sum = costs.iter().fold(self.nothing(), |sum, cost| sum.plus(cost.as_ref().unwrap_or(&unknown)));
+        let sum = spent.told()?;
         // An open call has no usage of its own yet, and makes the run's figures uncertain.
-        let accounted = calls.iter().fold(Usage::NONE, |sum, call| sum.plus(call.usage.billed));
-        Some(if accounted == receipt.usage.billed { sum } else { sum.plus(&unknown) })
+        Some(if accounted == receipt.usage.billed { sum } else { sum.at_least() })
     }
 
     /// The cost of nothing.
@@ -162,13 +158,56 @@ fn fits(name: &str, model: &str) -> bool {
     })
 }
 
+/// The total cost of model calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Spent {
+    sum: Cost,
+    /// The number of calls with a price and without one.
+    priced: u32,
+    unpriced: u32,
+}
+
+impl Spent {
+    pub(crate) fn nothing(prices: &Prices) -> Self {
+        Self { sum: prices.nothing(), priced: 0, unpriced: 0 }
+    }
+
+    pub(crate) fn add(&mut self, prices: &Prices, model: &str, billed: &Usage) {
+        match prices.cost(model, billed) {
+            Some(cost) => (self.sum, self.priced) = (self.sum.plus(&cost), self.priced + 1),
+            None => self.unpriced += 1,
+        }
+    }
+
+    /// The cost as in a receipt: `None` if no call has a price. If only some have one, the cost of the others is
+    /// unknown.
+    pub(crate) fn told(&self) -> Option<Cost> {
+        match (self.priced, self.unpriced) {
+            (0, 1..) => None,
+            (_, 0) => Some(self.sum.clone()),
+            (_, _) => Some(self.sum.at_least()),
+        }
+    }
+}
+
 /// An amount of money, with bounds if it is not certain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+// In units of 10⁻¹² (invariant 1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Cost {
+    /// The currency, such as `USD`.
+    #[schema(value_type = String)]
     currency: Arc<str>,
-    // In units of 10⁻¹² (invariant 1).
+    /// The amount, if everything it comes from is known.
+    #[serde(serialize_with = "as_number")]
+    #[schema(value_type = Option<f64>)]
     value: Option<u128>,
+    /// The lower bound.
+    #[serde(serialize_with = "as_number")]
+    #[schema(value_type = Option<f64>)]
     low: Option<u128>,
+    /// The upper bound.
+    #[serde(serialize_with = "as_number")]
+    #[schema(value_type = Option<f64>)]
     high: Option<u128>,
 }
 
@@ -206,46 +245,12 @@ impl Cost {
     }
 }
 
-/// An amount as people write it, such as `0.0123`.
-struct Amount(u128);
-
-impl fmt::Display for Amount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let one = 10_u128.pow(COST_DIGITS as u32);
-        let part = format!("{:0>COST_DIGITS$}", self.0 % one);
-        match part.trim_end_matches('0') {
-            "" => write!(f, "{}", self.0 / one),
-            part => write!(f, "{}.{part}", self.0 / one),
-        }
-    }
-}
-
-impl Serialize for Cost {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // With up to fifteen digits, the number nearest to a decimal text is printed as the same text again.
-        let number = |amount: Option<u128>| amount.and_then(|amount| Amount(amount).to_string().parse::<f64>().ok());
-        let mut cost = serializer.serialize_struct("Cost", 4)?;
-        cost.serialize_field("currency", &*self.currency)?;
-        cost.serialize_field("value", &number(self.value))?;
-        cost.serialize_field("low", &number(self.low))?;
-        cost.serialize_field("high", &number(self.high))?;
-        cost.end()
-    }
-}
-
-/// An amount of money, with bounds if it is not certain.
-// Only for the OpenAPI description.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Cost)]
-pub(crate) struct CostForm {
-    /// The currency, such as `USD`.
-    currency: String,
-    /// The amount, if everything it comes from is known.
-    value: Option<f64>,
-    /// The lower bound.
-    low: Option<f64>,
-    /// The upper bound.
-    high: Option<f64>,
+/// Writes an amount as people do, such as `0.0123`. It goes through a decimal text: with up to fifteen digits, the number
+/// nearest to that text is printed as the same text again.
+fn as_number<S: Serializer>(amount: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
+    let one = 10_u128.pow(COST_DIGITS as u32);
+    let text = |amount: u128| format!("{}.{:0>COST_DIGITS$}", amount / one, amount % one);
+    amount.and_then(|amount| text(amount).parse::<f64>().ok()).serialize(serializer)
 }
 
 /// A receipt, with what the run and each of its model calls cost as far as that is known. Without prices, the receipt

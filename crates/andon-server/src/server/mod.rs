@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::keys::Keys;
 use crate::access::secret::Secret;
-use crate::access::table::Table;
+use crate::access::table::table;
 use crate::admission::apps::Apps;
 use crate::core::{Core, RefusesName, Shared};
 use crate::dialect::{self, Dialect};
@@ -27,7 +27,7 @@ use crate::server::shutdown::Hurry;
 pub struct Server {
     core: Shared,
     dialects: Arc<[Arc<dyn Dialect>]>,
-    table: Arc<Table>,
+    table: Arc<[dialect::Row]>,
     /// Cancelled when no more connections are accepted and the open ones must close.
     stopping: CancellationToken,
     /// How urgent the shutdown is.
@@ -47,16 +47,16 @@ impl Server {
         options: Options,
         dialects: Vec<Arc<dyn Dialect>>,
     ) -> Result<Self, JournalError> {
-        let names = dialects
-            .iter()
-            .cloned()
-            .map(|dialect| -> RefusesName { Box::new(move |name| dialect.refuses_session(name)) });
-        let core = Core::read(runtime, options, names.collect()).await?;
-        let table = Table::with(dialects.iter().flat_map(|dialect| dialect.rows()));
+        let dialects: Arc<[Arc<dyn Dialect>]> = dialects.into();
+        let named = Arc::clone(&dialects);
+        let refuses_session: RefusesName =
+            Box::new(move |name| named.iter().find_map(|dialect| dialect.refuses_session(name)));
+        let core = Core::read(runtime, options, refuses_session).await?;
+        let table = table(dialects.iter().flat_map(|dialect| dialect.rows()));
         Ok(Self {
             core: Arc::new(core),
-            dialects: dialects.into(),
-            table: Arc::new(table),
+            dialects,
+            table,
             stopping: CancellationToken::new(),
             hurry: Arc::new(watch::Sender::new(Hurry::None)),
         })
@@ -116,7 +116,7 @@ impl Server {
 
     /// All routes, each with what it requires of its callers.
     pub fn routes(&self) -> &[dialect::Row] {
-        self.table.rows()
+        &self.table
     }
 }
 

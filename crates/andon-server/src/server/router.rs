@@ -51,13 +51,11 @@ fn guarded(routes: Router, server: &Server) -> Router {
 }
 
 /// Which requests cancel a run, concern the line or check health, in every dialect.
-fn vital(dialects: &[Arc<dyn Dialect>]) -> Arc<Vec<IsVital>> {
-    let of_dialects = dialects
-        .iter()
-        .cloned()
-        .map(|dialect| -> IsVital { Box::new(move |method, path| dialect.is_vital(method, path)) });
-    let native: IsVital = Box::new(is_vital);
-    Arc::new(std::iter::once(native).chain(of_dialects).collect())
+fn vital(dialects: &Arc<[Arc<dyn Dialect>]>) -> IsVital {
+    let dialects = Arc::clone(dialects);
+    Arc::new(move |method, path| {
+        is_vital(method, path) || dialects.iter().any(|dialect| dialect.is_vital(method, path))
+    })
 }
 
 /// Wraps everything that can refuse a request, so that on the paths of a dialect the error has the format of that

@@ -67,7 +67,7 @@ impl Server {
         if let Some(folder) = &self.core.options.web_dir {
             has_web_page(folder)?;
         }
-        drop(self.core.spawn(accept(self.clone(), listener, Routers::new(self.router()))));
+        drop(self.core.tasks.spawn(accept(self.clone(), listener)));
         Ok(Serving::new(self.clone(), address))
     }
 }
@@ -77,26 +77,12 @@ pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoWebPage(folder.to_owned())) }
 }
 
-/// The routers for the usual slots and for the reserved ones.
-struct Routers {
-    usual: Router,
-    reserved: Router,
-}
-
-impl Routers {
-    fn new(usual: Router) -> Self {
-        Self { reserved: usual.clone().layer(Extension(Reserved)), usual }
-    }
-
-    fn of(&self, slot: &ConnectionSlot) -> Router {
-        if slot.guest().is_some() { self.reserved.clone() } else { self.usual.clone() }
-    }
-}
-
-async fn accept(server: Server, listener: TcpListener, routers: Routers) {
+async fn accept(server: Server, listener: TcpListener) {
+    let usual = server.router();
+    let reserved = usual.clone().layer(Extension(Reserved));
     let (core, options) = (&server.core, &server.core.options);
     let room = Room::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
-    let slots = ConnectionSlots::new(&core.counts.connections, options.head_time, room);
+    let slots = ConnectionSlots::new(&core.connections, options.head_time, room);
     let mut spares = Spares::new();
     loop {
         let accepted = tokio::select! {
@@ -108,8 +94,8 @@ async fn accept(server: Server, listener: TcpListener, routers: Routers) {
             // Without a slot, the connection is closed at once.
             Ok((stream, _)) => {
                 if let Some(slot) = slots.make_room().await {
-                    let router = routers.of(&slot);
-                    drop(core.spawn(connection(server.clone(), stream, slot, router)));
+                    let router = if slot.guest().is_some() { &reserved } else { &usual };
+                    drop(core.tasks.spawn(connection(server.clone(), stream, slot, router.clone())));
                 }
                 spares.put_back();
             }

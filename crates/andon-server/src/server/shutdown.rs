@@ -178,6 +178,7 @@ impl Server {
     async fn end(&self) {
         self.core.closing.cancel();
         self.stopping.cancel();
-        let _ = timeout(LAST, self.core.tasks.ended()).await;
+        self.core.tasks.close();
+        let _ = timeout(LAST, self.core.tasks.wait()).await;
     }
 }

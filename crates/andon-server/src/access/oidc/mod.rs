@@ -20,13 +20,13 @@ use std::time::Duration;
 use andon_runtime::core::time::Wall;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 
 use self::jwks::{Head, IssuerKey};
 use crate::access::principal::Principal;
 use crate::access::secret::Trace;
 use crate::http::problem::Problem;
 use crate::options::oidc::Oidc;
-use crate::tasks::Tasks;
 
 /// The minimum time between two calls to the issuer.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ impl Issuer {
     /// Whose token this is; `None` if it is not a valid token.
     pub(crate) async fn principal(
         self: &Arc<Self>,
-        tasks: &Tasks,
+        tasks: &TaskTracker,
         token: &str,
         now: Wall,
     ) -> Result<Option<Principal>, Problem> {
@@ -82,7 +82,7 @@ impl Issuer {
     }
 
     /// The issuer's keys, fetched again if none of them fits the token (invariant 3).
-    async fn known(self: &Arc<Self>, tasks: &Tasks, head: &Head) -> Result<Arc<Known>, Problem> {
+    async fn known(self: &Arc<Self>, tasks: &TaskTracker, head: &Head) -> Result<Arc<Known>, Problem> {
         let known = Arc::clone(&self.known.read());
         let issuer = Arc::clone(self);
         let refreshing = async move { issuer.refresh().await };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::form::{BoardMessage, RowForm, SecondAndPieces, SecondForm};
+use super::form::{BoardMessage, RowForm, SecondAndPieces};
 use crate::access::principal::{Principal, Whose};
 use crate::api::line;
 use crate::board::Board;
@@ -118,7 +118,6 @@ impl BoardFeed {
         let settled = rows.count_settled(|session| self.whose.has(session));
         let past = rows.seconds.since(&self.whose, 0);
         drop(rows);
-        let past = past.iter().map(SecondForm::of).collect();
         BoardMessage::Board { now: now.wall, live, settled, line, past }.to_json()
     }
 
@@ -197,10 +196,11 @@ impl BoardFeed {
 
     fn next_second(&mut self) -> Option<String> {
         let closed = self.board.rows.lock().seconds.since(&self.whose, self.second);
-        let (told, rest) = closed.split_first()?;
-        self.second = told.index + 1;
-        let pieces = if rest.is_empty() { self.new_pieces() } else { Vec::new() };
-        Some(BoardMessage::Second(SecondAndPieces { second: SecondForm::of(told), pieces }).to_json())
+        let is_last = closed.len() == 1;
+        let second = closed.into_iter().next()?;
+        self.second = second.index + 1;
+        let pieces = if is_last { self.new_pieces() } else { Vec::new() };
+        Some(BoardMessage::Second(SecondAndPieces { second, pieces }).to_json())
     }
 
     fn new_pieces(&mut self) -> Vec<(u64, u64)> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, SessionKey, State};
+use andon_runtime::{CallId, Digest, Ending, Force, Reason, RunId, SessionId, SessionKey, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +14,8 @@ use crate::api::forms::{OutcomeForm, StateForm};
 use crate::api::line::LineView;
 use crate::board::row::{Call, CallState, Row};
 use crate::board::seconds::Told;
-use crate::options::prices::{Cost, CostForm};
+use crate::board::tokens::Tokens;
+use crate::options::prices::Cost;
 
 /// How many calls of a row are listed.
 const MOST_CALLS: usize = 50;
@@ -43,10 +44,9 @@ pub(crate) enum BoardMessage {
         /// How many settled runs will be listed.
         settled: usize,
         /// The line.
-        #[schema(value_type = LineView)]
         line: Arc<LineView>,
         /// The last seconds, oldest first.
-        past: Vec<SecondForm>,
+        past: Vec<Told>,
     },
     /// Rows of the board. Each replaces the row with the same `n`.
     Runs {
@@ -65,7 +65,6 @@ pub(crate) enum BoardMessage {
     /// A hold was made or removed.
     Line {
         /// The line as it is now.
-        #[schema(value_type = LineView)]
         line: Arc<LineView>,
     },
 }
@@ -77,50 +76,12 @@ impl BoardMessage {
     }
 }
 
-/// What happened in one second to the runs that you may see.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BoardSecond)]
-pub(crate) struct SecondForm {
-    /// When the second began. This is the same for every reader and identifies the second.
-    #[schema(value_type = String, format = DateTime)]
-    at: Wall,
-    /// How many runs had not settled at its end.
-    live: u64,
-    /// How many runs were accepted.
-    begun: u64,
-    /// How many runs settled.
-    settled: u64,
-    /// How many of the settled runs were cancelled.
-    cancelled: u64,
-    /// The median time from the cancel request until the run had settled, in microseconds; `null` if no run was
-    /// cancelled.
-    #[schema(required)]
-    median_us: Option<u64>,
-    /// The longest of these times, in microseconds; `null` if no run was cancelled.
-    #[schema(required)]
-    slowest_us: Option<u64>,
-}
-
-impl SecondForm {
-    pub(super) fn of(told: &Told) -> Self {
-        Self {
-            at: told.began,
-            live: told.live,
-            begun: told.begun,
-            settled: told.settled,
-            cancelled: told.cancelled,
-            median_us: told.median_us,
-            slowest_us: told.slowest_us,
-        }
-    }
-}
-
 /// A second, and the rows whose number of pieces changed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardSecondWithPieces)]
 pub(crate) struct SecondAndPieces {
     #[serde(flatten)]
-    pub(super) second: SecondForm,
+    pub(super) second: Told,
     /// Pairs of a row's `n` and its total number of pieces.
     #[schema(value_type = Vec<Vec<u64>>)]
     pub(super) pieces: Vec<(u64, u64)>,
@@ -136,10 +97,8 @@ pub(crate) struct RowForm {
     #[schema(value_type = String)]
     run_id: RunId,
     /// The name of the app.
-    #[schema(value_type = String)]
     app: Arc<str>,
     /// The user whose run it is.
-    #[schema(value_type = String)]
     user: Arc<str>,
     /// The session of the run.
     #[schema(value_type = String)]
@@ -168,7 +127,6 @@ pub(crate) struct RowForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
     /// The beginning of the prompt.
-    #[schema(value_type = String)]
     title: Arc<str>,
     /// The model that was called last.
     #[schema(value_type = String)]
@@ -179,12 +137,12 @@ pub(crate) struct RowForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<u64>,
     /// The tokens that its model calls used. While a call is open, these are lower bounds.
-    tokens: TokensForm,
+    tokens: Tokens,
     /// Whether a model call is open.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
     /// What the tokens cost, if the server has prices for them.
-    #[schema(value_type = CostForm)]
+    #[schema(value_type = Cost)]
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
     /// The cancel request, if there was one.
@@ -196,7 +154,6 @@ pub(crate) struct RowForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     took_us: Option<u64>,
     /// The tools that are running now, at most 50.
-    #[schema(value_type = Vec<String>)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Arc<str>>,
     /// The calls that need approval, at most 50.
@@ -211,35 +168,6 @@ pub(crate) struct RowForm {
     #[schema(value_type = String)]
     #[serde(skip_serializing_if = "Option::is_none")]
     stalled: Option<Arc<str>>,
-}
-
-/// The tokens of a row.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BoardTokens)]
-pub(crate) struct TokensForm {
-    /// Input tokens, including those read from or written to a cache.
-    #[schema(value_type = FigureForm)]
-    input: Figure,
-    /// Output tokens.
-    #[schema(value_type = FigureForm)]
-    output: Figure,
-}
-
-/// A figure and how it is known, as in receipts.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BoardFigure)]
-pub(crate) struct FigureForm {
-    /// The figure, if it is known.
-    #[schema(required)]
-    value: Option<u64>,
-    /// How the figure is known.
-    provenance: String,
-    /// The lower bound.
-    #[schema(required)]
-    low: Option<u64>,
-    /// The upper bound.
-    #[schema(required)]
-    high: Option<u64>,
 }
 
 /// A cancel request: the first one, with the highest force of all.
@@ -269,7 +197,6 @@ pub(crate) struct WaitingForm {
     #[schema(value_type = String)]
     call: CallId,
     /// The tool.
-    #[schema(value_type = String)]
     tool: Arc<str>,
     /// The digest of the call's arguments.
     #[schema(value_type = String)]
@@ -280,7 +207,7 @@ pub(crate) struct WaitingForm {
 impl RowForm {
     /// A row as a principal may see it.
     pub(super) fn of(row: &Row, principal: &Principal) -> Self {
-        let (end, tokens, standing) = (row.end(), row.tokens(), row.standing());
+        let (end, standing) = (row.end(), row.standing());
         let SessionKey { tenant, app, user, session } = row.session.clone();
         let running = |call: &Call| (call.state == CallState::Running).then(|| Arc::clone(&call.tool));
         Self {
@@ -298,7 +225,7 @@ impl RowForm {
             title: Arc::clone(&row.title),
             model: row.model.clone(),
             pieces: row.pieces,
-            tokens: TokensForm { input: tokens.input, output: tokens.output },
+            tokens: row.tokens(),
             open: row.is_counting(),
             cost: row.cost(),
             cancel: row.cancel.as_ref().zip(standing.force).map(|(cancel, force)| CancelForm {

@@ -5,24 +5,20 @@ mod feed;
 mod form;
 mod socket;
 
-use std::sync::Arc;
-
-use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use self::body::BoardBody;
 use self::feed::BoardFeed;
 pub(super) use self::form::BoardMessage;
 use self::form::EventForm;
 use super::events::wants_socket;
 use crate::access::principal::Principal;
 use crate::core::Shared;
-use crate::feed::Leave;
+use crate::feed::{Leave, SSE_HEADERS};
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
 use crate::http::socket::Written;
@@ -59,25 +55,18 @@ pub(crate) async fn board(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let board = core.board.as_ref().ok_or_else(no_board)?;
-    let told = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // A buffering proxy would delay the messages.
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
     if method == Method::HEAD {
-        return Ok(told.into_response());
+        return Ok(SSE_HEADERS.into_response());
     }
-    let user = (Arc::clone(&principal.tenant), Arc::from(principal.own_user()));
-    let place = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
+    let place = core.feeds.take(principal.reader(), core.options.max_feeds, core.options.max_feeds_of_user)?;
     let leave = Leave::new(&principal, &core.runtime);
     board.find_parked(&core.runtime).await;
     let feed = BoardFeed::new(&core, board, principal);
     if !wants_socket(&headers) {
-        return Ok((told, Body::new(BoardBody::new(feed, place, leave, core.closing.clone()))).into_response());
+        return Ok((SSE_HEADERS, body::of(feed, place, leave, core.closing.clone())).into_response());
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    let talk = socket::BoardTalk::new(feed, place);
+    let talk = socket::BoardTalk { feed, _place: place };
     Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
 }
 

@@ -12,14 +12,8 @@ use crate::feed::talk::{Over, Talker};
 
 /// One reader of the board.
 pub(super) struct BoardTalk {
-    feed: BoardFeed,
-    _place: FeedSlot,
-}
-
-impl BoardTalk {
-    pub(super) fn new(feed: BoardFeed, place: FeedSlot) -> Self {
-        Self { feed, _place: place }
-    }
+    pub(super) feed: BoardFeed,
+    pub(super) _place: FeedSlot,
 }
 
 impl Talker for BoardTalk {
