@@ -133,6 +133,7 @@ impl Command {
     pub async fn start(&self, tree: &Tree) -> Result<Running, StartError> {
         let wanted = PipeOptions { stdin: self.stdin != Stdin::Null, merged: self.merged };
         let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
+        // No other process of this or any other host has it. Descendants are found by it.
         let mark = uuid::Uuid::now_v7().to_string();
         let config = self.config(&mark);
         if has_nul(&config) {
