@@ -10,27 +10,28 @@ use andon_runtime::core::event::{Epoch, Learnt};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{
-    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored,
-};
-use parking_lot::Mutex;
+use andon_runtime::{Append, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::file::{self, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Reads, Trouble};
+use crate::file::{self, Listed, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Trouble};
 use crate::queue::Queue;
 use crate::read::{self, Gate, Readers, Use};
 use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
+
+/// Why a journal that was opened with [`SqliteJournal::open_to_read`] writes nothing.
+const READ_ONLY: &str = "the database was opened for reading only";
 
 /// A journal in an SQLite database: embedded, durable, and owned by one process.
 ///
 /// Dropping it waits until everything it has accepted is written.
 pub struct SqliteJournal {
     path: PathBuf,
-    readers: Readers,
+    pub(crate) readers: Readers,
     writing: Option<Writing>,
     /// Tells other journals of this process that the database is open for reading.
-    _reads: Option<Reads>,
+    _reads: Option<Listed>,
 }
 
 struct Writing {
@@ -84,7 +85,7 @@ impl SqliteJournal {
         let path = path.as_ref().to_path_buf();
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         // Before opening it, so that another journal that is being closed knows about it.
-        let reads = Reads::new(&path).ok();
+        let reads = Listed::as_read(&path).ok();
         let readers =
             Readers::start(file::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
         Ok(Self { path, readers, writing: None, _reads: reads })
@@ -98,18 +99,17 @@ impl SqliteJournal {
 
     /// Writes beside the file where this process can be reached.
     pub fn set_address(&self, address: Option<String>) -> std::io::Result<()> {
-        match &self.writing {
-            Some(writing) => writing.lock.lock().set_address(address),
-            None => Err(std::io::Error::other("the database was opened for reading only")),
-        }
+        self.lock()?.set_address(address)
     }
 
     /// Writes the key to this process beside the file, for whoever may read that.
     pub fn set_key(&self, key: Option<OwnerKey>) -> std::io::Result<()> {
-        match &self.writing {
-            Some(writing) => writing.lock.lock().set_key(key),
-            None => Err(std::io::Error::other("the database was opened for reading only")),
-        }
+        self.lock()?.set_key(key)
+    }
+
+    fn lock(&self) -> std::io::Result<MutexGuard<'_, Lock>> {
+        let writing = self.writing.as_ref().ok_or_else(|| std::io::Error::other(READ_ONLY))?;
+        Ok(writing.lock.lock())
     }
 
     /// The file.
@@ -119,12 +119,12 @@ impl SqliteJournal {
 
     /// Adds a job to the writer's queue.
     fn push(&self, job: Job) {
-        let refused = match &self.writing {
-            Some(writing) => writing.queue.push(job).err().map(|job| (job, JournalError::Closed)),
-            None => Some((job, JournalError::Storage("the database was opened for reading only".to_owned()))),
+        let pushed = match &self.writing {
+            Some(writing) => writing.queue.push(job).map_err(|job| (job, JournalError::Closed)),
+            None => Err((job, JournalError::Storage(READ_ONLY.to_owned()))),
         };
-        if let Some((job, error)) = refused {
-            job.refuse(error);
+        if let Err((job, error)) = pushed {
+            job.done(Err(error));
         }
     }
 
@@ -133,9 +133,7 @@ impl SqliteJournal {
         &self,
         change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
-        let (answer, receiver) = oneshot::channel();
-        self.push(Job::Other(Box::new(Change { change, erases: false, result: None, answer })));
-        Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
+        self.queue_change(change, false)
     }
 
     /// Like [`change`](Self::change), for a change whose removed data must be gone from the disk.
@@ -143,13 +141,27 @@ impl SqliteJournal {
         &self,
         change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
-        let (answer, receiver) = oneshot::channel();
-        self.push(Job::Other(Box::new(Change { change, erases: true, result: None, answer })));
+        self.queue_change(change, true)
+    }
+
+    fn queue_change<T: Send + 'static>(
+        &self,
+        change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
+        erases: bool,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (sender, receiver) = oneshot::channel();
+        // The caller may be gone.
+        let answer = |result| drop(sender.send(result));
+        self.push(Job::Other(Box::new(Change { change, erases, result: None, answer })));
         Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
     }
 
-    pub(crate) fn readers(&self) -> &Readers {
-        &self.readers
+    /// Queues a small write that is acknowledged like an append.
+    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), WriteError> + Send + 'static) -> Append {
+        let (append, done) = Append::pending();
+        let answer = |result| done.done(result);
+        self.push(Job::Other(Box::new(Change { change: write, erases: false, result: None, answer })));
+        append
     }
 
     /// The sessions that were used later than the file says. Must be called before the file is read. `None` for a journal that
@@ -181,15 +193,20 @@ impl fmt::Debug for SqliteJournal {
     }
 }
 
-/// A change that returns an answer.
-struct Change<T, F> {
+/// A change, and what is called with its result.
+struct Change<T, F, A> {
     change: F,
     erases: bool,
     result: Option<T>,
-    answer: oneshot::Sender<Result<T, JournalError>>,
+    answer: A,
 }
 
-impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Change<T, F> {
+impl<T, F, A> Work for Change<T, F, A>
+where
+    T: Send,
+    F: FnMut(&mut Store) -> Result<T, WriteError> + Send,
+    A: FnOnce(Result<T, JournalError>) + Send,
+{
     fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         self.result = Some((self.change)(store)?);
         Ok(())
@@ -197,36 +214,11 @@ impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Cha
 
     fn done(self: Box<Self>, result: Result<(), JournalError>) {
         let Self { result: found, answer, .. } = *self;
-        // The caller may be gone.
-        let _ = answer.send(result.and_then(|()| found.ok_or(JournalError::Closed)));
+        answer(result.and_then(|()| found.ok_or(JournalError::Closed)));
     }
 
     fn erases(&self) -> bool {
         self.erases
-    }
-}
-
-/// A small write that is acknowledged like an append.
-struct Note<F> {
-    write: F,
-    done: AppendDone,
-}
-
-impl<F: FnMut(&mut Store) -> Result<(), WriteError> + Send> Work for Note<F> {
-    fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
-        (self.write)(store)
-    }
-
-    fn done(self: Box<Self>, result: Result<(), JournalError>) {
-        self.done.done(result);
-    }
-}
-
-impl SqliteJournal {
-    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), WriteError> + Send + 'static) -> Append {
-        let (append, done) = Append::pending();
-        self.push(Job::Other(Box::new(Note { write, done })));
-        append
     }
 }
 
@@ -243,7 +235,7 @@ impl Shelf for SqliteJournal {
 
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let kind = kind.to_owned();
-        self.readers.ask_quick(move |connection| read::kept(connection, &kind))
+        self.readers.quick.ask(move |connection| read::kept(connection, &kind))
     }
 }
 
@@ -288,7 +280,7 @@ impl Journal for SqliteJournal {
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
-        self.readers.ask_quick(move |connection| {
+        self.readers.quick.ask(move |connection| {
             Ok(read::run(connection, &run)?.map(|mut stored| {
                 pending.add_to(&run, &mut stored);
                 stored
@@ -298,16 +290,16 @@ impl Journal for SqliteJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
-        self.readers.ask_quick(move |connection| read::history(connection, &session))
+        self.readers.quick.ask(move |connection| read::history(connection, &session))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
         let run = run.clone();
-        self.readers.ask_quick(move |connection| read::said_before(connection, &run, most))
+        self.readers.quick.ask(move |connection| read::said_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.readers.ask_quick(read::unsettled)
+        self.readers.quick.ask(read::unsettled)
     }
 
     fn trouble(&self) -> Option<JournalError> {

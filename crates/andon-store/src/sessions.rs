@@ -20,7 +20,7 @@ impl Sessions for SqliteJournal {
 
     fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
         let session = session.clone();
-        self.readers().ask_quick(move |connection| read::state(connection, &session))
+        self.readers.quick.ask(move |connection| read::state(connection, &session))
     }
 
     fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
@@ -41,7 +41,7 @@ impl Sessions for SqliteJournal {
 
     fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
         let (session, kind) = (session.clone(), kind.to_owned());
-        self.readers().ask_quick(move |connection| read::kept_with(connection, &session, Some(&kind)))
+        self.readers.quick.ask(move |connection| read::kept_with(connection, &session, Some(&kind)))
     }
 
     fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
@@ -51,22 +51,22 @@ impl Sessions for SqliteJournal {
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().ask_slow(move |connection| read::sessions(connection, &which, pending))
+        self.readers.slow.ask(move |connection| read::sessions(connection, &which, pending))
     }
 
     fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().ask_slow(move |connection| {
+        self.readers.slow.ask(move |connection| {
             let listed = read::sessions(connection, &which, pending)?;
             read::with_state(connection, listed)
         })
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
-        let (pending, is_one) = (self.pending(), which.run.is_some());
-        let question = move |connection: &_| Ok(pending.add_to_list(read::runs(connection, &which)?));
+        let pending = self.pending();
         // A lookup by id is quick; a search may take a while.
-        if is_one { self.readers().ask_quick(question) } else { self.readers().ask_slow(question) }
+        let queue = if which.run.is_some() { &self.readers.quick } else { &self.readers.slow };
+        queue.ask(move |connection| Ok(pending.add_to_list(read::runs(connection, &which)?)))
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
@@ -76,14 +76,14 @@ impl Sessions for SqliteJournal {
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, pending) = (session.clone(), self.pending());
-        self.readers().ask_slow(move |connection| {
+        self.readers.slow.ask(move |connection| {
             Ok(read::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
-        self.readers().ask_slow(move |connection| {
+        self.readers.slow.ask(move |connection| {
             Ok(read::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
         })
     }

@@ -23,8 +23,6 @@ use andon_runtime::{Effect, Invocation, Tool, ToolError, ToolSpec, Work};
 use reqwest::{Client, Proxy, redirect};
 use serde_json::{Value, json};
 
-use names::Names;
-
 /// The default of how many bytes of a page are read.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -202,7 +200,7 @@ impl Fetcher {
 fn build(rules: &Rules) -> reqwest::Result<Client> {
     let builder = Client::builder()
         .user_agent(concat!("andon/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Arc::new(Names::new(rules.clone())))
+        .dns_resolver(Arc::new(rules.clone()))
         .redirect(redirect::Policy::none())
         .referer(false)
         .pool_max_idle_per_host(0)

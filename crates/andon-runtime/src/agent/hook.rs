@@ -1,6 +1,5 @@
 //! Hooks: a program's own code before and after a run, a model call and a tool call.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -87,11 +86,5 @@ impl Hook {
         R: Future<Output = Decision> + Send + 'static,
     {
         Self { point, call: Arc::new(move |moment| Box::pin(call(moment))) }
-    }
-}
-
-impl fmt::Debug for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hook({:?})", self.point)
     }
 }

@@ -392,11 +392,12 @@ impl ToolThread {
 }
 
 /// Runs foreign code and catches its panic.
-fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
 }
 
-fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
+/// Polls foreign code and catches its panic.
+pub(crate) fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
     match caught(|| future.as_mut().poll(cx)) {
         Ok(poll) => poll.map(AsideEnd::Returned),
         Err(panic) => Poll::Ready(AsideEnd::Panicked(panic)),
@@ -404,7 +405,7 @@ fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<Aside
 }
 
 /// Drops the work and ignores a panic in its `drop`.
-fn drop_caught<T>(work: Option<T>) {
+pub(crate) fn drop_caught<T>(work: Option<T>) {
     // Nothing can be done about a destructor that panics, and the work has ended.
     let _ = caught(move || drop(work));
 }

@@ -86,47 +86,39 @@ pub enum ImportError {
 
 /// Writes a session.
 pub(crate) fn write(moved: &Moved) -> Result<String, JournalError> {
-    let mut lines = Lines::default();
     let Moved { session, created_at, state, kept, runs } = moved;
     let (session, created_at, state) = (session.clone(), *created_at, state.clone());
-    lines.add(&Line::Session { v: FORMAT_VERSION, session, created_at, state })?;
+    let mut text = String::new();
+    add_line(&mut text, &Line::Session { v: FORMAT_VERSION, session, created_at, state })?;
     for kept in kept {
-        lines.add(&Line::Kept { kept: kept.clone() })?;
+        add_line(&mut text, &Line::Kept { kept: kept.clone() })?;
     }
     for (run, stored) in runs {
-        lines.add(&Line::Run { run: run.clone(), epoch: stored.epoch, settled_at: stored.settled_at })?;
+        add_line(&mut text, &Line::Run { run: run.clone(), epoch: stored.epoch, settled_at: stored.settled_at })?;
         for entry in &stored.entries {
-            lines.add(&match entry {
+            let line = match entry {
                 Entry::Fact(fact) => Line::Fact { fact: Arc::clone(fact) },
                 Entry::Lump(lump) => Line::Lump { lump: Arc::clone(lump) },
-            })?;
+            };
+            add_line(&mut text, &line)?;
         }
         for addendum in &stored.addenda {
-            lines.add(&Line::Addendum { addendum: addendum.clone() })?;
+            add_line(&mut text, &Line::Addendum { addendum: addendum.clone() })?;
         }
         for request in &stored.requests {
-            lines.add(&Line::Request { request: Arc::clone(request) })?;
+            add_line(&mut text, &Line::Request { request: Arc::clone(request) })?;
         }
     }
-    let count = lines.count;
-    lines.add(&Line::End { lines: count })?;
-    Ok(lines.text)
+    let lines = text.lines().count();
+    add_line(&mut text, &Line::End { lines })?;
+    Ok(text)
 }
 
-#[derive(Default)]
-struct Lines {
-    text: String,
-    count: usize,
-}
-
-impl Lines {
-    fn add(&mut self, line: &Line) -> Result<(), JournalError> {
-        let json = serde_json::to_string(line).map_err(|error| JournalError::Storage(error.to_string()))?;
-        self.text.push_str(&json);
-        self.text.push('\n');
-        self.count += 1;
-        Ok(())
-    }
+fn add_line(text: &mut String, line: &Line) -> Result<(), JournalError> {
+    let json = serde_json::to_string(line).map_err(|error| JournalError::Storage(error.to_string()))?;
+    text.push_str(&json);
+    text.push('\n');
+    Ok(())
 }
 
 /// Reads a session, and checks that the record of each of its runs is valid.
@@ -182,25 +174,18 @@ fn explain(error: &serde_json::Error) -> String {
 }
 
 fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
-    let line = match line {
+    let run = moved.runs.last_mut().map(|(_, run)| run).ok_or("there is no run before it that it belongs to");
+    match line {
+        Line::Kept { kept } => moved.kept.push(kept),
         Line::Run { run, epoch, settled_at } => {
             moved.runs.push((run, Stored { epoch, settled_at, ..Stored::default() }));
-            return Ok(());
         }
-        Line::Kept { kept } => {
-            moved.kept.push(kept);
-            return Ok(());
-        }
-        line => line,
-    };
-    let Some((_, run)) = moved.runs.last_mut() else { return Err("there is no run before it that it belongs to") };
-    match line {
-        Line::Fact { fact } => run.entries.push(Entry::Fact(fact)),
-        Line::Lump { lump } => run.entries.push(Entry::Lump(lump)),
-        Line::Addendum { addendum } => run.addenda.push(addendum),
-        Line::Request { request } => run.requests.push(request),
+        Line::Fact { fact } => run?.entries.push(Entry::Fact(fact)),
+        Line::Lump { lump } => run?.entries.push(Entry::Lump(lump)),
+        Line::Addendum { addendum } => run?.addenda.push(addendum),
+        Line::Request { request } => run?.requests.push(request),
         Line::Session { .. } => return Err("an export has only one session"),
-        Line::Kept { .. } | Line::Run { .. } | Line::End { .. } => {}
+        Line::End { .. } => {}
     }
     Ok(())
 }

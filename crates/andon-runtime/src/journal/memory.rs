@@ -175,7 +175,7 @@ impl MemoryState {
             }
         };
         let touch = stored.put(epoch, entries);
-        let Some(accepted) = stored.accepted().cloned() else { return Ok(()) };
+        let Some(accepted) = stored.stored.accepted().cloned() else { return Ok(()) };
         self.touch(&accepted, &touch);
         if let Some((started, state)) = touch.started.zip(accepted.state.as_deref()) {
             let change = state.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
@@ -227,12 +227,6 @@ impl StoredRun {
         touch
     }
 
-    fn accepted(&self) -> Option<&Arc<Accepted>> {
-        accepted(&self.stored)
-    }
-}
-
-impl StoredRun {
     fn check(&self, epoch: Epoch, takes_over: Option<Epoch>) -> Result<(), JournalError> {
         let is_anothers = takes_over.is_some_and(|owner| owner != self.stored.epoch);
         if self.stored.epoch > epoch || self.settled || is_anothers {
@@ -282,16 +276,8 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// The first entry of a run's journal.
-fn accepted(stored: &Stored) -> Option<&Arc<Accepted>> {
-    match &stored.facts().next()?.event {
-        Event::RunAccepted { accepted } => Some(accepted),
-        _ => None,
-    }
-}
-
 fn session_of(stored: &Stored) -> Option<&SessionKey> {
-    accepted(stored).map(|accepted| &accepted.session)
+    stored.accepted().map(|accepted| &accepted.session)
 }
 
 impl Journal for MemoryJournal {

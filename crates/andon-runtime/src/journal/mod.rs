@@ -8,14 +8,13 @@ pub(crate) mod memory;
 pub(crate) mod sessions;
 pub(crate) mod shelf;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record};
+use andon_core::event::{Accepted, Addendum, Entry, Epoch, Event, Learnt, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::progress::{Phase, Progress, State};
@@ -236,6 +235,14 @@ impl Stored {
         Receipt::fold(self.facts(), self.addenda.iter().cloned(), self.settled_at)
     }
 
+    /// Its beginning; `None` if its record does not begin with `run_accepted`.
+    pub(crate) fn accepted(&self) -> Option<&Arc<Accepted>> {
+        match &self.facts().next()?.event {
+            Event::RunAccepted { accepted } => Some(accepted),
+            _ => None,
+        }
+    }
+
     /// Its end, if it has one.
     pub fn end(&self) -> Option<&Arc<Record>> {
         self.facts().next_back().filter(|last| matches!(last.event, Event::RunSettled { .. }))
@@ -298,9 +305,11 @@ impl JournalError {
 /// # Cancel safety
 ///
 /// Cancel safe: the batch was accepted when the `Append` was made.
+#[derive(Debug)]
 #[must_use = "an append is durable only once this has been awaited"]
 pub struct Append(AppendState);
 
+#[derive(Debug)]
 enum AppendState {
     Ready(Result<(), JournalError>),
     Pending(oneshot::Receiver<Result<(), JournalError>>),
@@ -349,14 +358,5 @@ impl Future for Append {
                 Pin::new(receiver).poll(cx).map(|result| result.unwrap_or(Err(JournalError::Closed)))
             }
         }
-    }
-}
-
-impl fmt::Debug for Append {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            AppendState::Ready(_) => "Append(ready)",
-            AppendState::Pending(_) => "Append(pending)",
-        })
     }
 }

@@ -2,7 +2,6 @@
 //! through.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
@@ -100,6 +99,18 @@ pub struct SessionFilter {
     pub user: Option<String>,
     /// At most this many.
     pub limit: Option<usize>,
+}
+
+impl SessionFilter {
+    /// Whether a session with this key matches. For stores that find sessions in other ways.
+    pub fn matches(&self, key: &SessionKey) -> bool {
+        is(&self.tenant, &key.tenant) && is(&self.app, &key.app) && is(&self.user, &key.user)
+    }
+}
+
+/// Whether a filter's field is not set or has this value.
+pub(crate) fn is(wanted: &Option<String>, found: &str) -> bool {
+    wanted.as_ref().is_none_or(|wanted| wanted == found)
 }
 
 /// Which runs to list: those that match every field that is set.
@@ -237,22 +248,6 @@ impl Scope {
             Some(("temp", _)) => Self::Temp,
             _ => Self::Session,
         }
-    }
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::User => "user",
-            Self::Session => "session",
-            Self::Temp => "temp",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

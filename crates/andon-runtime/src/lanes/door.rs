@@ -9,9 +9,10 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::TaskTracker;
 
 /// Where tools and hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Lanes {
     /// On separate threads, so that one that blocks delays no stop.
+    #[default]
     Two,
     /// With the drivers, so that pausing one clock pauses everything. For tests.
     #[cfg(feature = "testing")]
@@ -35,7 +36,7 @@ impl Door {
     /// A run that a tool starts must not wait for the tools' threads, which other tools may block.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let caller = Handle::try_current().ok();
-        let may_drive = |_: &Handle| !self.has_own_threads() || !is_tools_thread();
+        let may_drive = |_: &Handle| !self.has_own_threads() || !IS_TOOLS_THREAD.get();
         let own = || own_drivers().cloned();
         // If we cannot start threads, a tool's thread is better than none.
         match caller.clone().filter(may_drive).or_else(own).or(caller) {
@@ -96,10 +97,6 @@ static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
 thread_local! {
     /// Whether this is a thread for tools, async or blocking.
     static IS_TOOLS_THREAD: Cell<bool> = const { Cell::new(false) };
-}
-
-fn is_tools_thread() -> bool {
-    IS_TOOLS_THREAD.get()
 }
 
 fn own_drivers() -> Option<&'static Handle> {

@@ -190,7 +190,8 @@ impl Request {
 }
 
 /// Why a model call failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct ModelError {
     /// What can be done about it.
     pub kind: ModelErrorKind,
@@ -240,14 +241,6 @@ impl ModelError {
         }
     }
 }
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ModelError {}
 
 /// A model for unit tests, which cannot use those of other crates.
 #[cfg(test)]

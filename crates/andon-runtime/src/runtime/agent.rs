@@ -72,31 +72,22 @@ impl Agent {
 
     /// The same agent in another conversation, of this user.
     pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
-        // An agent's sessions share its name.
-        let key = SessionKey { app: Arc::clone(&self.core.name), ..SessionKey::new(&self.core.name, user, id)? };
-        Ok(Self {
-            core: Arc::clone(&self.core),
-            runtime: self.runtime.clone(),
-            session: self.runtime.core.sessions.get(&key),
-        })
+        Ok(self.in_session(&SessionKey::new(&self.core.name, user, id)?))
     }
 
     /// The same agent in the conversation with this key. The app is the agent's name, whatever the key says.
     #[must_use]
     pub fn in_session(&self, key: &SessionKey) -> Self {
+        // An agent's sessions share its name.
         let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
-        Self {
-            core: Arc::clone(&self.core),
-            runtime: self.runtime.clone(),
-            session: self.runtime.core.sessions.get(&key),
-        }
+        Self { session: self.runtime.core.sessions.get(&key), ..self.clone() }
     }
 
     /// The same agent in a new conversation of this user. Its id is made here, so there is no history to read before
     /// its first run.
     pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
         let session = self.runtime.core.new_session(tenant, &self.core.name, user)?;
-        Ok(Self { core: Arc::clone(&self.core), runtime: self.runtime.clone(), session })
+        Ok(Self { session, ..self.clone() })
     }
 
     /// The name of its model.
@@ -126,10 +117,7 @@ impl Agent {
 
     /// What was said in this conversation, by all runs that have settled.
     pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
-        match self.session.history() {
-            Some(history) => Ok(history.to_vec()),
-            None => self.runtime.core.services.journal.history(&self.session.key).await,
-        }
+        self.runtime.history(&self.session.key).await
     }
 
     /// This conversation's state, including what it shares with others: see [`StateMap`]. Empty if nothing was said or

@@ -25,6 +25,7 @@ use crate::session::registry::Registry;
 use crate::session::warm::{self, Warm};
 
 /// Builds a [`Runtime`].
+#[derive(Default)]
 pub struct RuntimeBuilder {
     journal: Option<Arc<dyn Journal>>,
     clock: Option<Arc<dyn Clock>>,
@@ -34,21 +35,6 @@ pub struct RuntimeBuilder {
     seed: Option<u64>,
     blocking: Option<BlockingPool>,
     warm: Option<usize>,
-}
-
-impl Default for RuntimeBuilder {
-    fn default() -> Self {
-        Self {
-            journal: None,
-            clock: None,
-            probe: None,
-            observers: Vec::new(),
-            lanes: Lanes::Two,
-            seed: None,
-            blocking: None,
-            warm: None,
-        }
-    }
 }
 
 impl RuntimeBuilder {

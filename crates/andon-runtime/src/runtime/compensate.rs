@@ -5,9 +5,7 @@
 //! anything.
 
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use andon_core::closing::stopped_result;
@@ -21,11 +19,10 @@ use tokio::time::timeout;
 
 use crate::agent::AgentCore;
 use crate::agent::{Tool, Undo};
-use crate::driver::aside::panic_text;
+use crate::driver::aside::{caught, drop_caught, poll_caught};
 use crate::journal::JournalError;
-use crate::lanes::BoxFuture;
-use crate::live::{Live, REAP};
-use crate::tool::{Returned, bounded};
+use crate::live::{AsideEnd, Live, REAP};
+use crate::tool::bounded;
 
 /// How a compensation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,35 +159,23 @@ fn call_and_result(live: &Live, id: &CallId) -> Option<(ToolCall, Arc<ToolResult
 /// Runs the compensation within its time limit.
 async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compensated {
     let (call, max) = (undo.call.clone(), tool.spec().max_output);
-    let mut undoing: Option<BoxFuture<Returned>> = None;
-    let mut undo = Some(undo);
-    let returned = timeout(
-        budget,
-        poll_fn(|cx| {
-            let polled = catch_unwind(AssertUnwindSafe(|| {
-                if let Some(undo) = undo.take() {
-                    undoing = Some(tool.compensate(undo));
-                }
-                undoing.as_mut().map_or(Poll::Pending, |undoing| undoing.as_mut().poll(cx))
-            }));
-            match polled {
-                Ok(poll) => poll.map(Ok),
-                Err(panic) => Poll::Ready(Err(panic_text(&*panic))),
-            }
-        }),
-    )
-    .await;
-    // A panic while it is dropped is ignored.
-    let _ = catch_unwind(AssertUnwindSafe(move || drop(undoing)));
-    let (end, result) = match returned {
-        Err(_) => return unknown(call),
-        Ok(Err(panic)) => {
-            (ToolEnd::Panicked, ToolResult::text(call, ResultStatus::Error, format!("It crashed: {panic}")))
+    let ended = match caught(|| tool.compensate(undo)) {
+        Ok(mut undoing) => {
+            let ended = timeout(budget, poll_fn(|cx| poll_caught(&mut undoing, cx))).await;
+            drop_caught(Some(undoing));
+            ended.unwrap_or(AsideEnd::Dropped)
         }
-        Ok(Ok(returned)) => match bounded(returned, max) {
+        Err(panic) => AsideEnd::Panicked(panic),
+    };
+    let (end, result) = match ended {
+        AsideEnd::Returned(returned) => match bounded(returned, max) {
             Ok(output) => (ToolEnd::Finished, ToolResult { call, status: ResultStatus::Ok, content: output.0 }),
             Err(error) => (ToolEnd::Finished, ToolResult::text(call, ResultStatus::Error, error.0)),
         },
+        AsideEnd::Panicked(panic) => {
+            (ToolEnd::Panicked, ToolResult::text(call, ResultStatus::Error, format!("It crashed: {panic}")))
+        }
+        AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted => return unknown(call),
     };
     Compensated { end, result: Arc::new(result) }
 }
@@ -232,10 +217,6 @@ impl Compensating {
             Ok(Ok(compensated)) => compensated,
             Ok(Err(_)) | Err(_) => unknown(call),
         };
-        self.finish(compensated).await
-    }
-
-    async fn finish(self, compensated: Compensated) -> Result<Compensated, CompensateError> {
         let Compensated { end, result } = compensated.clone();
         self.live.learn(Learnt::CompensationFinished { call: self.key.1.clone(), end, result }).await?;
         Ok(compensated)

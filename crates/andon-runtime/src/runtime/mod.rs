@@ -119,11 +119,11 @@ impl Runtime {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
         }
-        if !self.core.is_parked(run) {
-            let known = self.find(run).await?;
-            return Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)));
+        if self.core.is_parked(run) {
+            self.cancel_undriven(run, cancel).await
+        } else {
+            self.cancel_found(run, cancel).await
         }
-        self.cancel_undriven(run, cancel).await
     }
 
     /// Cancels a run that has no driver here: the request is on record first, so that it survives a crash before it is
@@ -132,12 +132,13 @@ impl Runtime {
         let request = cancel.clone().at(self.core.services.clock.now());
         match self.core.services.journal.request_cancel(run, request).await? {
             Requested::Unknown => Ok(not_found(run)),
-            Requested::TooLate => self.too_late(run, cancel).await,
+            Requested::TooLate => self.cancel_found(run, cancel).await,
             Requested::Recorded => self.settle_cancelled(run, cancel).await,
         }
     }
 
-    async fn too_late(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
+    /// Cancels a run as it is found: its reply says that it has settled, or that no driver of this process runs it.
+    async fn cancel_found(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         let known = self.find(run).await?;
         Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)))
     }
@@ -157,7 +158,7 @@ impl Runtime {
             // It was revived meanwhile.
             (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
             // Another recovery was faster.
-            (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.too_late(run, cancel).await,
+            (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.cancel_found(run, cancel).await,
             (Err(error), _) => Err(error),
         }
     }
@@ -165,8 +166,8 @@ impl Runtime {
     /// A run by its id: live, or read from the journal. An unsettled run that this process does not drive has no
     /// outcome until [`recover`](Self::recover) has settled it.
     pub async fn find(&self, run: &RunId) -> Result<Option<Run>, JournalError> {
-        if let Some(live) = self.core.registry.find(run) {
-            return Ok(Some(Run::new(live)));
+        if let Some(live) = self.find_in_progress(run) {
+            return Ok(Some(live));
         }
         let Some(stored) = self.core.services.journal.read(run).await? else { return Ok(None) };
         let summary = stored::summarize(&stored).map_err(stored::unreadable)?;

@@ -6,7 +6,9 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 
 use crate::journal::export::{self, ImportError};
-use crate::journal::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
+use crate::journal::sessions::{
+    Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange, StateMap,
+};
 use crate::journal::{Earlier, JournalError};
 use crate::live::cord::Cancel;
 use crate::live::presence;
@@ -24,6 +26,10 @@ pub struct Imported {
 }
 
 impl Runtime {
+    fn sessions(&self) -> &dyn Sessions {
+        self.core.services.journal.sessions()
+    }
+
     /// What was said in a session: the messages of all its runs that have settled.
     pub async fn history(&self, session: &SessionKey) -> Result<Vec<Arc<Message>>, JournalError> {
         let session = self.core.sessions.get(session);
@@ -41,18 +47,18 @@ impl Runtime {
 
     /// A session's state, including what it shares with others (`app:`, `user:`); `None` if there is no such session.
     pub async fn state(&self, session: &SessionKey) -> Result<Option<StateMap>, JournalError> {
-        self.core.services.journal.sessions().state(session).await
+        self.sessions().state(session).await
     }
 
     /// Changes a session's state, all of it or nothing; a key without a value is removed. Keys that begin with `app:`
     /// or `user:` are shared, those with `temp:` are not stored. Creates the session if it does not exist.
     pub async fn change_state(&self, session: &SessionKey, change: StateChange) -> Result<(), JournalError> {
-        self.core.services.journal.sessions().change_state(session, self.core.services.clock.now().wall, change).await
+        self.sessions().change_state(session, self.now().wall, change).await
     }
 
     /// Creates a session with a state; returns `false` and changes nothing if there is already one with this key.
     pub async fn create_session(&self, session: &SessionKey, state: StateMap) -> Result<bool, JournalError> {
-        self.core.services.journal.sessions().create(session, self.core.services.clock.now().wall, state).await
+        self.sessions().create(session, self.now().wall, state).await
     }
 
     /// Keeps things with a session and changes its state, all of it or nothing; returns `false` and does nothing if
@@ -63,48 +69,43 @@ impl Runtime {
         things: Vec<Kept>,
         change: StateChange,
     ) -> Result<bool, JournalError> {
-        self.core
-            .services
-            .journal
-            .sessions()
-            .keep_with(session, self.core.services.clock.now().wall, things, change)
-            .await
+        self.sessions().keep_with(session, self.now().wall, things, change).await
     }
 
     /// All things of a kind that are kept with a session, in the order of their names.
     pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Kept>, JournalError> {
-        self.core.services.journal.sessions().kept_with(session, kind).await
+        self.sessions().kept_with(session, kind).await
     }
 
     /// Removes something that is kept with a session; returns whether it was there.
     pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
-        self.core.services.journal.sessions().discard_with(session, kind, name).await
+        self.sessions().discard_with(session, kind, name).await
     }
 
     /// A whole session: its state, its runs with their records, and what is kept with it; `None` if there is no such
     /// session.
     pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
-        self.core.services.journal.sessions().take_copy(session).await
+        self.sessions().take_copy(session).await
     }
 
     /// As [`whole_session`](Self::whole_session), but with only one kind of the things that are kept with it. The
     /// others, which may be large, are not read.
     pub async fn session_with(&self, session: &SessionKey, kind: &str) -> Result<Option<Moved>, JournalError> {
-        self.core.services.journal.sessions().copy_with(session, kind).await
+        self.sessions().copy_with(session, kind).await
     }
 
     /// Adds a session from elsewhere, all of it or nothing. Refused if the session or one of its runs exists here
     /// already.
     pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
         let session = moved.session.clone();
-        self.core.services.journal.sessions().put(moved).await?;
+        self.sessions().put(moved).await?;
         self.core.forget_history(&session);
         Ok(())
     }
 
     /// The sessions on record, the most recently used first.
     pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
-        self.core.services.journal.sessions().list(which).await
+        self.sessions().list(which).await
     }
 
     /// As [`list_sessions`](Self::list_sessions), each with its [state](Self::state).
@@ -112,12 +113,12 @@ impl Runtime {
         &self,
         which: SessionFilter,
     ) -> Result<Vec<(SessionInfo, StateMap)>, JournalError> {
-        self.core.services.journal.sessions().list_with_state(which).await
+        self.sessions().list_with_state(which).await
     }
 
     /// The runs on record, the newest first.
     pub async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, JournalError> {
-        self.core.services.journal.sessions().runs(which).await
+        self.sessions().runs(which).await
     }
 
     /// Deletes a session so that nothing of it remains; returns whether there was one. Its runs in progress, and those
@@ -146,12 +147,12 @@ impl Runtime {
                 other => drop(other?),
             }
         }
-        self.core.services.journal.sessions().delete(session).await
+        self.sessions().delete(session).await
     }
 
     /// A whole session as JSON Lines, its journal included; `None` if there is no such session.
     pub async fn export(&self, session: &SessionKey) -> Result<Option<String>, JournalError> {
-        let moved = self.core.services.journal.sessions().take_copy(session).await?;
+        let moved = self.whole_session(session).await?;
         moved.map(|moved| export::write(&moved)).transpose()
     }
 

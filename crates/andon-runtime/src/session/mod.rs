@@ -93,10 +93,8 @@ impl SessionCore {
             state.seated = Some(Arc::clone(live));
             return Ok(Seat::Taken);
         };
-        let on_its_way_out = seated.is_ending();
-        match when_busy {
-            WhenBusy::Reject if !on_its_way_out => return Err(TurnedAway::Busy(seated.id.clone())),
-            WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
+        if when_busy == WhenBusy::Reject && !seated.is_ending() {
+            return Err(TurnedAway::Busy(seated.id.clone()));
         }
         // A superseding run cancels those that wait, and they leave the queue.
         if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {

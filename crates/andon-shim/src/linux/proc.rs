@@ -3,7 +3,7 @@
 //! A pid can be reused; a pid with its start time cannot. Signals go through a pidfd that is checked against the start time
 //! after it was opened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
 
@@ -76,6 +76,21 @@ pub fn descendants(of: i32) -> Vec<Process> {
     while let Some(pid) = found.get(next).map(|process| process.pid) {
         found.extend(children.remove(&pid).unwrap_or_default());
         next += 1;
+    }
+    found
+}
+
+/// Does this to each process that these looks find, until one finds no process that is new. Returns all of them.
+pub fn until_none_is_new(looks: impl IntoIterator<Item = Vec<Process>>, act: impl Fn(&Process)) -> Vec<Process> {
+    let mut known = HashSet::new();
+    let mut found = Vec::new();
+    for look in looks {
+        let fresh: Vec<_> = look.into_iter().filter(|process| known.insert((process.pid, process.start))).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        fresh.iter().for_each(&act);
+        found.extend(fresh);
     }
     found
 }

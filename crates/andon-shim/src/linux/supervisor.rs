@@ -1,6 +1,5 @@
 //! The shim's main function: from the host's first byte to the proof.
 
-use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout}
 
 use super::cgroup::Cgroup;
 use super::control::{Control, Wish};
-use super::sweep::{Children, Reaper, Swept, ask_to_end, now, sweep};
+use super::sweep::{Children, Reaper, Swept, ask_to_end, living, now, sweep};
 use super::{proc, start};
 use crate::protocol::{Config, Status, Word};
 
@@ -127,7 +126,7 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
             cgroup = gather(control);
         }
         match wait_for_news(control, host, signals, gather_at) {
-            News::Death | News::Quiet => {}
+            News::LookAgain => {}
             News::Wish(Wish::Term) => {
                 asked = true;
                 ask_to_end();
@@ -143,27 +142,15 @@ fn gather(control: &Control) -> Option<Cgroup> {
     let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()))?;
     // The host is told first: if the shim dies a moment later, it finds them there.
     control.say(&Word::Grouped(cgroup.path().into()));
-    let mut known = HashSet::new();
-    for _ in 0..LOOKS {
-        let tree = proc::descendants(getpid().as_raw_nonzero().get());
-        let fresh: Vec<_> =
-            tree.into_iter().filter(|one| !one.is_dead() && known.insert((one.pid, one.start))).collect();
-        if fresh.is_empty() {
-            break;
-        }
-        for process in fresh {
-            // The cgroup is only an addition: a process that cannot be moved is found without it.
-            let _ = cgroup.take_in(process.pid);
-        }
-    }
+    let looks = (0..LOOKS).map(|_| living().collect());
+    // The cgroup is only an addition: a process that cannot be moved is found without it.
+    proc::until_none_is_new(looks, |process| drop(cgroup.take_in(process.pid)));
     Some(cgroup)
 }
 
 enum News {
-    /// A child may have died.
-    Death,
-    /// Nothing has happened, and the time is up.
-    Quiet,
+    /// A child may have died, or the time is up: look again.
+    LookAgain,
     Wish(Wish),
 }
 
@@ -177,9 +164,8 @@ fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &Signal
     let left = until.map(|until| until.saturating_duration_since(now()));
     let left = left.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
     match poll(&mut fds, left.as_ref()) {
-        Ok(0) => return News::Quiet,
+        Ok(0) | Err(Errno::INTR) => return News::LookAgain,
         Ok(_) => {}
-        Err(Errno::INTR) => return News::Death,
         // If it cannot watch, it is better to end everything.
         Err(_) => return News::Wish(Wish::Kill),
     }
@@ -188,7 +174,7 @@ fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &Signal
         [_, _, true] => News::Wish(Wish::Kill),
         [true, ..] if drain(signals.as_fd()) => News::Wish(Wish::Kill),
         [_, true, ..] => News::Wish(control.receive_order()),
-        _ => News::Death,
+        _ => News::LookAgain,
     }
 }
 

@@ -7,7 +7,6 @@
 //!    pidfd that was checked against the start time.
 //! 3. It is bounded: when its patience is over, it names the processes that are left.
 
-use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -128,20 +127,9 @@ pub(crate) fn ask_to_end() {
 
 /// Freezes all processes, parents first, until another look finds no new one (a frozen process does not fork), and returns them.
 fn freeze(until: Instant) -> Vec<Process> {
-    let mut known = HashSet::new();
-    let mut frozen = Vec::new();
-    while now() < until {
-        let fresh: Vec<Process> = living().filter(|process| known.insert((process.pid, process.start))).collect();
-        if fresh.is_empty() {
-            break;
-        }
-        for process in &fresh {
-            // It may have died, and it is killed in any case.
-            let _ = signal(process, Signal::STOP);
-        }
-        frozen.extend(fresh);
-    }
-    frozen
+    let looks = std::iter::from_fn(|| (now() < until).then(|| living().collect()));
+    // A process may have died, and it is killed in any case.
+    proc::until_none_is_new(looks, |process| drop(signal(process, Signal::STOP)))
 }
 
 fn signal(process: &Process, what: Signal) -> std::io::Result<()> {
@@ -151,7 +139,7 @@ fn signal(process: &Process, what: Signal) -> std::io::Result<()> {
     }
 }
 
-fn living() -> impl Iterator<Item = Process> {
+pub(crate) fn living() -> impl Iterator<Item = Process> {
     proc::descendants(own()).into_iter().filter(|process| !process.is_dead())
 }
 

@@ -1,6 +1,7 @@
 //! Finding the file, and the checks before SQLite opens it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::{OpenError, not_writable, shown};
@@ -12,11 +13,8 @@ pub(super) fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
         _ => Path::new("."),
     };
     check_kind(path)?;
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| not_writable(folder, &error))?;
+    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|error| not_writable(folder, &error))?;
     if !path.exists() {
         create_private(path).map_err(|error| not_writable(path, &error))?;
     }
@@ -27,11 +25,14 @@ pub(super) fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
 /// Creates a file that only its owner can read: it holds conversations. Only for a file that does not exist: opening and closing
 /// one that a connection of this process has open would drop the connection's POSIX locks.
 pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
+    private().create(true).truncate(false).open(path).map(drop)
+}
+
+/// How to open a file that only its owner can read if it is created.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
 }
 
 /// Checks what kind of file it is, without opening it.
@@ -46,8 +47,7 @@ pub(super) fn check_kind(path: &Path) -> Result<(), OpenError> {
     if !file.is_file() {
         return refused("it is not a regular file");
     }
-    #[cfg(unix)]
-    if std::os::unix::fs::MetadataExt::nlink(&file) > 1 {
+    if file.nlink() > 1 {
         return refused(
             "it has a second name (a hard link), under which another program could damage it: remove one of them",
         );

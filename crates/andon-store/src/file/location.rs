@@ -32,7 +32,8 @@ impl Location {
     }
 }
 
-fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+/// The device and inode of a file.
+pub(super) fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     let file = std::fs::metadata(path)?;
     Ok((file.dev(), file.ino()))
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
 
+use super::find::private;
+use super::location::identity;
 use super::owner::{Owner, OwnerKey, path, read};
 
 /// Why the lock was not taken.
@@ -27,58 +29,47 @@ pub(crate) struct Lock {
     path: PathBuf,
     owner: Owner,
     /// The database itself, locked as well in case the `.owner` file is removed. `None` while being dropped.
-    database: Option<File>,
-    /// `None` while being dropped.
-    held: Option<Held>,
+    database: Option<(File, Listed)>,
 }
 
 /// The databases that this process has open for writing, by device and inode. Opening one again just to check, and closing it,
 /// would drop the POSIX locks of its connections.
 static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-/// An entry in [`HELD`], removed on drop.
-#[derive(Debug)]
-struct Held((u64, u64));
-
-impl Held {
-    /// `None` if this process already holds it.
-    fn take(database: &Path) -> std::io::Result<Option<Self>> {
-        let identity = identity(database)?;
-        let mut held = HELD.lock();
-        if held.contains(&identity) {
-            return Ok(None);
-        }
-        held.push(identity);
-        Ok(Some(Self(identity)))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        HELD.lock().retain(|held| *held != self.0);
-    }
-}
-
 /// The databases that this process has open for reading only, one entry for each time.
 static READ: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-/// An entry in [`READ`], removed on drop.
+/// An entry in [`HELD`] or [`READ`], removed on drop.
 #[derive(Debug)]
-pub(crate) struct Reads((u64, u64));
+pub(crate) struct Listed {
+    list: &'static Mutex<Vec<(u64, u64)>>,
+    database: (u64, u64),
+}
 
-impl Reads {
-    pub(crate) fn new(database: &Path) -> std::io::Result<Self> {
-        let identity = identity(database)?;
-        READ.lock().push(identity);
-        Ok(Self(identity))
+impl Listed {
+    /// `None` if this process already holds it.
+    fn as_held(path: &Path) -> std::io::Result<Option<Self>> {
+        let database = identity(path)?;
+        let mut held = HELD.lock();
+        if held.contains(&database) {
+            return Ok(None);
+        }
+        held.push(database);
+        Ok(Some(Self { list: &HELD, database }))
+    }
+
+    pub(crate) fn as_read(path: &Path) -> std::io::Result<Self> {
+        let database = identity(path)?;
+        READ.lock().push(database);
+        Ok(Self { list: &READ, database })
     }
 }
 
-impl Drop for Reads {
+impl Drop for Listed {
     fn drop(&mut self) {
-        let mut read = READ.lock();
-        if let Some(place) = read.iter().position(|read| *read == self.0) {
-            read.swap_remove(place);
+        let mut list = self.list.lock();
+        if let Some(place) = list.iter().position(|listed| *listed == self.database) {
+            list.swap_remove(place);
         }
     }
 }
@@ -93,33 +84,22 @@ fn close(database: File, identity: (u64, u64)) {
     }
 }
 
-#[cfg(unix)]
-fn identity(database: &Path) -> std::io::Result<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let file = std::fs::metadata(database)?;
-    Ok((file.dev(), file.ino()))
-}
-
 impl Lock {
     pub(crate) fn take(database: &Path, program: &str) -> Result<Self, LockError> {
-        let mut options = OpenOptions::new();
         // Not truncated: its contents tell who holds the lock.
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path(database)).map_err(LockError::Io)?;
+        let file = private().create(true).truncate(false).open(path(database)).map_err(LockError::Io)?;
         wait_for_lock(&file)?;
-        let Some(held) = Held::take(database).map_err(LockError::Io)? else {
+        let Some(held) = Listed::as_held(database).map_err(LockError::Io)? else {
             return Err(LockError::Held(read(&file)));
         };
         let database_file = OpenOptions::new().read(true).write(true).open(database).map_err(LockError::Io)?;
         if let Err(error) = wait_for_lock(&database_file) {
-            close(database_file, held.0);
+            close(database_file, held.database);
             return Err(error);
         }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
-        let mut lock = Self { file, path: path(database), owner, database: Some(database_file), held: Some(held) };
+        let mut lock = Self { file, path: path(database), owner, database: Some((database_file, held)) };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
     }
@@ -128,7 +108,7 @@ impl Lock {
     pub(crate) fn is_on_a_database(&self) -> std::io::Result<bool> {
         const HEADER: &[u8] = b"SQLite format 3\0";
         let mut start = Vec::new();
-        if let Some(database) = &self.database {
+        if let Some((database, _)) = &self.database {
             database.take(HEADER.len() as u64).read_to_end(&mut start)?;
         }
         Ok(start.is_empty() || start == HEADER)
@@ -151,19 +131,14 @@ impl Lock {
     /// old file then finds the database itself locked.
     pub(crate) fn set_key(&mut self, key: Option<OwnerKey>) -> std::io::Result<()> {
         self.owner.key = key;
-        let mut new = self.path.clone().into_os_string();
-        new.push(".new");
+        let new = self.path.with_added_extension("new");
         // Left by a process that was killed here.
         if let Err(error) = std::fs::remove_file(&new)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             return Err(error);
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&new)?;
+        let file = private().create_new(true).open(&new)?;
         file.try_lock().map_err(std::io::Error::from)?;
         let old = std::mem::replace(&mut self.file, file);
         self.write()?;
@@ -185,8 +160,8 @@ impl Drop for Lock {
         // An empty file says that nobody holds the database. After a kill the file is not empty, but its lock is free,
         // which says the same.
         let _ = self.file.set_len(0);
-        if let (Some(database), Some(held)) = (self.database.take(), self.held.take()) {
-            let identity = held.0;
+        if let Some((database, held)) = self.database.take() {
+            let identity = held.database;
             // First: once the file is closed, its inode number may be reused.
             drop(held);
             close(database, identity);

@@ -12,7 +12,7 @@ mod trouble;
 mod upgrade;
 
 pub(crate) use location::Location;
-pub(crate) use lock::{Lock, Reads};
+pub(crate) use lock::{Listed, Lock};
 pub(crate) use open::{Connections, Opened, open, open_to_read};
 pub(crate) use owner::holder;
 #[cfg(test)]

@@ -138,28 +138,19 @@ fn nothing_is_pending(path: &Path) -> bool {
 
 /// Opens a file that cannot change, without the log and the shared memory beside it.
 fn open_unchanging(path: &Path) -> Result<Connection, OpenError> {
-    let name: String = shown(path).chars().fold(String::new(), |name, letter| match letter {
-        '%' => name + "%25",
-        '?' => name + "%3f",
-        '#' => name + "%23",
-        other => name + other.encode_utf8(&mut [0; 4]),
-    });
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let reader = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
-        settings::set_up_reader(&reader)?;
-        Ok(reader)
-    };
-    open().map_err(|error: rusqlite::Error| explain(path, &error))
+    let name = shown(path).replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let uri = format!("file:{name}?immutable=1");
+    reader(Path::new(&uri), OpenFlags::SQLITE_OPEN_URI).map_err(|error| explain(path, &error))
 }
 
 fn open_reader(path: &Path) -> Result<Connection, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let reader = Connection::open_with_flags(path, flags)?;
-        reader.busy_timeout(PATIENCE)?;
-        settings::set_up_reader(&reader)?;
-        Ok(reader)
-    };
-    open().map_err(|error| explain(path, &error))
+    reader(path, OpenFlags::empty()).map_err(|error| explain(path, &error))
+}
+
+fn reader(name: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    let reader = Connection::open_with_flags(name, flags)?;
+    reader.busy_timeout(PATIENCE)?;
+    settings::set_up_reader(&reader)?;
+    Ok(reader)
 }

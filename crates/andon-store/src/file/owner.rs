@@ -73,7 +73,5 @@ pub(super) fn read(mut file: &File) -> Option<Owner> {
 }
 
 pub(super) fn path(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".owner");
-    name.into()
+    database.with_added_extension("owner")
 }

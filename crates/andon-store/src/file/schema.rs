@@ -97,14 +97,13 @@ CREATE TABLE state (
     value TEXT NOT NULL,
     PRIMARY KEY (tenant, app, user, session, key)
 ) STRICT, WITHOUT ROWID;
+
+-- Keeps a run from having two ends, whatever a writer believes.
+CREATE UNIQUE INDEX one_terminal ON events (run) WHERE kind = 'run_settled';
 ";
 
-/// Keeps a run from having two ends, whatever a writer believes.
-const ONE_TERMINAL: &str = "CREATE UNIQUE INDEX one_terminal ON events (run) WHERE kind = 'run_settled';";
-
 fn first(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch(TABLES)?;
-    transaction.execute_batch(ONE_TERMINAL)
+    transaction.execute_batch(TABLES)
 }
 
 /// Adds the shelf, for values that belong to no session.

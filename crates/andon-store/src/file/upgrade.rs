@@ -1,7 +1,7 @@
 //! Upgrading an empty file, or one of an older version, to the current version.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -59,9 +59,7 @@ pub(super) fn bring_up_to_date(
 
 /// Copies an older file before it is changed. An existing copy is kept: it is from an earlier attempt.
 fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), OpenError> {
-    let mut copy = path.as_os_str().to_owned();
-    copy.push(format!(".v{version}.backup"));
-    let copy = PathBuf::from(copy);
+    let copy = path.with_added_extension(format!("v{version}.backup"));
     if copy.exists() {
         return Ok(());
     }
@@ -85,6 +83,8 @@ fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::file::schema::MIGRATIONS;
 

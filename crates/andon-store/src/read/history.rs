@@ -10,29 +10,26 @@ use andon_runtime::{Earlier, Gathering};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::run::facts;
-use super::session::session_id;
+use super::session::find_session;
 use crate::rows::{Read, run_id, said, text, unreadable};
 
 /// What was said in a session: the messages of its runs that started and have settled.
 pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
-    let Some(id) = session_id(connection, session)? else { return Ok(Vec::new()) };
+    let Some(session) = find_session(connection, session)? else { return Ok(Vec::new()) };
     // A run with a row in `said` has settled, so its row in `runs` is not read.
     let mut query = connection.prepare_cached(
         "SELECT said.body, CASE WHEN said.body IS NULL THEN runs.settled END, runs.id
          FROM runs INDEXED BY runs_of_session LEFT JOIN said ON said.run = runs.id
          WHERE runs.session = ?1 AND runs.started IS NOT NULL ORDER BY runs.started",
     )?;
-    let mut rows = query.query([id])?;
+    let mut rows = query.query([session.id])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
-        match (row.get_ref(0)?, row.get(1)?) {
-            (_, Some(false)) => {}
-            (_, Some(true)) => messages.extend(folded(connection, row.get(2)?)?),
+        match row.get(1)? {
+            Some(false) => {}
+            Some(true) => messages.extend(folded(connection, row.get(2)?)?),
             // The events are the truth and this is a copy, so a row that cannot be read is no loss.
-            (_, None) => match said::read(text(row, 0)?) {
-                Ok(said) => messages.extend(said),
-                Err(_) => messages.extend(folded(connection, row.get(2)?)?),
-            },
+            None => messages.extend(said::read(text(row, 0)?).or_else(|_| folded(connection, row.get(2)?))?),
         }
     }
     Ok(messages)

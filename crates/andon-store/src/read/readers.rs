@@ -22,8 +22,9 @@ pub(crate) type Gate = Arc<RwLock<()>>;
 
 pub(crate) struct Readers {
     /// Questions that a run may be waiting for. Lists and searches have their own queue, so that a run never waits behind one.
-    quick: Arc<Queue<Question>>,
-    slow: Arc<Queue<Question>>,
+    pub(crate) quick: Arc<Queue<Question>>,
+    /// Questions that may take a while.
+    pub(crate) slow: Arc<Queue<Question>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -47,41 +48,6 @@ impl Readers {
         Ok(Self { quick, slow, threads })
     }
 
-    /// Asks a question that a run may be waiting for. It sees one snapshot of the database, and is answered on a reader's thread.
-    pub(crate) fn ask_quick<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
-    ) -> BoxFuture<Result<T, JournalError>> {
-        Self::ask_in(&self.quick, question)
-    }
-
-    /// Asks a question that may take a while.
-    pub(crate) fn ask_slow<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
-    ) -> BoxFuture<Result<T, JournalError>> {
-        Self::ask_in(&self.slow, question)
-    }
-
-    fn ask_in<T: Send + 'static>(
-        queue: &Queue<Question>,
-        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
-    ) -> BoxFuture<Result<T, JournalError>> {
-        let (answer, receiver) = oneshot::channel();
-        let asked = queue.push(Box::new(move |connection: &Connection| {
-            // Skip a search whose caller is gone.
-            if !answer.is_closed() {
-                let _ = answer.send(in_one_snapshot(connection, question));
-            }
-        }));
-        Box::pin(async move {
-            if asked.is_err() {
-                return Err(JournalError::Closed);
-            }
-            receiver.await.unwrap_or(Err(JournalError::Closed))
-        })
-    }
-
     /// Answers the questions in the queues, and closes the file.
     pub(crate) fn close(&mut self) {
         self.quick.close();
@@ -90,6 +56,24 @@ impl Readers {
             // If it panicked, its caller was told that the journal is closed.
             let _ = thread.join();
         }
+    }
+}
+
+impl Queue<Question> {
+    /// Asks a question. It sees one snapshot of the database, and is answered on a reader's thread.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (answer, receiver) = oneshot::channel();
+        // If the queue is closed, the question is dropped, and its answer with it.
+        let _ = self.push(Box::new(move |connection: &Connection| {
+            // Skip a search whose caller is gone.
+            if !answer.is_closed() {
+                let _ = answer.send(in_one_snapshot(connection, question));
+            }
+        }));
+        Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
     }
 }
 

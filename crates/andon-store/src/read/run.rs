@@ -46,41 +46,20 @@ fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
 
 pub(super) fn facts(connection: &Connection, run: i64) -> Read<Vec<Arc<Record>>> {
     let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
-    let mut rows = query.query([run])?;
-    let mut facts = Vec::new();
-    while let Some(row) = rows.next()? {
-        facts.push(record(row, 0)?);
-    }
-    Ok(facts)
-}
-
-fn record(row: &Row<'_>, column: usize) -> Read<Arc<Record>> {
-    let record = Record::from_json(text(row, column)?).map_err(|error| unreadable(&error))?;
-    Ok(Arc::new(record))
+    let record = |row: &Row<'_>| Record::from_json(text(row, 0)?).map_err(|error| unreadable(&error).into());
+    query.query_and_then([run], |row| record(row).map(Arc::new))?.collect()
 }
 
 /// The bodies of rows, decoded.
 fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
-    let mut query = connection.prepare_cached(sql)?;
-    let mut rows = query.query([id])?;
-    let mut read = Vec::new();
-    while let Some(row) = rows.next()? {
-        read.push(parse(row, 0)?);
-    }
-    Ok(read)
+    connection.prepare_cached(sql)?.query_and_then([id], |row| parse(row, 0))?.collect()
 }
 
 pub(crate) const UNSETTLED: &str = "SELECT run FROM runs INDEXED BY open_runs WHERE settled = 0 ORDER BY id";
 
 /// The runs that have not settled, in the order in which they were accepted.
 pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
-    let mut query = connection.prepare_cached(UNSETTLED)?;
-    let mut rows = query.query([])?;
-    let mut runs = Vec::new();
-    while let Some(row) = rows.next()? {
-        runs.push(run_id(row, 0)?);
-    }
-    Ok(runs)
+    connection.prepare_cached(UNSETTLED)?.query_and_then([], |row| run_id(row, 0))?.collect()
 }
 
 /// The state of a run that has not settled, folded from its record. If the record does not fold, all that is known is that the run

@@ -2,34 +2,40 @@
 
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::{Kept, Moved, StateMap};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::run::run;
 use crate::rows::{Read, parse, run_id, wall};
 
-pub(super) fn session_id(connection: &Connection, key: &SessionKey) -> Read<Option<i64>> {
-    let mut query = connection
-        .prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
+/// A session's row and its places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionRow {
+    pub(crate) id: i64,
+    pub(crate) app_place: i64,
+    pub(crate) user_place: i64,
+}
+
+pub(crate) fn find_session(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<SessionRow>> {
+    let mut query = connection.prepare_cached(
+        "SELECT id, app_place, user_place FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4",
+    )?;
     let key = params![key.tenant, key.app, key.user, key.session.as_str()];
-    Ok(query.query_row(key, |row| row.get(0)).optional()?)
+    let columns = |row: &Row<'_>| Ok(SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? });
+    query.query_row(key, columns).optional()
 }
 
 /// A session's state, with the keys that it shares.
 pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<StateMap>> {
-    if session_id(connection, key)?.is_none() {
+    if find_session(connection, key)?.is_none() {
         return Ok(None);
     }
     let mut query = connection.prepare_cached(
         "SELECT key, value FROM state
          WHERE tenant = ?1 AND app = ?2 AND (user, session) IN (VALUES ('', ''), (?3, ''), (?3, ?4))",
     )?;
-    let mut rows = query.query(params![key.tenant, key.app, key.user, key.session.as_str()])?;
-    let mut state = StateMap::new();
-    while let Some(row) = rows.next()? {
-        state.insert(row.get(0)?, parse(row, 1)?);
-    }
-    Ok(Some(state))
+    let scopes = params![key.tenant, key.app, key.user, key.session.as_str()];
+    query.query_and_then(scopes, |row| Ok((row.get(0)?, parse(row, 1)?)))?.collect::<Read<_>>().map(Some)
 }
 
 /// All values of a kind on the shelf, by name.
@@ -48,21 +54,20 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Val
 
 /// What is kept with a session, of one kind or of all kinds.
 pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Vec<Kept>> {
-    let Some(id) = session_id(connection, key)? else { return Ok(Vec::new()) };
+    let Some(session) = find_session(connection, key)? else { return Ok(Vec::new()) };
     let mut query = connection.prepare_cached(
         "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
     )?;
-    let mut rows = query.query(params![id, kind])?;
-    let mut kept = Vec::new();
-    while let Some(row) = rows.next()? {
-        kept.push(Kept { kind: row.get(0)?, name: row.get(1)?, at: wall(row, 2)?, value: parse(row, 3)? });
-    }
-    Ok(kept)
+    let kept =
+        |row: &Row<'_>| Ok(Kept { kind: row.get(0)?, name: row.get(1)?, at: wall(row, 2)?, value: parse(row, 3)? });
+    query.query_and_then(params![session.id, kind], kept)?.collect()
 }
 
 /// A whole session, with the things of one kind that are kept with it, or all of them.
 pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Option<Moved>> {
-    let (Some(id), Some(state)) = (session_id(connection, key)?, state(connection, key)?) else { return Ok(None) };
+    let (Some(SessionRow { id, .. }), Some(state)) = (find_session(connection, key)?, state(connection, key)?) else {
+        return Ok(None);
+    };
     let created_at = connection.query_row("SELECT created_at FROM sessions WHERE id = ?1", [id], |row| wall(row, 0))?;
     let mut query =
         connection.prepare_cached("SELECT run FROM runs WHERE session = ?1 ORDER BY started IS NULL, started, id")?;

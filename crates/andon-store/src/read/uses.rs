@@ -2,13 +2,7 @@
 
 use rusqlite::Connection;
 
-/// A session's row and its places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionRow {
-    pub(crate) id: i64,
-    pub(crate) app_place: i64,
-    pub(crate) user_place: i64,
-}
+use super::session::SessionRow;
 
 /// A session that was used later than its row says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

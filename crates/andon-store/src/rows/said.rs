@@ -3,6 +3,7 @@
 //! The row is written when the run settles, from the same fold that a reader of its events would make. The format is the store's
 //! own: most messages are text, and text needs no tag here that a reader would have to look ahead for.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -14,52 +15,41 @@ use serde::{Deserialize, Serialize};
 const MOST: usize = 8 << 10;
 
 /// The role, the parts, and why the message was cut.
-#[derive(Serialize)]
-struct Written<'a>(Role, Vec<WrittenPart<'a>>, Option<Cut>);
+#[derive(Serialize, Deserialize)]
+struct SaidMessage<'a>(Role, Vec<SaidPart<'a>>, Option<Cut>);
 
-#[derive(Serialize)]
-enum WrittenPart<'a> {
+#[derive(Serialize, Deserialize)]
+enum SaidPart<'a> {
     #[serde(rename = "t")]
-    Text(&'a str),
+    Text(Cow<'a, str>),
     #[serde(rename = "p")]
-    Other(&'a Part),
-}
-
-#[derive(Deserialize)]
-struct Read(Role, Vec<ReadPart>, Option<Cut>);
-
-#[derive(Deserialize)]
-enum ReadPart {
-    #[serde(rename = "t")]
-    Text(String),
-    #[serde(rename = "p")]
-    Other(Part),
+    Other(Cow<'a, Part>),
 }
 
 /// Messages as text; `None` if that would be too long.
 pub(crate) fn write(messages: &[Arc<Message>]) -> Option<String> {
-    let messages: Vec<Written<'_>> = messages.iter().map(|message| written(message)).collect();
+    let messages: Vec<SaidMessage<'_>> = messages.iter().map(|message| said(message)).collect();
     let mut bounded = Bounded(Vec::with_capacity(256));
     serde_json::to_writer(&mut bounded, &messages).ok()?;
     String::from_utf8(bounded.0).ok()
 }
 
-fn written(message: &Message) -> Written<'_> {
+fn said(message: &Message) -> SaidMessage<'_> {
     let parts = message.parts.iter().map(|part| match part {
-        Part::Text { text } => WrittenPart::Text(text),
-        other => WrittenPart::Other(other),
+        Part::Text { text } => SaidPart::Text(text.into()),
+        other => SaidPart::Other(Cow::Borrowed(other)),
     });
-    Written(message.role, parts.collect(), message.cut)
+    SaidMessage(message.role, parts.collect(), message.cut)
 }
 
 /// Messages from that text.
 pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
-    let messages: Vec<Read> = serde_json::from_str(text)?;
+    let messages: Vec<SaidMessage<'_>> = serde_json::from_str(text)?;
     let part = |part| match part {
-        ReadPart::Text(text) => Part::Text { text },
-        ReadPart::Other(part) => part,
+        SaidPart::Text(text) => Part::Text { text: text.into_owned() },
+        SaidPart::Other(part) => part.into_owned(),
     };
-    let message = |Read(role, parts, cut)| {
+    let message = |SaidMessage(role, parts, cut)| {
         let parts = parts.into_iter().map(part).collect();
         Arc::new(Message { role, parts, cut })
     };

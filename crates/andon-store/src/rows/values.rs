@@ -29,22 +29,11 @@ pub(crate) fn int(number: u64) -> i64 {
 }
 
 /// Why something could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum ReadError {
-    Database(rusqlite::Error),
-    Journal(JournalError),
-}
-
-impl From<rusqlite::Error> for ReadError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<JournalError> for ReadError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
+    Database(#[from] rusqlite::Error),
+    Journal(#[from] JournalError),
 }
 
 pub(crate) type Read<T> = Result<T, ReadError>;

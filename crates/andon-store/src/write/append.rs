@@ -93,13 +93,12 @@ impl Store {
             NewState::Unchanged => None,
             NewState::Is(state) => state,
         };
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title,
-                               app_place, user_place, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (run) DO NOTHING",
-        )?;
+        let insert =
+            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending,
+                               title, app_place, user_place, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (run) DO NOTHING";
         let ends = batch.ends.as_ref();
-        let changed = insert.execute(params![
+        let values = params![
             batch.run.as_str(),
             session.id,
             batch.epoch,
@@ -114,9 +113,8 @@ impl Store {
             session.app_place,
             session.user_place,
             state,
-        ])?;
-        drop(insert);
-        if changed == 0 {
+        ];
+        if self.execute(insert, values)? == 0 {
             if is_new {
                 // A run that is refused does not create a session.
                 self.remove_session(session)?;
@@ -143,20 +141,16 @@ impl Store {
         let (last, after) = (int(batch.last + 1), int(batch.after + 1));
         // Indexed columns are written only when they change, because the index would be written as well.
         let changed = match &batch.ends {
-            None => {
-                let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2
-                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
-                )?;
-                update.execute(params![last, batch.epoch, row.id, after, oldest, newest])?
-            }
-            Some(Ends { settled_at, ending, .. }) => {
-                let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?7, ending = ?8
-                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
-                )?;
-                update.execute(params![last, batch.epoch, row.id, after, oldest, newest, settled_at, ending])?
-            }
+            None => self.execute(
+                "UPDATE runs SET next_seq = ?1, epoch = ?2
+                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
+                params![last, batch.epoch, row.id, after, oldest, newest],
+            )?,
+            Some(Ends { settled_at, ending, .. }) => self.execute(
+                "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?7, ending = ?8
+                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
+                params![last, batch.epoch, row.id, after, oldest, newest, settled_at, ending],
+            )?,
         };
         if changed != 1 {
             return Err(self.why_refused(row.id, batch)?.into());
@@ -164,20 +158,17 @@ impl Store {
         if batch.starts {
             let started = "UPDATE runs SET started = ?2 WHERE id = ?1 AND started IS NULL";
             let place = self.next_start();
-            self.connection.prepare_cached(started)?.execute(params![row.id, place])?;
+            self.execute(started, params![row.id, place])?;
         }
         match batch.state {
             NewState::Is(state) if state != row.state && batch.ends.is_none() => {
-                self.connection
-                    .prepare_cached("UPDATE runs SET state = ?2 WHERE id = ?1")?
-                    .execute(params![row.id, state])?;
+                self.execute("UPDATE runs SET state = ?2 WHERE id = ?1", params![row.id, state])?;
                 row.state = state;
             }
             NewState::Is(_) | NewState::Unchanged => {}
         }
         if batch.takes_over.is_some() {
-            let owned = "UPDATE runs SET owner = ?2 WHERE id = ?1";
-            self.connection.prepare_cached(owned)?.execute(params![row.id, self.owner])?;
+            self.execute("UPDATE runs SET owner = ?2 WHERE id = ?1", params![row.id, self.owner])?;
         }
         Ok(row)
     }
@@ -203,16 +194,13 @@ impl Store {
                     fact.execute(params![id, int(*seq), batch.epoch, kind, body])?;
                 }
                 Row::Lump { after, body } => {
-                    let mut insert = self
-                        .connection
-                        .prepare_cached("INSERT INTO lumps (run, after, epoch, body) VALUES (?1, ?2, ?3, ?4)")?;
-                    insert.execute(params![id, int(*after), batch.epoch, body])?;
+                    let lump = "INSERT INTO lumps (run, after, epoch, body) VALUES (?1, ?2, ?3, ?4)";
+                    self.execute(lump, params![id, int(*after), batch.epoch, body])?;
                 }
             }
         }
         if let Some(said) = batch.ends.as_ref().and_then(|ends| ends.said.as_ref()) {
-            let insert = "INSERT INTO said (run, body) VALUES (?1, ?2)";
-            self.connection.prepare_cached(insert)?.execute(params![id, said])?;
+            self.execute("INSERT INTO said (run, body) VALUES (?1, ?2)", params![id, said])?;
         }
         Ok(())
     }

@@ -6,9 +6,6 @@ use andon_runtime::{Batch, JournalError, title};
 
 use crate::rows::{int, json, said, state_number};
 
-/// The kind of a run's last event.
-const RUN_SETTLED: &str = "run_settled";
-
 /// A batch as rows.
 #[derive(Debug)]
 pub(crate) struct Encoded {
@@ -91,7 +88,7 @@ impl Encoded {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let is_end = |entry: &Entry| entry.fact().is_some_and(|record| record.event.kind() == RUN_SETTLED);
+        let is_end = |entry: &Entry| entry.fact().is_some_and(|fact| matches!(fact.event, Event::RunSettled { .. }));
         // A second end is refused by the database instead, which nothing gets past.
         if self.ends.is_some() && !is_end(entry) {
             return Err(JournalError::Storage(format!("run {}: an entry follows its end", self.run)));
@@ -135,11 +132,6 @@ impl Encoded {
             return Ok(());
         }
         Err(JournalError::Storage(format!("run {}: {what} {is} was given where {belongs} was expected", self.run)))
-    }
-
-    /// How many facts and lumps it has.
-    pub(crate) fn weight(&self) -> usize {
-        self.rows.len()
     }
 }
 

@@ -33,15 +33,14 @@ pub(crate) trait Work: Send {
     fn done(self: Box<Self>, result: Result<(), JournalError>);
 
     /// Whether the data that it removes must be gone from the disk at once.
-    fn erases(&self) -> bool {
-        false
-    }
+    fn erases(&self) -> bool;
 }
 
 impl Job {
+    /// How many facts and lumps it has, if it is an append.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Self::Append { batch, .. } => batch.weight(),
+            Self::Append { batch, .. } => batch.rows.len(),
             Self::Broken { .. } | Self::Other(_) => 1,
         }
     }
@@ -69,16 +68,12 @@ impl Job {
         goes_on.then_some((run, epoch))
     }
 
-    pub(super) fn done(self, result: Result<(), JournalError>) {
+    /// Answers the caller.
+    pub(crate) fn done(self, result: Result<(), JournalError>) {
         match self {
             Self::Append { done, .. } | Self::Broken { done, .. } => done.done(result),
             Self::Other(work) => work.done(result),
         }
-    }
-
-    /// Answers the caller that it will not be done.
-    pub(crate) fn refuse(self, error: JournalError) {
-        self.done(Err(error));
     }
 }
 
@@ -89,7 +84,7 @@ impl Drop for RefuseOnExit {
     fn drop(&mut self) {
         self.0.close();
         while let Some(job) = self.0.next() {
-            job.refuse(JournalError::Closed);
+            job.done(Err(JournalError::Closed));
         }
     }
 }

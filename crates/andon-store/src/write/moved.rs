@@ -6,6 +6,7 @@ use rusqlite::params;
 use super::encode::Encoded;
 use super::state::Existing;
 use super::store::{Store, WriteError};
+use crate::read::find_session;
 use crate::rows::{int, json};
 
 impl Store {
@@ -25,7 +26,7 @@ impl Store {
 
     fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
         let key = &moved.session;
-        if self.find_session(key)?.is_some() {
+        if find_session(&self.connection, key)?.is_some() {
             return Err(JournalError::SessionExists(Box::new(key.clone())).into());
         }
         let (row, _) = self.session_row(key, int(moved.created_at.0))?;
@@ -49,7 +50,7 @@ impl Store {
             for request in &stored.requests {
                 let sql = "INSERT INTO cancel_requests (run, number, body)
                      VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM cancel_requests WHERE run = ?1), ?2)";
-                self.connection.prepare_cached(sql)?.execute(params![id, json(request)?])?;
+                self.execute(sql, params![id, json(request)?])?;
             }
         }
         Ok(())

@@ -19,32 +19,26 @@ impl Store {
         if owner != from {
             return Err(JournalError::Fenced { ours: from, owner }.into());
         }
-        let mut update =
-            self.connection.prepare_cached("UPDATE runs SET epoch = epoch + 1, owner = ?2 WHERE run = ?1")?;
-        update.execute(params![run.as_str(), self.owner])?;
+        let claimed = "UPDATE runs SET epoch = epoch + 1, owner = ?2 WHERE run = ?1";
+        self.execute(claimed, params![run.as_str(), self.owner])?;
         Ok(Some(from.saturating_add(1)))
     }
 
     pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, WriteError> {
         let Some(RunRow { id, .. }) = self.run_row(run)? else { return Ok(Requested::Unknown) };
-        let body = json(request)?;
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO cancel_requests (run, number, body)
+        let insert = "INSERT INTO cancel_requests (run, number, body)
              SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM cancel_requests WHERE run = ?1), ?2
-             FROM runs WHERE id = ?1 AND settled = 0",
-        )?;
-        let changed = insert.execute(params![id, body])?;
+             FROM runs WHERE id = ?1 AND settled = 0";
+        let changed = self.execute(insert, params![id, json(request)?])?;
         Ok(if changed == 1 { Requested::Recorded } else { Requested::TooLate })
     }
 
     /// Writes when runs settled, once for each, and only for those that have settled.
     pub(crate) fn write_settled(&self, instants: &[(RunId, Stamp)]) -> rusqlite::Result<()> {
+        let update = "UPDATE runs SET durable_at = ?2, durable_mono_us = ?3
+             WHERE run = ?1 AND settled = 1 AND durable_at IS NULL";
         for (run, at) in instants {
-            let mut update = self.connection.prepare_cached(
-                "UPDATE runs SET durable_at = ?2, durable_mono_us = ?3
-                 WHERE run = ?1 AND settled = 1 AND durable_at IS NULL",
-            )?;
-            update.execute(params![run.as_str(), int(at.wall.0), int(at.mono_us)])?;
+            self.execute(update, params![run.as_str(), int(at.wall.0), int(at.mono_us)])?;
         }
         Ok(())
     }
@@ -60,24 +54,20 @@ impl Store {
     }
 
     pub(super) fn add_addendum(&self, id: i64, addendum: &Addendum) -> Result<(), WriteError> {
-        let mut insert =
-            self.connection.prepare_cached("INSERT INTO addenda (run, number, body) VALUES (?1, ?2, ?3)")?;
-        insert.execute(params![id, addendum.number, json(addendum)?])?;
+        let insert = "INSERT INTO addenda (run, number, body) VALUES (?1, ?2, ?3)";
+        self.execute(insert, params![id, addendum.number, json(addendum)?])?;
         Ok(())
     }
 
     pub(crate) fn keep(&mut self, kind: &str, name: &str, value: &Value) -> Result<(), WriteError> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO shelf (kind, name, body) VALUES (?1, ?2, ?3)
-             ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
-        )?;
-        insert.execute(params![kind, name, json(value)?])?;
+        let insert = "INSERT INTO shelf (kind, name, body) VALUES (?1, ?2, ?3)
+             ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body";
+        self.execute(insert, params![kind, name, json(value)?])?;
         Ok(())
     }
 
     pub(crate) fn discard(&mut self, kind: &str, name: &str) -> Result<(), WriteError> {
-        let mut delete = self.connection.prepare_cached("DELETE FROM shelf WHERE kind = ?1 AND name = ?2")?;
-        delete.execute(params![kind, name])?;
+        self.execute("DELETE FROM shelf WHERE kind = ?1 AND name = ?2", params![kind, name])?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, params};
 use super::state::Existing;
 use super::store::{Store, WriteError};
 use super::uses::Effect;
-use crate::read::SessionRow;
+use crate::read::{SessionRow, find_session};
 use crate::rows::{int, json};
 
 /// How many sessions' rows are cached.
@@ -20,7 +20,7 @@ impl Store {
         if let Some(row) = self.sessions.get(key) {
             return Ok((*row, false));
         }
-        let known = self.find_session(key)?;
+        let known = find_session(&self.connection, key)?;
         let row = match known {
             Some(row) => row,
             None => self.insert_session(key, at)?,
@@ -66,20 +66,8 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn find_session(&self, key: &SessionKey) -> rusqlite::Result<Option<SessionRow>> {
-        let mut query = self.connection.prepare_cached(
-            "SELECT id, app_place, user_place FROM sessions
-             WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4",
-        )?;
-        let key = params![key.tenant, key.app, key.user, key.session.as_str()];
-        let columns = |row: &rusqlite::Row<'_>| {
-            Ok(SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? })
-        };
-        query.query_row(key, columns).optional()
-    }
-
     pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, WriteError> {
-        if self.find_session(key)?.is_some() {
+        if find_session(&self.connection, key)?.is_some() {
             return Ok(false);
         }
         self.session_row(key, int(at.0))?;
@@ -96,7 +84,7 @@ impl Store {
         things: &[Kept],
         change: &StateChange,
     ) -> Result<bool, WriteError> {
-        let Some(row) = self.find_session(key)? else { return Ok(false) };
+        let Some(row) = find_session(&self.connection, key)? else { return Ok(false) };
         self.change_state(key, at, change)?;
         self.insert_kept(row.id, things)?;
         Ok(true)
@@ -114,14 +102,14 @@ impl Store {
     }
 
     pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, WriteError> {
-        let Some(row) = self.find_session(key)? else { return Ok(false) };
+        let Some(row) = find_session(&self.connection, key)? else { return Ok(false) };
         let sql = "DELETE FROM kept WHERE session = ?1 AND kind = ?2 AND name = ?3";
-        Ok(self.connection.prepare_cached(sql)?.execute(params![row.id, kind, name])? > 0)
+        Ok(self.execute(sql, params![row.id, kind, name])? > 0)
     }
 
     /// Removes a session and everything that belongs to it alone.
     pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, WriteError> {
-        let Some(row) = self.find_session(key)? else { return Ok(false) };
+        let Some(row) = find_session(&self.connection, key)? else { return Ok(false) };
         let id = row.id;
         let unsettled = "SELECT run FROM runs WHERE session = ?1 AND settled = 0 LIMIT 1";
         let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;

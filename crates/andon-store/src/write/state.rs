@@ -26,7 +26,7 @@ impl Store {
             }
         }
         let touched = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1";
-        self.connection.prepare_cached(touched)?.execute(params![row.id, int(at.0)])?;
+        self.execute(touched, params![row.id, int(at.0)])?;
         Ok(())
     }
 
@@ -38,25 +38,22 @@ impl Store {
         existing: Existing,
     ) -> Result<(), WriteError> {
         let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
-        let sql = match existing {
-            Existing::Replaced => {
-                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO UPDATE SET value = excluded.value"
-            }
-            Existing::Kept => {
-                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO NOTHING"
-            }
+        let change = match existing {
+            Existing::Replaced => "UPDATE SET value = excluded.value",
+            Existing::Kept => "NOTHING",
         };
-        let row = params![key.tenant, key.app, user, session, name, json(value)?];
-        self.connection.prepare_cached(sql)?.execute(row)?;
+        let sql = format!(
+            "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO {change}"
+        );
+        self.execute(&sql, params![key.tenant, key.app, user, session, name, json(value)?])?;
         Ok(())
     }
 
     fn remove_state(&self, key: &SessionKey, name: &str) -> Result<(), WriteError> {
         let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
         let sql = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4 AND key = ?5";
-        self.connection.prepare_cached(sql)?.execute(params![key.tenant, key.app, user, session, name])?;
+        self.execute(sql, params![key.tenant, key.app, user, session, name])?;
         Ok(())
     }
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use andon_runtime::JournalError;
 use andon_runtime::core::event::Epoch;
 use andon_runtime::core::id::{RunId, SessionKey};
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, Params};
 
 use super::HashMap;
 use super::append::RunRow;
@@ -19,24 +19,13 @@ use super::uses::Effect;
 use crate::read::SessionRow;
 
 /// Why something was not written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum WriteError {
     /// It is not allowed; nothing was changed.
-    Refused(JournalError),
+    Refused(#[from] JournalError),
     /// The database failed; the transaction must be rolled back.
-    Database(rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for WriteError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<JournalError> for WriteError {
-    fn from(error: JournalError) -> Self {
-        Self::Refused(error)
-    }
+    Database(#[from] rusqlite::Error),
 }
 
 /// The writer's connection, and what it remembers to save queries.
@@ -72,6 +61,11 @@ impl Store {
         }))?;
         let (runs, sessions, effects, failed) = Default::default();
         Ok(Self { connection, owner, runs, sessions, effects, failed, next_start, wal_pages, syncs: Cell::new(true) })
+    }
+
+    /// Executes a statement, and returns how many rows it has changed.
+    pub(super) fn execute(&self, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(values)
     }
 
     /// Lets commits return before they are on disk.

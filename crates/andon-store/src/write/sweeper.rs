@@ -111,7 +111,7 @@ SELECT count(*) FROM counted";
                 scope.spawn(|| {
                     let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     let read =
-                        || journal.readers().ask_slow(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
+                        || journal.readers.slow.ask(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
                     while !is_over.load(Ordering::Relaxed) {
                         executor.block_on(read()).unwrap();
                     }

@@ -129,7 +129,7 @@ impl Store {
             let first: Option<i64> = query.query_row([state], |row| row.get(0))?;
             before = before.min(first.unwrap_or(before));
         }
-        self.connection.prepare_cached("UPDATE caught_up SET before_run = ?1")?.execute([before]).map(drop)
+        self.execute("UPDATE caught_up SET before_run = ?1", [before]).map(drop)
     }
 }
 

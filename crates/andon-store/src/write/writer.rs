@@ -93,7 +93,8 @@ impl Writer {
     /// is tried in its own transaction, so that one failure does not fail the others.
     fn commit(&mut self, mut jobs: Vec<Job>, with_instants: bool) {
         if let Err(error) = self.location.check() {
-            return self.fail(jobs, &error);
+            self.trouble.set(error.clone());
+            return self.refuse(jobs, &error);
         }
         match self.commit_when_free(&mut jobs, with_instants) {
             Ok(results) => {
@@ -119,12 +120,6 @@ impl Writer {
                 }
             }
         }
-    }
-
-    /// Refuses jobs because nothing can be written.
-    fn fail(&mut self, jobs: Vec<Job>, error: &JournalError) {
-        self.trouble.set(error.clone());
-        self.refuse(jobs, error);
     }
 
     fn refuse(&mut self, jobs: Vec<Job>, error: &JournalError) {
@@ -184,7 +179,7 @@ impl Writer {
 
     fn transact(&mut self, jobs: &mut [Job], with_instants: bool) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         self.store.resume_syncing()?;
-        self.execute("BEGIN IMMEDIATE")?;
+        self.store.execute("BEGIN IMMEDIATE", [])?;
         let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
         let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
         self.store.write_settled(&instants)?;
@@ -204,16 +199,12 @@ impl Writer {
             }
         }
         self.hit("store: before commit");
-        self.execute("COMMIT")?;
+        self.store.execute("COMMIT", [])?;
         self.instants.written(&instants);
         self.uses.written(&uses);
         self.uses.apply(self.store.take_effects());
         self.hit("store: after commit");
         Ok(results)
-    }
-
-    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
-        self.store.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     fn hit(&self, seam: &'static str) {

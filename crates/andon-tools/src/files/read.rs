@@ -9,7 +9,7 @@ use andon_runtime::{Effect, Invocation, Returned, Tool, ToolError, ToolSpec, Wor
 use serde_json::{Value, json};
 
 use super::root::Root;
-use crate::process::lossless;
+use crate::process::{begun_at_the_end, lossless};
 
 /// The default of how many bytes one call returns at most.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -130,11 +130,8 @@ fn cut(mut kept: Vec<u8>, wanted: LineRange, line: u64) -> String {
             lossless(kept) + &format!("[the file goes on: continue with offset {line}]")
         }
         _ => {
-            let valid = kept.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
-            // A character that was cut is left out, unless the line is not text anyway.
-            if kept.len() - valid < 4 {
-                kept.truncate(valid);
-            }
+            // A character that was cut is left out.
+            kept.truncate(kept.len() - begun_at_the_end(&kept));
             let shown = kept.len();
             lossless(kept) + &format!("\n[line {line} is too long: only its first {shown} bytes are shown]")
         }

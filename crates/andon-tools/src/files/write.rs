@@ -37,14 +37,18 @@ impl WriteFile {
     /// Writes files in this folder. Because it can append, a call must not be repeated; see
     /// [`without_append`](Self::without_append).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        let mut properties = properties();
-        if let Some(properties) = properties.as_object_mut() {
-            let append =
-                json!({ "type": "boolean", "description": "Add to the end of the file instead of replacing it." });
-            properties.insert("append".to_owned(), append);
-        }
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "The file, relative to the folder." },
+                "content": { "type": "string", "description": "What to write." },
+                "append": { "type": "boolean", "description": "Add to the end of the file instead of replacing it." },
+            },
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        });
         let description = "Writes a text file: replaces it, or adds to its end. Missing folders are created.";
-        let spec = ToolSpec::new("write_file", description, schema(&properties));
+        let spec = ToolSpec::new("write_file", description, schema);
         Self { spec: Arc::new(spec), root: Root::new(root), max_bytes: MAX_BYTES }
     }
 
@@ -52,7 +56,9 @@ impl WriteFile {
     #[must_use]
     pub fn without_append(mut self) -> Self {
         let spec = Arc::make_mut(&mut self.spec);
-        spec.schema = schema(&properties());
+        if let Some(properties) = spec.schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove("append");
+        }
         spec.description = "Writes a text file, and replaces it if it exists. Missing folders are created.".to_owned();
         spec.effect = Effect::Idempotent;
         self
@@ -64,17 +70,6 @@ impl WriteFile {
         self.max_bytes = bytes;
         self
     }
-}
-
-fn properties() -> Value {
-    json!({
-        "path": { "type": "string", "description": "The file, relative to the folder." },
-        "content": { "type": "string", "description": "What to write." },
-    })
-}
-
-fn schema(properties: &Value) -> Value {
-    json!({ "type": "object", "properties": properties, "required": ["path", "content"], "additionalProperties": false })
 }
 
 impl Tool for WriteFile {

@@ -192,15 +192,11 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 }
 
 fn could_not_reach(url: &Url, error: &reqwest::Error) -> ToolError {
-    ToolError::new(match refused(error) {
+    // The refusal of a name's address is the innermost error.
+    ToolError::new(match causes(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
         Some(refused) => format!("{url} was not fetched: {refused}."),
         None => format!("{url} could not be fetched: {}", in_words(error)),
     })
-}
-
-/// The refusal of a name's address, which is the innermost error.
-fn refused(error: &reqwest::Error) -> Option<&Refused> {
-    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// The innermost error: the outer ones only say that a request failed.

@@ -98,19 +98,9 @@ pub(super) fn plain(host: &str) -> String {
 }
 
 /// Looks names up, and returns only addresses that may be connected to.
-pub(super) struct Names {
-    rules: Rules,
-}
-
-impl Names {
-    pub(super) fn new(rules: Rules) -> Self {
-        Self { rules }
-    }
-}
-
-impl Resolve for Names {
+impl Resolve for Rules {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = self.rules.clone();
+        let rules = self.clone();
         Box::pin(async move {
             let plain = plain(name.as_str());
             let found = match rules.known.get(&plain) {

@@ -2,7 +2,7 @@
 
 use encoding_rs::Encoding;
 
-use crate::process::lossless;
+use crate::process::{begun_at_the_end, lossless};
 
 /// The content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl ContentType {
     /// Leaves out a character that was cut at the end, which would look like bytes that are not text.
     pub(super) fn leave_out_half_a_character(&self, bytes: &mut Vec<u8>) {
         if self.other_than_utf8(bytes).is_none() {
-            leave_out_half_a_character(bytes);
+            bytes.truncate(bytes.len() - begun_at_the_end(bytes));
         }
     }
 }
@@ -78,21 +78,6 @@ impl ContentType {
 pub(super) fn look_like_text(bytes: &[u8]) -> bool {
     let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     is_utf_16 || !bytes.contains(&0)
-}
-
-fn leave_out_half_a_character(bytes: &mut Vec<u8>) {
-    // A character has at most four bytes, and only its first is not a continuation byte.
-    let Some(first) = bytes.iter().rev().take(4).position(|byte| byte & 0b1100_0000 != 0b1000_0000) else { return };
-    let at = bytes.len() - first - 1;
-    let length = match bytes.get(at).copied().unwrap_or_default() {
-        0xf0.. => 4,
-        0xe0.. => 3,
-        0xc0.. => 2,
-        _ => 1,
-    };
-    if bytes.len() - at < length {
-        bytes.truncate(at);
-    }
 }
 
 #[cfg(test)]
@@ -138,13 +123,13 @@ mod tests {
         for (bytes, kept) in [("aä", 3), ("a€", 4), ("a😀", 5)] {
             for length in 0..=bytes.len() {
                 let mut cut = bytes.as_bytes()[..length].to_vec();
-                leave_out_half_a_character(&mut cut);
+                ContentType::new("").leave_out_half_a_character(&mut cut);
                 let expected = if length == kept { kept } else { length.min(1) };
                 assert_eq!(cut.len(), expected, "{bytes} at {length}");
             }
         }
         let mut bytes = b"\xf6\xdfe".to_vec();
-        leave_out_half_a_character(&mut bytes);
+        ContentType::new("").leave_out_half_a_character(&mut bytes);
         assert_eq!(bytes, b"\xf6\xdfe");
     }
 }

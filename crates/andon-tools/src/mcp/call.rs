@@ -30,7 +30,6 @@ use super::content;
 use super::http;
 use super::in_progress::CallSlot;
 use super::session::{Session, lost_words};
-use super::stop::stop_words;
 use super::task;
 use super::tool::McpTool;
 use super::wire::{Answer, LateAnswer, ProgressSink, ProgressSinkRef};
@@ -99,20 +98,8 @@ impl PendingRequest {
 }
 
 impl Open {
-    pub(super) fn requested(&self, asked: PendingRequest) {
-        *self.0.lock() = Stage::Requested(asked);
-    }
-
-    pub(super) fn cancel_sent(&self, asked: PendingRequest) {
-        *self.0.lock() = Stage::CancelSent(asked);
-    }
-
-    pub(super) fn cancel_read(&self, asked: PendingRequest) {
-        *self.0.lock() = Stage::CancelRead(asked);
-    }
-
-    pub(super) fn settled(&self) {
-        *self.0.lock() = Stage::Settled;
+    pub(super) fn set(&self, stage: Stage) {
+        *self.0.lock() = stage;
     }
 
     pub(super) fn take(&self) -> Stage {
@@ -130,7 +117,7 @@ impl McpCall {
         };
         let (slot, handle) = asked?;
         let asked = PendingRequest { slot: Arc::new(slot), kind: RequestKind::Request(handle.id.clone()) };
-        self.open.requested(asked.clone());
+        self.open.set(Stage::Requested(asked.clone()));
         let mut answer = handle.rx;
         let waited = tokio::select! {
             biased;
@@ -159,12 +146,10 @@ impl McpCall {
         input: Value,
         steps: &Arc<ProgressSink>,
     ) -> Result<(CallSlot, RequestHandle<RoleClient>), ToolError> {
-        let arguments = match input {
-            Value::Object(arguments) => Some(arguments),
-            _ => None,
-        };
         let mut params = CallToolRequestParams::new(self.tool.clone());
-        params.arguments = arguments;
+        if let Value::Object(arguments) = input {
+            params.arguments = Some(arguments);
+        }
         for last in [false, true] {
             let slot = self.take_slot().await?;
             let mut request = CallToolRequest::new(params.clone());
@@ -199,16 +184,16 @@ impl McpCall {
         match answer {
             Ok(ServerResult::CreateTaskResult(created)) => task::follow(self, asked, created.task).await,
             Ok(answer) => {
-                self.open.settled();
+                self.open.set(Stage::Settled);
                 content::returned(answer)
             }
             Err(ServiceError::McpError(error)) => {
-                self.open.settled();
+                self.open.set(Stage::Settled);
                 Err(content::refused(&error))
             }
             Err(error) => {
                 if !may_be_at_work(&error) {
-                    self.open.settled();
+                    self.open.set(Stage::Settled);
                 }
                 // Otherwise it may still be running there, and the cleanup takes care of it.
                 Err(self.lost(asked.connection(), &error).await)
@@ -238,16 +223,23 @@ impl McpCall {
             Ok(answer) => self.answered(asked, Ok(answer)).await,
             Err(error) => {
                 // Many servers send an error as soon as they get the cancel, even if the work goes on.
-                self.open.cancel_read(asked.clone());
+                self.open.set(Stage::CancelRead(asked.clone()));
                 self.let_program_end(asked).await;
                 Err(ToolError::new(format!("stopped; the server was told, and answered: {}", error.message)))
             }
         }
     }
 
-    /// The reason for the stop, for the server.
+    /// Why the call is stopped, for the server: the reason and the note.
     pub(super) fn words(&self) -> String {
-        stop_words(&self.cord)
+        match self.cord.request() {
+            Some(request) => match &request.note {
+                Some(note) => format!("{}: {note}", request.reason.as_str()),
+                None => request.reason.as_str().to_owned(),
+            },
+            // Only the call is stopped, not its run: its time was up.
+            None => "timeout".to_owned(),
+        }
     }
 }
 

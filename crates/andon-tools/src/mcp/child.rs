@@ -8,9 +8,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{self, Running, StartError, Stdin, Tree, in_words};
+use crate::process::{Command, Running, StartError, Tree, in_words};
 
-use super::server::ServerProgram;
 use super::wire::Wire;
 
 /// How much of a program's standard error is kept.
@@ -31,20 +30,10 @@ impl Program {
     /// If it is dropped, the program may have been started: [`end`](Self::end) ends it.
     pub(super) async fn start(
         &mut self,
-        command: &ServerProgram,
+        command: &Command,
         wire: &Arc<Wire>,
     ) -> Result<(Receiver, Sender), StartError> {
-        let mut program = process::Command::new(&command.program).args(&command.args).stdin(Stdin::Open);
-        for (name, value) in &command.set {
-            program = program.env(name, value);
-        }
-        for name in &command.passed {
-            program = program.pass(name);
-        }
-        if let Some(folder) = &command.folder {
-            program = program.cwd(folder);
-        }
-        let mut running = program.start(&self.tree).await?;
+        let mut running = command.start(&self.tree).await?;
         let pipes = (running.stdin.take(), running.stdout.take(), running.stderr.take());
         self.running = Some(running);
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(StartError::Lost) };

@@ -15,7 +15,7 @@ use andon_runtime::{BoxFuture, Remains};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion, TASKS_EXTENSION_ID};
 use rmcp::service::{ClientInitializeError, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient};
+use rmcp::{ClientLifecycleMode, Peer, RoleClient};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -142,25 +142,15 @@ impl Drop for Connection {
 
 /// What a server gets to know about us. Nothing is advertised that a person would have to answer; [`Tap`] declines such
 /// requests.
-struct Client(ClientConfig);
-
-impl Client {
-    fn new(version: ProtocolVersion) -> Self {
-        let mut capabilities = ClientCapabilities::default();
-        capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
-        let mut config = ClientConfig::new(capabilities, Implementation::new("andon", env!("CARGO_PKG_VERSION")));
-        config.protocol_version = version;
-        Self(config)
-    }
+fn client(version: ProtocolVersion) -> ClientConfig {
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
+    let mut config = ClientConfig::new(capabilities, Implementation::new("andon", env!("CARGO_PKG_VERSION")));
+    config.protocol_version = version;
+    config
 }
 
-impl ClientHandler for Client {
-    fn get_info(&self) -> ClientConfig {
-        self.0.clone()
-    }
-}
-
-type Serving = RunningService<RoleClient, Client>;
+type Serving = RunningService<RoleClient, ClientConfig>;
 
 /// The whole life of a connection.
 async fn live(
@@ -273,7 +263,7 @@ where
         }
         McpProtocol::Only2025 => (oldest, ClientLifecycleMode::Initialize),
     };
-    Box::pin(serve_client_with_lifecycle(Client::new(version), transport, lifecycle))
+    Box::pin(serve_client_with_lifecycle(client(version), transport, lifecycle))
 }
 
 /// rmcp's message, without the names of its types.

@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 
-use super::lines::MAX_MESSAGE;
+use super::lines::{MAX_MESSAGE, too_large};
 use super::wire::Wire;
 
 /// How much of an answer that is not JSON-RPC is quoted.
@@ -314,10 +314,6 @@ impl EventSize {
         }
         largest
     }
-}
-
-fn too_large() -> String {
-    format!("it sent a message of more than {} MiB, which was refused", MAX_MESSAGE >> 20)
 }
 
 fn quote(body: &[u8]) -> String {

@@ -73,8 +73,7 @@ impl InProgress {
 
     /// Notes an answer, which is proof that the call has ended.
     pub(super) fn answered(&self, id: &RequestId) {
-        let mut state = self.state.lock();
-        state.unproven.requests.remove(id);
+        self.state.lock().unproven.requests.remove(id);
     }
 
     /// Decides for one call, and closes the connection to others if the program may be ended. `None` while other stopped calls

@@ -107,9 +107,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     fn refuse(&mut self) -> Option<ServerJsonRpcMessage> {
         let id = answered(self.line.get(..HEAD).unwrap_or_default());
         self.line = Vec::new();
-        let words = format!("it sent a message of more than {} MiB, which was refused", MAX_MESSAGE >> 20);
-        self.wire.note(words.clone());
-        id.map(|id| ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(id)))
+        self.wire.note(too_large());
+        id.map(|id| ServerJsonRpcMessage::error(ErrorData::internal_error(too_large(), None), Some(id)))
     }
 }
 
@@ -205,6 +204,10 @@ fn answered(head: &[u8]) -> Option<RequestId> {
     let after = before_result.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().map(RequestId::Number)
+}
+
+pub(super) fn too_large() -> String {
+    format!("it sent a message of more than {} MiB, which was refused", MAX_MESSAGE >> 20)
 }
 
 fn quote(line: &[u8]) -> String {

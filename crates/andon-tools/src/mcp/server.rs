@@ -11,6 +11,8 @@ use andon_runtime::{DEFAULT_GRACE, Effect};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::process::{Command, Stdin};
+
 use super::error::McpError;
 use super::toolset::McpToolset;
 
@@ -48,19 +50,9 @@ pub struct McpServer {
 /// The way to a server.
 #[derive(Clone)]
 pub(super) enum ServerKind {
-    Stdio(ServerProgram),
+    Stdio(Command),
     Http { url: String, headers: HeaderMap, wrong_header: Option<String> },
     Stream(Arc<dyn Fn() -> Box<dyn Duplex> + Send + Sync>),
-}
-
-/// A program, its arguments and its environment.
-#[derive(Clone)]
-pub(super) struct ServerProgram {
-    pub(super) program: OsString,
-    pub(super) args: Vec<OsString>,
-    pub(super) folder: Option<PathBuf>,
-    pub(super) set: BTreeMap<OsString, OsString>,
-    pub(super) passed: BTreeSet<OsString>,
 }
 
 /// Something that can be read and written.
@@ -123,14 +115,7 @@ impl McpServer {
     pub fn stdio<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Self {
         let program = program.into();
         let name = std::path::Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
-        let command = ServerProgram {
-            program,
-            args: args.into_iter().map(Into::into).collect(),
-            folder: None,
-            set: BTreeMap::new(),
-            passed: BTreeSet::new(),
-        };
-        Self::new(name, ServerKind::Stdio(command))
+        Self::new(name, ServerKind::Stdio(Command::new(program).args(args).stdin(Stdin::Open)))
     }
 
     /// A server at this address, used over streamable HTTP.
@@ -157,7 +142,7 @@ impl McpServer {
     /// Sets an environment variable for the server's program. No effect on other kinds of servers.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         if let ServerKind::Stdio(command) = &mut self.kind {
-            command.set.insert(name.into(), value.into());
+            command.set.push((name.into(), value.into()));
         }
         self
     }
@@ -173,7 +158,7 @@ impl McpServer {
     /// The folder that the server's program runs in. Default: this process's. No effect on other kinds of servers.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         if let ServerKind::Stdio(command) = &mut self.kind {
-            command.folder = Some(folder.into());
+            command.cwd = Some(folder.into());
         }
         self
     }
@@ -272,7 +257,7 @@ impl fmt::Debug for McpServer {
         shown.field("name", &self.name);
         match &self.kind {
             ServerKind::Stdio(command) => {
-                let variables: Vec<_> = command.set.keys().collect();
+                let variables: Vec<_> = command.set.iter().map(|(name, _)| name).collect();
                 shown.field("program", &command.program).field("args", &command.args.len()).field("env", &variables);
             }
             ServerKind::Http { url, headers, .. } => {

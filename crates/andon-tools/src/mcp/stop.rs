@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use andon_runtime::{Cord, Remains, Returned};
+use andon_runtime::{Remains, Returned};
 use rmcp::ServiceError;
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, CancelledNotification, CancelledNotificationParam, ClientRequest,
@@ -67,7 +67,7 @@ impl McpCall {
     /// this when the grace is over.
     pub(super) async fn stop_request(&self, asked: PendingRequest, id: RequestId, mut answers: Answers) -> Returned {
         let connection = asked.connection();
-        self.open.cancel_sent(asked.clone());
+        self.open.set(Stage::CancelSent(asked.clone()));
         let heard = tokio::select! {
             biased;
             answer = answers.come() => return self.late(&asked, answer).await,
@@ -78,7 +78,7 @@ impl McpCall {
             self.session.lose(connection);
             return Err(self.lost(connection, &error).await);
         }
-        self.open.cancel_read(asked.clone());
+        self.open.set(Stage::CancelRead(asked.clone()));
         if !connection.dialect.is_modern_http()
             && let Ok(answer) = timeout(LINGER, answers.come()).await
         {
@@ -254,18 +254,6 @@ fn answered(answer: super::wire::Answer) -> Option<Remains> {
         Ok(answer) => content::returned(answer).map(|output| output.0).unwrap_or_default(),
     };
     Some(Remains { output, ..Remains::NONE })
-}
-
-/// Why a call is stopped, for the server: the reason and the note.
-pub(super) fn stop_words(cord: &Cord) -> String {
-    match cord.request() {
-        Some(request) => match &request.note {
-            Some(note) => format!("{}: {note}", request.reason.as_str()),
-            None => request.reason.as_str().to_owned(),
-        },
-        // Only the call is stopped, not its run: its time was up.
-        None => "timeout".to_owned(),
-    }
 }
 
 /// Tells the server that a request is cancelled. Over HTTP with the newer protocol, rmcp closes the response stream instead.

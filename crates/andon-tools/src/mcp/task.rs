@@ -10,7 +10,7 @@ use andon_runtime::{Returned, ToolError};
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
 
-use super::call::{McpCall, PendingRequest, RequestKind};
+use super::call::{McpCall, PendingRequest, RequestKind, Stage};
 use super::connection::Connection;
 use super::content;
 use super::stop::cancel_task;
@@ -27,7 +27,7 @@ pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -
     let id = task.task_id;
     let asked = PendingRequest { slot: Arc::clone(&asked.slot), kind: RequestKind::Task(id.clone()) };
     let connection = Arc::clone(asked.connection());
-    call.open.requested(asked.clone());
+    call.open.set(Stage::Requested(asked.clone()));
     let mut poll = interval(task.poll_interval_ms);
     let mut said = task.status_message;
     show(call, said.as_deref());
@@ -57,7 +57,7 @@ pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -
             // Nobody can give input, so the task would wait forever. The cleanup cancels it.
             TaskPayload::InputRequired { .. } => return Err(content::asked_for_input()),
             over => {
-                call.open.settled();
+                call.open.set(Stage::Settled);
                 return ended(over);
             }
         }
@@ -67,20 +67,20 @@ pub(super) async fn follow(call: &McpCall, asked: &PendingRequest, task: Task) -
 /// Tells the server, and polls the task until it has ended. The runtime ends this when the grace is over.
 async fn stop(call: &McpCall, asked: PendingRequest, id: String) -> Returned {
     let connection = Arc::clone(asked.connection());
-    call.open.cancel_sent(asked.clone());
+    call.open.set(Stage::CancelSent(asked.clone()));
     if let Err(error) = cancel_task(&connection, id.clone()).await {
         return Err(failed(call, &connection, error).await);
     }
-    call.open.cancel_read(asked);
+    call.open.set(Stage::CancelRead(asked));
     loop {
         match look(&connection, &id).await {
             Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
             Ok((_, TaskPayload::Cancelled)) => {
-                call.open.settled();
+                call.open.set(Stage::Settled);
                 return Err(call.stopped());
             }
             Ok((_, over)) => {
-                call.open.settled();
+                call.open.set(Stage::Settled);
                 return ended(over);
             }
             Err(error) => return Err(failed(call, &connection, error).await),

@@ -11,7 +11,6 @@ use thiserror::Error;
 use super::PATIENCE;
 use super::bare::Bare;
 use super::environment::environment;
-use super::mark::mark;
 use super::pipes::{self, PipeOptions};
 use super::tree::{Process, Running, Tree};
 
@@ -24,11 +23,11 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// with [`pass`](Self::pass).
 #[derive(Clone)]
 pub struct Command {
-    program: OsString,
-    args: Vec<OsString>,
-    cwd: Option<PathBuf>,
-    passed: Vec<OsString>,
-    set: Vec<(OsString, OsString)>,
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) passed: Vec<OsString>,
+    pub(crate) set: Vec<(OsString, OsString)>,
     limits: Limits,
     stdin: Stdin,
     merged: bool,
@@ -134,7 +133,8 @@ impl Command {
     pub async fn start(&self, tree: &Tree) -> Result<Running, StartError> {
         let wanted = PipeOptions { stdin: self.stdin != Stdin::Null, merged: self.merged };
         let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
-        let mark = mark();
+        // No other process of this or any other host has it. Descendants are found by it.
+        let mark = uuid::Uuid::now_v7().to_string();
         let config = self.config(&mark);
         if has_nul(&config) {
             return Err(StartError::Nul);

@@ -23,7 +23,6 @@ mod adopt;
 mod bare;
 mod command;
 mod environment;
-mod mark;
 mod output;
 mod pipes;
 mod run;
@@ -46,7 +45,7 @@ pub use tree::{Running, Tree};
 
 pub(crate) use output::Collector;
 pub(crate) use status::in_words;
-pub(crate) use text::lossless;
+pub(crate) use text::{begun_at_the_end, lossless};
 
 /// How long a shim tries to end a tree before it gives up and names the processes that are left.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::text::{lossless, may_go_on};
+use super::text::{begun_at_the_end, lossless};
 
 /// Collects output as it arrives. It never holds more than its limit, however much comes.
 #[derive(Debug)]
@@ -42,10 +42,7 @@ impl Collector {
             return Captured { head, dropped: 0, tail };
         }
         // A character that the gap cuts in two is dropped as a whole, so that the rest is still text.
-        let cut = head
-            .utf8_chunks()
-            .last()
-            .map_or(0, |chunk| if may_go_on(chunk.invalid()) { chunk.invalid().len() } else { 0 });
+        let cut = begun_at_the_end(&head);
         head.truncate(head.len() - cut);
         let begun = tail.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
         tail.drain(..begun);

@@ -1,6 +1,5 @@
 //! Ends a tree without a shim: finds its processes by their traces. This is best effort, and reported as such.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
@@ -75,20 +74,8 @@ impl Traces {
 
     /// Freezes all processes until another look finds no new one, and returns them.
     fn freeze(&self) -> Vec<Process> {
-        let mut known = HashSet::new();
-        let mut frozen = Vec::new();
-        for _ in 0..LOOKS {
-            let fresh: Vec<_> = self.find().into_iter().filter(|one| known.insert((one.pid, one.start))).collect();
-            if fresh.is_empty() {
-                break;
-            }
-            for process in &fresh {
-                // It fails only if the process has died.
-                let _ = process.signal(Signal::STOP);
-            }
-            frozen.extend(fresh);
-        }
-        frozen
+        // A signal fails only if the process has died.
+        proc::until_none_is_new((0..LOOKS).map(|_| self.find()), |process| drop(process.signal(Signal::STOP)))
     }
 
     fn signal_all(&self, signal: Signal) {

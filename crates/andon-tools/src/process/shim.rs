@@ -178,7 +178,10 @@ impl Shim {
         }
         let remains = match over {
             Some(TreeEnd::Gone) => Remains::default(),
-            Some(TreeEnd::GaveUp(survivors)) => self.gave_up(&survivors),
+            Some(TreeEnd::GaveUp(survivors)) => {
+                let (name, seconds) = (&self.name, PATIENCE.as_secs());
+                self.leaked(&survivors, format!("some processes of `{name}` could not be killed within {seconds} s"))
+            }
             Some(TreeEnd::Lost) => self.lost().await,
             None => self.silent().await,
         };
@@ -190,11 +193,6 @@ impl Shim {
     /// Waits for the end of the shim itself. Returns whether it has ended.
     async fn reap(&self, patience: Duration) -> bool {
         timeout(patience, async { self.child.lock().await.wait().await }).await.is_ok()
-    }
-
-    fn gave_up(&self, survivors: &[Survivor]) -> Remains {
-        let seconds = PATIENCE.as_secs();
-        self.leaked(survivors, format!("some processes of `{}` could not be killed within {seconds} s", self.name))
     }
 
     /// The shim was killed. The main process has died with it; others may still be running.

@@ -60,8 +60,14 @@ impl Joiner {
     }
 }
 
+/// How many bytes at the end are the beginning of a character whose rest is missing.
+pub(crate) fn begun_at_the_end(bytes: &[u8]) -> usize {
+    let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid());
+    last.filter(|invalid| may_go_on(invalid)).map_or(0, <[u8]>::len)
+}
+
 /// Whether these bytes are the beginning of a character.
-pub(crate) fn may_go_on(bytes: &[u8]) -> bool {
+fn may_go_on(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 

@@ -99,46 +99,6 @@ pub(crate) enum Process {
 }
 
 impl Process {
-    async fn exited(&self) -> Option<Status> {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Shim(shim) => shim.exited().await,
-            Self::Bare(bare) => bare.exited().await,
-        }
-    }
-
-    fn status(&self) -> Option<Status> {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Shim(shim) => shim.status(),
-            Self::Bare(bare) => bare.status(),
-        }
-    }
-
-    fn was_killed(&self) -> bool {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Shim(shim) => shim.was_killed(),
-            Self::Bare(bare) => bare.was_killed(),
-        }
-    }
-
-    async fn over(&self) {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Shim(shim) => drop(shim.over().await),
-            Self::Bare(bare) => bare.over().await,
-        }
-    }
-
-    fn ask_to_end(&self) {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Shim(shim) => shim.ask_to_end(),
-            Self::Bare(bare) => bare.ask_to_end(),
-        }
-    }
-
     fn kill(&self) {
         match self {
             #[cfg(target_os = "linux")]
@@ -181,17 +141,29 @@ impl Running {
     ///
     /// Cancel safe: it only looks.
     pub async fn exited(&self) -> Option<Status> {
-        self.process.exited().await
+        match &*self.process {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => shim.exited().await,
+            Process::Bare(bare) => bare.exited().await,
+        }
     }
 
     /// How the main process ended, if it has.
     pub fn status(&self) -> Option<Status> {
-        self.process.status()
+        match &*self.process {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => shim.status(),
+            Process::Bare(bare) => bare.status(),
+        }
     }
 
     /// Whether the main process was killed by us or its shim, and not by anyone else.
     pub fn was_killed(&self) -> bool {
-        self.process.was_killed()
+        match &*self.process {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => shim.was_killed(),
+            Process::Bare(bare) => bare.was_killed(),
+        }
     }
 
     /// Waits until all its processes have ended, or it is known that some cannot be ended: [`Tree::end`] names those.
@@ -200,12 +172,20 @@ impl Running {
     ///
     /// Cancel safe: it only looks.
     pub async fn over(&self) {
-        self.process.over().await;
+        match &*self.process {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => drop(shim.over().await),
+            Process::Bare(bare) => bare.over().await,
+        }
     }
 
     /// Asks all its processes to end: `SIGTERM`, and `SIGCONT` for those that are stopped. They have until [`kill`](Self::kill).
     pub fn ask_to_end(&self) {
-        self.process.ask_to_end();
+        match &*self.process {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => shim.ask_to_end(),
+            Process::Bare(bare) => bare.ask_to_end(),
+        }
     }
 
     /// Kills all its processes, without waiting for their end.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{MemoryJournal, MemoryState, SharedKey, StoredRun, StoredSession, check_order, session_of};
 use crate::journal::sessions::{
-    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, is, title,
 };
 use crate::journal::{JournalError, Stored};
 use crate::lanes::BoxFuture;
@@ -86,12 +86,7 @@ impl MemoryState {
     }
 
     fn list(&self, which: &SessionFilter) -> Vec<SessionInfo> {
-        let wanted = |key: &SessionKey| {
-            matches(which.tenant.as_ref(), &key.tenant)
-                && matches(which.app.as_ref(), &key.app)
-                && matches(which.user.as_ref(), &key.user)
-        };
-        let all = self.sessions.iter().filter(|(key, _)| wanted(key));
+        let all = self.sessions.iter().filter(|(key, _)| which.matches(key));
         let mut sessions: Vec<SessionInfo> = all.map(|(key, session)| self.info(key, session)).collect();
         sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
         sessions.truncate(which.limit.unwrap_or(usize::MAX));
@@ -137,7 +132,7 @@ impl MemoryState {
             here.stored.addenda = moved.addenda;
             here.stored.requests = moved.requests;
             here.stored.settled_at = moved.settled_at.filter(|_| here.settled);
-            if let Some(accepted) = here.accepted() {
+            if let Some(accepted) = here.stored.accepted() {
                 self.touch(accepted, &touch);
             }
             self.order.push(run.clone());
@@ -161,8 +156,8 @@ fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
 /// A run as a list shows it. If its record cannot be read, only whether it has settled is known; it must not hide the
 /// others.
 fn run_info(stored: &Stored) -> Option<RunInfo> {
-    let first = stored.facts().next()?;
-    let Event::RunAccepted { accepted } = &first.event else { return None };
+    let accepted = stored.accepted()?;
+    let accepted_at = stored.facts().next()?.at.wall;
     let ended = stored.facts().next_back().and_then(|record| match &record.event {
         Event::RunSettled { outcome } => Some((record.at.wall, (**outcome).clone())),
         _ => None,
@@ -176,16 +171,12 @@ fn run_info(stored: &Stored) -> Option<RunInfo> {
         run: accepted.run.clone(),
         session: accepted.session.clone(),
         state,
-        accepted_at: first.at.wall,
+        accepted_at,
         ended_at,
         settled_at: stored.settled_at.map(|at| at.wall),
         ending,
         title: title(&accepted.input),
     })
-}
-
-fn matches(wanted: Option<&String>, is: &str) -> bool {
-    wanted.is_none_or(|wanted| wanted == is)
 }
 
 impl Sessions for MemoryJournal {
@@ -255,16 +246,17 @@ impl Sessions for MemoryJournal {
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let state = self.state.lock();
         let wanted = |info: &RunInfo| {
-            matches(which.tenant.as_ref(), &info.session.tenant)
-                && matches(which.app.as_ref(), &info.session.app)
-                && matches(which.user.as_ref(), &info.session.user)
-                && matches(which.session.as_ref(), info.session.session.as_str())
+            let key = &info.session;
+            is(&which.tenant, &key.tenant)
+                && is(&which.app, &key.app)
+                && is(&which.user, &key.user)
+                && is(&which.session, key.session.as_str())
                 && which.run.as_ref().is_none_or(|run| *run == info.run)
                 && which.settled.is_none_or(|settled| settled == info.ending.is_some())
                 && which.state.is_none_or(|state| state == info.state)
                 && which.since.is_none_or(|since| info.accepted_at >= since)
                 && which.until.is_none_or(|until| info.accepted_at < until)
-                && which.finds([&info.title, info.run.as_str(), &info.session.user, info.session.session.as_str()])
+                && which.finds([&info.title, info.run.as_str(), &key.user, key.session.as_str()])
         };
         let first = match &which.before {
             None => state.order.len(),

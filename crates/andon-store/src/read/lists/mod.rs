@@ -16,16 +16,15 @@ pub(crate) use sessions::{sessions, with_state};
 
 use rusqlite::{Connection, params};
 
-use super::uses::Use;
+use super::session::SessionRow;
 use crate::rows::Read;
 
 /// The places whose rows a list shows.
 #[derive(Debug, PartialEq, Eq)]
-enum Places {
-    /// Those of users.
-    Users(Vec<i64>),
-    /// Those of apps.
-    Apps(Vec<i64>),
+struct Places {
+    ids: Vec<i64>,
+    /// Whether they are users' places, and not apps'.
+    of_users: bool,
 }
 
 impl Places {
@@ -40,27 +39,15 @@ impl Places {
             "SELECT id FROM places WHERE user = ?3 AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR app = ?2)",
         )?;
         let whose = params![tenant, app, user.map_or("", String::as_str)];
-        let places = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        Ok(if user.is_some() { Self::Users(places) } else { Self::Apps(places) })
-    }
-
-    fn all(&self) -> &[i64] {
-        match self {
-            Self::Users(places) | Self::Apps(places) => places,
-        }
+        let ids = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        Ok(Self { ids, of_users: user.is_some() })
     }
 
     fn column(&self) -> &'static str {
-        match self {
-            Self::Users(_) => "user_place",
-            Self::Apps(_) => "app_place",
-        }
+        if self.of_users { "user_place" } else { "app_place" }
     }
 
-    fn has(&self, used: &Use) -> bool {
-        match self {
-            Self::Users(places) => places.contains(&used.row.user_place),
-            Self::Apps(places) => places.contains(&used.row.app_place),
-        }
+    fn contain(&self, row: SessionRow) -> bool {
+        self.ids.contains(if self.of_users { &row.user_place } else { &row.app_place })
     }
 }

@@ -79,12 +79,12 @@ fn streams(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
     }
     let from = if which.user.is_some() { OF_USER } else { OF_APP };
     let of = |place: &i64| Stream::of(from, format!("r.{} = ?", places.column()), *place);
-    Ok(places.all().iter().map(of).collect())
+    Ok(places.ids.iter().map(of).collect())
 }
 
 /// The runs that have not settled, by state. Those whose state is not in their row are always included.
 fn open(which: &RunFilter, places: Option<&Places>) -> Vec<Stream> {
-    if places.is_some_and(|places| places.all().is_empty()) {
+    if places.is_some_and(|places| places.ids.is_empty()) {
         return Vec::new();
     }
     let numbers: Vec<Option<i64>> = match which.state.and_then(state_number) {
@@ -92,7 +92,7 @@ fn open(which: &RunFilter, places: Option<&Places>) -> Vec<Stream> {
         None => vec![None, Some(0), Some(1), Some(2), Some(3)],
     };
     let within = places.map_or_else(String::new, |places| {
-        let all: Vec<String> = places.all().iter().map(i64::to_string).collect();
+        let all: Vec<String> = places.ids.iter().map(i64::to_string).collect();
         format!(" AND r.{} IN ({})", places.column(), all.join(", "))
     });
     let of = |number: Option<i64>| {

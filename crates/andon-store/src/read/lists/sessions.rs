@@ -30,7 +30,7 @@ pub(crate) fn sessions(
         None => uses::unwritten(connection)?,
     };
     let mut used: HashMap<i64, i64> = latest(connection, &places, most)?.into_iter().collect();
-    for unwritten in pending.iter().filter(|unwritten| places.has(unwritten)) {
+    for unwritten in pending.iter().filter(|unwritten| places.contain(unwritten.row)) {
         let at = used.entry(unwritten.row.id).or_insert(unwritten.at);
         *at = unwritten.at.max(*at);
     }
@@ -39,23 +39,18 @@ pub(crate) fn sessions(
     let mut listed = Vec::with_capacity(used.len());
     for (id, at) in used {
         // `pending` was taken before the file was read, so its row may belong to another session by now.
-        listed.extend(session_info(connection, id, at)?.filter(|info| is_asked_for(which, &info.key)));
+        listed.extend(session_info(connection, id, at)?.filter(|info| which.matches(&info.key)));
     }
     listed.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
     listed.truncate(most);
     Ok(listed)
 }
 
-fn is_asked_for(which: &SessionFilter, key: &SessionKey) -> bool {
-    let is = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|asked| asked == found);
-    is(&which.tenant, &key.tenant) && is(&which.app, &key.app) && is(&which.user, &key.user)
-}
-
 /// The most recently used sessions of these places according to the file, and when they were used.
 fn latest(connection: &Connection, places: &Places, most: usize) -> Read<Vec<(i64, i64)>> {
     let mut query = connection.prepare_cached(&latest_in(places.column()))?;
     let (mut latest, mut floor) = (Vec::new(), i64::MIN);
-    for place in places.all() {
+    for place in &places.ids {
         let mut rows = query.query(params![place, floor])?;
         let mut count = 0;
         let mut last = i64::MIN;
@@ -135,12 +130,7 @@ pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> R
 fn state_at(connection: &Connection, [tenant, app, user, session]: [&str; 4]) -> Read<StateMap> {
     let mut query = connection
         .prepare_cached("SELECT key, value FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
-    let mut rows = query.query([tenant, app, user, session])?;
-    let mut state = StateMap::new();
-    while let Some(row) = rows.next()? {
-        state.insert(row.get(0)?, parse(row, 1)?);
-    }
-    Ok(state)
+    query.query_and_then([tenant, app, user, session], |row| Ok((row.get(0)?, parse(row, 1)?)))?.collect()
 }
 
 #[cfg(test)]
@@ -149,9 +139,9 @@ mod tests {
     use rusqlite::types::Value as Bound;
 
     use super::*;
+    use crate::read::SessionRow;
     use crate::read::lists::runs;
     use crate::read::lists::sample::{OF_FORMAT_4, migrated, plan, some};
-    use crate::read::uses::SessionRow;
 
     #[test]
     fn an_upgrade_fills_in_what_lists_need() {
