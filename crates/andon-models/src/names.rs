@@ -89,11 +89,9 @@ const CHAT: Facts = Facts {
     look_up: false,
 };
 
-pub(crate) static COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
+pub(crate) const COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
 
-pub(crate) static OPENAI: Facts = OPENAI_DEFAULTS;
-
-const OPENAI_DEFAULTS: Facts = Facts {
+pub(crate) const OPENAI: Facts = Facts {
     name: "openai",
     base: Some("https://api.openai.com/v1"),
     base_variables: &["OPENAI_BASE_URL"],
@@ -104,14 +102,10 @@ const OPENAI_DEFAULTS: Facts = Facts {
     ..CHAT
 };
 
-pub(crate) static OPENAI_RESPONSES: Facts = Facts {
-    name: "openai-responses",
-    dialect: Dialect::OpenAiResponses,
-    usage: UsageAsked::Nothing,
-    ..OPENAI_DEFAULTS
-};
+pub(crate) const OPENAI_RESPONSES: Facts =
+    Facts { name: "openai-responses", dialect: Dialect::OpenAiResponses, usage: UsageAsked::Nothing, ..OPENAI };
 
-pub(crate) static ANTHROPIC: Facts = Facts {
+pub(crate) const ANTHROPIC: Facts = Facts {
     name: "anthropic",
     aliases: &["claude"],
     dialect: Dialect::Anthropic,
@@ -126,7 +120,7 @@ pub(crate) static ANTHROPIC: Facts = Facts {
     ..CHAT
 };
 
-pub(crate) static GEMINI: Facts = Facts {
+pub(crate) const GEMINI: Facts = Facts {
     name: "gemini",
     aliases: &["google"],
     dialect: Dialect::Gemini,
@@ -141,7 +135,7 @@ pub(crate) static GEMINI: Facts = Facts {
     ..CHAT
 };
 
-pub(crate) static OLLAMA: Facts = Facts {
+pub(crate) const OLLAMA: Facts = Facts {
     name: "ollama",
     dialect: Dialect::Ollama,
     base: Some("http://127.0.0.1:11434"),
@@ -152,7 +146,7 @@ pub(crate) static OLLAMA: Facts = Facts {
     ..CHAT
 };
 
-static DEEPSEEK: Facts = Facts {
+const DEEPSEEK: Facts = Facts {
     name: "deepseek",
     base: Some("https://api.deepseek.com"),
     base_variables: &["DEEPSEEK_BASE_URL"],
@@ -162,7 +156,7 @@ static DEEPSEEK: Facts = Facts {
     ..CHAT
 };
 
-static GROQ: Facts = Facts {
+const GROQ: Facts = Facts {
     name: "groq",
     base: Some("https://api.groq.com/openai/v1"),
     base_variables: &["GROQ_BASE_URL"],
@@ -172,7 +166,7 @@ static GROQ: Facts = Facts {
     ..CHAT
 };
 
-static MISTRAL: Facts = Facts {
+const MISTRAL: Facts = Facts {
     name: "mistral",
     aliases: &["mistralai"],
     base: Some("https://api.mistral.ai/v1"),
@@ -184,7 +178,7 @@ static MISTRAL: Facts = Facts {
     ..CHAT
 };
 
-static XAI: Facts = Facts {
+const XAI: Facts = Facts {
     name: "xai",
     aliases: &["grok"],
     base: Some("https://api.x.ai/v1"),
@@ -195,7 +189,7 @@ static XAI: Facts = Facts {
     ..CHAT
 };
 
-static OPENROUTER: Facts = Facts {
+const OPENROUTER: Facts = Facts {
     name: "openrouter",
     base: Some("https://openrouter.ai/api/v1"),
     base_variables: &["OPENROUTER_BASE_URL"],
@@ -205,7 +199,7 @@ static OPENROUTER: Facts = Facts {
     ..CHAT
 };
 
-static AZURE: Facts = Facts {
+const AZURE: Facts = Facts {
     name: "azure",
     aliases: &["azure-openai"],
     dialect: Dialect::Azure,
@@ -217,7 +211,7 @@ static AZURE: Facts = Facts {
     ..CHAT
 };
 
-static VLLM: Facts = Facts {
+const VLLM: Facts = Facts {
     name: "vllm",
     base: Some("http://localhost:8000/v1"),
     base_variables: &["VLLM_BASE_URL"],
@@ -227,7 +221,7 @@ static VLLM: Facts = Facts {
     ..CHAT
 };
 
-static SGLANG: Facts = Facts {
+const SGLANG: Facts = Facts {
     name: "sglang",
     base: Some("http://localhost:30000/v1"),
     base_variables: &["SGLANG_BASE_URL"],
@@ -237,7 +231,7 @@ static SGLANG: Facts = Facts {
     ..CHAT
 };
 
-static LLAMACPP: Facts = Facts {
+const LLAMACPP: Facts = Facts {
     name: "llamacpp",
     aliases: &["llama.cpp", "llama-cpp"],
     base: Some("http://localhost:8080/v1"),

@@ -201,8 +201,7 @@ impl Decode for OpenAiChat {
     }
 
     fn usage(&self) -> Usage {
-        let usage = self.tally.usage(self.thinks != Thinks::Never);
-        if self.ended { usage } else { usage.running() }
+        self.tally.usage(self.thinks != Thinks::Never, self.ended)
     }
 
     fn model(&self) -> Option<&str> {

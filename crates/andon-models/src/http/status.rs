@@ -10,7 +10,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::send::Answered;
-use super::{MAX_PAGE, Target, page, wait};
+use super::wait::{self, header};
+use super::{MAX_PAGE, Target, page};
 use crate::refusal::{ProviderError, Verdict, is_retryable, shorten};
 use crate::secret::CUT;
 
@@ -162,10 +163,6 @@ fn other_page(status: u16, headers: &HeaderMap, body: &str) -> String {
 
 fn content_type(headers: &HeaderMap) -> String {
     header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase()
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
 }
 
 #[cfg(test)]
