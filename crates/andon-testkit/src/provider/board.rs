@@ -30,10 +30,10 @@ struct Queue {
 
 /// What is open, and what there has been.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    streams: usize,
-    connections: usize,
-    accepted: usize,
+pub(super) struct Counts {
+    pub(super) streams: usize,
+    pub(super) connections: usize,
+    pub(super) accepted: usize,
 }
 
 /// Shared by the handle and the server.
@@ -95,6 +95,7 @@ impl Board {
         script.unwrap_or_else(|| Script::missing(request))
     }
 
+    /// Request number `number`, once it has come.
     pub(super) async fn seen(&self, number: usize) -> Seen {
         let mut came = self.came.subscribe();
         loop {
@@ -111,26 +112,14 @@ impl Board {
         self.seen.lock().clone()
     }
 
-    pub(super) fn open_streams(&self) -> usize {
-        self.counts.borrow().streams
+    pub(super) fn counts(&self) -> Counts {
+        *self.counts.borrow()
     }
 
-    pub(super) fn open_connections(&self) -> usize {
-        self.counts.borrow().connections
-    }
-
-    pub(super) fn accepted(&self) -> usize {
-        self.counts.borrow().accepted
-    }
-
-    pub(super) async fn all_streams_closed(&self) {
+    /// Waits until the counts are like this.
+    pub(super) async fn when(&self, holds: impl Fn(&Counts) -> bool) {
         // The board holds the sender, so the wait cannot fail.
-        let _ = self.counts.subscribe().wait_for(|counts| counts.streams == 0).await;
-    }
-
-    pub(super) async fn all_connections_closed(&self) {
-        // The board holds the sender, so the wait cannot fail.
-        let _ = self.counts.subscribe().wait_for(|counts| counts.connections == 0).await;
+        let _ = self.counts.subscribe().wait_for(|counts| holds(counts)).await;
     }
 
     /// Counts a new connection.
@@ -167,7 +156,7 @@ impl Connection {
         let seen = Seen(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
         all.push(seen.clone());
         self.board.came.send_replace(all.len());
-        (Recorder { seen, board: Arc::clone(&self.board), open: true }, script)
+        (Recorder { seen, board: Arc::clone(&self.board), how: ClosedHow::ByServer }, script)
     }
 }
 
@@ -181,8 +170,8 @@ impl Drop for Connection {
 pub(super) struct Recorder {
     seen: Seen,
     board: Arc<Board>,
-    /// Whether it has no ending yet.
-    open: bool,
+    /// Who ends the answer, unless it is closed.
+    how: ClosedHow,
 }
 
 impl Recorder {
@@ -204,20 +193,20 @@ impl Recorder {
         });
     }
 
-    /// The answer is over.
-    pub(super) fn close(mut self, how: ClosedHow) {
-        self.end(how);
-    }
-
     fn write(&self, change: impl FnOnce(&mut Progress)) {
         self.seen.0.progress.send_modify(change);
     }
 
-    fn end(&mut self, how: ClosedHow) {
-        if !std::mem::take(&mut self.open) {
-            return;
-        }
-        let at = Instant::now();
+    /// The answer is over.
+    pub(super) fn close(mut self, how: ClosedHow) {
+        self.how = how;
+    }
+}
+
+/// Whoever drops it without closing it is the server.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let (at, how) = (Instant::now(), self.how);
         self.board.counts.send_modify(|counts| counts.streams -= 1);
         self.write(|progress| {
             progress.closed = Some(Closed {
@@ -228,11 +217,5 @@ impl Recorder {
                 said: progress.said.clone(),
             });
         });
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.end(ClosedHow::ByServer);
     }
 }
