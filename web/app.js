@@ -166,6 +166,7 @@ function signedOut() {
   forgetMe();
   shown.abort();
   fill(place);
+  document.title = "Andon";
   document.documentElement.dataset.signed = "out";
   delete document.documentElement.dataset.line;
   showLamp();

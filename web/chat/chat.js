@@ -109,11 +109,7 @@ class Chat {
     link.addEventListener("back", () => { this.reached(); this.composer.complain(""); }, { signal: this.signal });
     const ticking = setInterval(() => this.tick(), SECOND);
     document.title = `${about.app.slice(0, 60)} · Andon`;
-    const end = () => {
-      clearInterval(ticking);
-      document.title = "Andon";
-    };
-    this.signal.addEventListener("abort", end, { once: true });
+    this.signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
   }
 
   /** Updates the times of runs that are known to be in progress. */
