@@ -87,8 +87,7 @@ impl Inner {
 
     /// The body of a call, and the name of its format.
     fn rendering(&self, request: &Request) -> Rendering {
-        let dialect = self.facts.dialect;
-        Rendering::new(dialect.form(), dialect.body(&self.ask(request, &request.prompt())))
+        self.facts.dialect.rendering(&self.ask(request, &request.prompt()))
     }
 
     /// The request for an answer.

@@ -52,11 +52,6 @@ enum Thinks {
 }
 
 impl OpenAiChat {
-    /// A decoder for one answer.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn chunk(&mut self, chunk: Chunk<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         keep_first(&mut self.id, chunk.id);
         keep_first(&mut self.model, chunk.model);

@@ -17,11 +17,6 @@ fn version(model: &str) -> (u32, u32) {
     }
 }
 
-/// Whether the model itself decides how long to think. Older ones have a budget.
-fn is_adaptive(model: &str) -> bool {
-    version(model) >= (4, 6)
-}
-
 /// Whether the model refuses a budget and a temperature.
 fn is_only_adaptive(model: &str) -> bool {
     version(model) >= (4, 7)
@@ -85,7 +80,8 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
         return silence(model);
     }
     let effort = asked.word();
-    let has_effort = effort.is_some() && is_adaptive(model);
+    // From here on the model itself decides how long to think. Older ones have a budget.
+    let has_effort = effort.is_some() && version(model) >= (4, 6);
     if has_effort || is_only_adaptive(model) {
         let output_config = effort.map(|effort| json!({"effort": effort}));
         let thinking = match is_only_adaptive(model) {

@@ -394,7 +394,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
     // At every second point the agent that a waiting run needs is missing.
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
-    let model = ScriptedModel::new(vec![going_on; requests.len() + durable_runs(&journal)]);
+    let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()]);
     let agent = (!is_parked).then(|| next_agent(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
@@ -467,10 +467,6 @@ async fn live_on(runtime: &Runtime, run: &RunId, fate: &Fate, is_parked: bool) -
 fn last_facts(journal: &MemoryJournal) -> BTreeMap<RunId, Seq> {
     let last = |run: &RunId| journal.stored(run).and_then(|stored| stored.facts().next_back().map(|record| record.seq));
     journal.run_ids().into_iter().map(|run| (run.clone(), last(&run).unwrap_or_default())).collect()
-}
-
-fn durable_runs(journal: &TestJournal) -> usize {
-    journal.durable().run_ids().len()
 }
 
 fn requested(journal: &MemoryJournal) -> Vec<RunId> {

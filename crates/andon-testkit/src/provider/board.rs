@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::dialect::Frame;
 use super::http2::MANY;
-use super::request::Request;
+use super::request::{Request, fits};
 use super::script::Script;
 use super::seen::{Closed, ClosedHow, Exchange, Progress, Seen};
 
@@ -31,8 +31,8 @@ struct Queue {
 /// What is open, and what there has been.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
-    pub(super) streams: usize,
-    pub(super) connections: usize,
+    pub(super) open_streams: usize,
+    pub(super) open_connections: usize,
     pub(super) accepted: usize,
 }
 
@@ -86,7 +86,8 @@ impl Board {
     /// The script for a request: its path's own, or else the next of the common queue.
     fn script(&self, request: &Request) -> Script {
         let mut queues = self.queues.lock();
-        let own = queues.iter().position(|queue| queue.pattern.as_ref().is_some_and(|pattern| request.is_at(pattern)));
+        let own =
+            queues.iter().position(|queue| queue.pattern.as_ref().is_some_and(|pattern| fits(pattern, &request.path)));
         let queue = match own {
             Some(place) => queues.get_mut(place),
             None => queues.iter_mut().find(|queue| queue.pattern.is_none()),
@@ -128,7 +129,7 @@ impl Board {
         self.counts.send_modify(|counts| {
             number = counts.accepted;
             counts.accepted += 1;
-            counts.connections += 1;
+            counts.open_connections += 1;
         });
         Connection { board: Arc::clone(self), number }
     }
@@ -150,7 +151,7 @@ impl Connection {
     /// A request is whole: puts it on record, and returns the script for it.
     pub(super) fn begin(&self, request: Request) -> (Recorder, Script) {
         let script = self.board.script(&request);
-        self.board.counts.send_modify(|counts| counts.streams += 1);
+        self.board.counts.send_modify(|counts| counts.open_streams += 1);
         let progress = watch::Sender::new(Progress::default());
         let mut all = self.board.seen.lock();
         let seen = Seen(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
@@ -162,7 +163,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.board.counts.send_modify(|counts| counts.connections -= 1);
+        self.board.counts.send_modify(|counts| counts.open_connections -= 1);
     }
 }
 
@@ -207,7 +208,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         let (at, how) = (Instant::now(), self.how);
-        self.board.counts.send_modify(|counts| counts.streams -= 1);
+        self.board.counts.send_modify(|counts| counts.open_streams -= 1);
         self.write(|progress| {
             progress.closed = Some(Closed {
                 at,
