@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::send::Answered;
 use super::wait::{self, header};
 use super::{MAX_PAGE, Target, page};
-use crate::refusal::{ProviderError, Verdict, is_retryable, shorten};
+use crate::refusal::{ProviderError, is_retryable, shorten};
 use crate::secret::CUT;
 
 /// How long a page that is not an answer may take. What has arrived by then says enough.
@@ -100,9 +100,9 @@ fn kind(status: u16, said: Option<&ProviderError>) -> ModelErrorKind {
         // A rate limit also mentions tokens, but it passes; money does not come back by waiting.
         (429, _) if said.is_some_and(quota) => ModelErrorKind::Fatal,
         (429, _) => retryable,
-        (_, Some(Verdict::Overflow)) => ModelErrorKind::ContextOverflow,
+        (_, Some(ModelErrorKind::ContextOverflow)) => ModelErrorKind::ContextOverflow,
         // For an error object with a good status, only its own words count.
-        (200..=299, Some(Verdict::Retryable)) => retryable,
+        (200..=299, Some(ModelErrorKind::Retryable { .. })) => retryable,
         (status, _) if is_retryable(status) => retryable,
         (_, _) => ModelErrorKind::Fatal,
     }

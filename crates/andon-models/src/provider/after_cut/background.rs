@@ -27,12 +27,12 @@ pub(super) const WITHIN: Duration = Duration::from_secs(60);
 /// Tells the provider to stop an answer, and looks it up until it is over.
 pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
     let told = ask(inner.post(join(&inner.base, ["responses", &id, "cancel"]), &json!({}))).await;
-    if let Some(learned) = told.ok().as_ref().and_then(read) {
+    if let Some(learned) = told.as_ref().and_then(read) {
         return learned;
     }
     for pause in PAUSES {
         sleep(pause).await;
-        let Ok(answer) = ask(inner.get(join(&inner.base, ["responses", &id]))).await else { continue };
+        let Some(answer) = ask(inner.get(join(&inner.base, ["responses", &id]))).await else { continue };
         match read(&answer) {
             Some(learned) => return learned,
             // A cancelled answer may never get its figures.

@@ -32,7 +32,7 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
     for pause in PAUSES {
         sleep(pause).await;
         // An error usually means "not yet"; after the last one the figures stay as they are.
-        if let Ok(answer) = ask(inner.get(url.clone())).await
+        if let Some(answer) = ask(inner.get(url.clone())).await
             && let Some(learned) = read(&answer)
         {
             return learned;
