@@ -41,7 +41,8 @@ pub async fn read_all(feed: &mut Feed) -> Vec<FeedItem> {
     items
 }
 
-fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
+/// The facts of a feed.
+pub(crate) fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
     let facts = items.iter().filter_map(|item| match item {
         FeedItem::Fact(record) => Some(Arc::clone(record)),
         FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,

@@ -21,8 +21,12 @@ use crate::tools::{self, ToolLog};
 
 type Play = Pin<Box<dyn Future<Output = ()>>>;
 
+const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
 /// A tool's default grace, plus the time to drop it.
-const GRACE: Duration = Duration::from_millis(2_100);
+const GRACE: Duration = millis(2_100);
 
 macro_rules! script {
     (|$log:ident| $tool:expr, $name:literal $(, $settles_within:expr)?) => {{
@@ -50,7 +54,7 @@ macro_rules! script {
 /// All scripts.
 #[expect(clippy::too_many_lines, reason = "a list, one line for each script")]
 pub fn all() -> Vec<Script> {
-    let slow_disk = Duration::from_millis(30);
+    let slow_disk = millis(30);
     vec![
         script!(plain_text, "plain text"),
         script!(thinking_then_text, "thinking then text"),
@@ -63,7 +67,7 @@ pub fn all() -> Vec<Script> {
         script!(approval, "approval", GRACE),
         script!(denied_approval, "an approval that is denied", GRACE),
         script!(waiting_hook, "a waiting hook", GRACE),
-        script!(stubborn_tool, "a stubborn tool", Duration::from_millis(600)),
+        script!(stubborn_tool, "a stubborn tool", millis(600)),
         script!(reader_that_stopped, "a reader that stopped"),
         script!(several_turns, "several turns", GRACE),
         script!(limit_that_fires, "a limit that fires", GRACE),
@@ -71,8 +75,8 @@ pub fn all() -> Vec<Script> {
         script!(supersede, "supersede", GRACE),
         script!(queued, "a queued run", GRACE),
         script!(one_call_cancelled, "one call cancelled alone", GRACE),
-        script!(slow_disk_answer, "a slow disk", Duration::from_millis(150), Some(slow_disk)),
-        script!(slow_disk_tools, "tools on a slow disk", GRACE + Duration::from_millis(300), Some(slow_disk)),
+        script!(slow_disk_answer, "a slow disk", millis(150), Some(slow_disk)),
+        script!(slow_disk_tools, "tools on a slow disk", GRACE + millis(300), Some(slow_disk)),
         script!(broken_stream, "a stream that breaks"),
         script!(bad_calls, "calls that cannot be made", GRACE),
         script!(panicking_tool, "a tool that panics", GRACE),
@@ -84,16 +88,16 @@ pub fn all() -> Vec<Script> {
         script!(question_after_a_restart, "a question after a restart", GRACE),
         script!(queue_after_a_restart, "a queue after a restart", GRACE),
         script!(
-            |log| tools::slow("tool", Duration::from_millis(300), log).on_cancel(OnCancel::Drop),
+            |log| tools::slow("tool", millis(300), log).on_cancel(OnCancel::Drop),
             "a tool that is dropped at once"
         ),
-        script!(|log| may_finish(300, log), "a tool that may finish", Duration::from_millis(500)),
-        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", Duration::from_millis(500)),
+        script!(|log| may_finish(300, log), "a tool that may finish", millis(500)),
+        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", millis(500)),
         script!(detached_tool, "a tool that outlives its run", GRACE),
         script!(
-            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(Duration::from_millis(200)),
+            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(millis(200)),
             "a tool that takes too long",
-            Duration::from_millis(600)
+            millis(600)
         ),
         script!(|log| tools::talkative("tool", 4, log), "a tool that shows its work", GRACE),
         script!(
@@ -102,23 +106,11 @@ pub fn all() -> Vec<Script> {
             GRACE + slow_disk * 10,
             Some(slow_disk)
         ),
-        script!(
-            |log| tools::with_process("tool", Duration::from_millis(300), Duration::from_millis(50), log),
-            "a process",
-            GRACE + Duration::from_millis(60)
-        ),
-        script!(|log| tools::elsewhere("tool", Duration::from_millis(300), log), "a tool that works elsewhere"),
-        script!(
-            |log| tools::on_thread("tool", Duration::from_millis(300), true, log),
-            "a thread that looks at its cord",
-            Duration::from_millis(600)
-        ),
-        script!(
-            |log| tools::on_thread("tool", Duration::from_millis(2_000), false, log),
-            "a thread that goes on",
-            Duration::from_millis(700)
-        ),
-        script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
+        script!(|log| tools::with_process("tool", millis(300), millis(50), log), "a process", GRACE + millis(60)),
+        script!(|log| tools::elsewhere("tool", millis(300), log), "a tool that works elsewhere"),
+        script!(|log| tools::on_thread("tool", millis(300), true, log), "a thread that looks at its cord", millis(600)),
+        script!(|log| tools::on_thread("tool", millis(2_000), false, log), "a thread that goes on", millis(700)),
+        script!(threads_in_a_queue, "more threads than places", millis(700)),
         script!(compensated_call, "a call that is undone", GRACE),
         script!(figures::looked_up, "a cut call that is looked up", GRACE),
         script!(
@@ -165,8 +157,8 @@ fn calling(said: &str, calls: &[(&str, &str)]) -> Vec<Act> {
 }
 
 /// Words, and then silence for a while.
-fn drip(said: &str, millis: u64) -> Vec<Act> {
-    answer([words(said), vec![Act::Pause(Duration::from_millis(millis))]])
+fn drip(said: &str, pause_ms: u64) -> Vec<Act> {
+    answer([words(said), vec![Act::Pause(millis(pause_ms))]])
 }
 
 fn done() -> Vec<Act> {
@@ -198,7 +190,7 @@ async fn text_and_one_tool(world: World) {
     let first =
         answer([words("I look. "), Act::call(0, "c1", "look", "{\"n\":1}"), vec![Act::usage(5, 9), Act::tool_use()]]);
     let model = world.model([first, done()]);
-    let tool = tools::slow("look", Duration::from_millis(300), &world.tools);
+    let tool = tools::slow("look", millis(300), &world.tools);
     ask(&world, world.agent(&model).tool(tool), "Look.").await;
 }
 
@@ -208,10 +200,11 @@ fn three_calls() -> Vec<Act> {
 
 /// The tools that [`three_calls`] calls.
 fn three_tools(agent: AgentBuilder, slow_ms: u64, kind_ms: u64, log: &ToolLog) -> AgentBuilder {
-    agent
-        .tool(tools::quick("quick", log))
-        .tool(tools::slow("slow", Duration::from_millis(slow_ms), log))
-        .tool(tools::cooperative("kind", Duration::from_millis(kind_ms), log))
+    agent.tool(tools::quick("quick", log)).tool(tools::slow("slow", millis(slow_ms), log)).tool(tools::cooperative(
+        "kind",
+        millis(kind_ms),
+        log,
+    ))
 }
 
 async fn parallel_tools(world: World) {
@@ -236,7 +229,7 @@ async fn half_streamed_arguments(world: World) {
         Act::Piece(Piece::Call { id: "h2".into(), name: "quick".into() }),
         input(1, "{"),
         input(0, ":1}"),
-        Act::Pause(Duration::from_millis(5)),
+        Act::Pause(millis(5)),
         Act::Piece(Piece::CallEnd { index: 0 }),
         input(1, "}"),
         Act::Piece(Piece::CallEnd { index: 1 }),
@@ -279,7 +272,7 @@ fn two_calls_one_guarded() -> Vec<Act> {
 
 async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) -> Result<(), DecideError>) {
     let model = world.model([two_calls_one_guarded(), done()]);
-    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
     let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
     let Ok(run) = world.start(agent.prompt("Do it.")) else { return };
     if world.follow_until(&run, is_question).await {
@@ -304,9 +297,9 @@ async fn denied_approval(world: World) {
 
 async fn waiting_hook(world: World) {
     let model = world.model([calling("Hooked. ", &[("k", "quick")]), done()]);
-    let pause = |millis| {
+    let pause = |pause_ms| {
         move |_| async move {
-            sleep(Duration::from_millis(millis)).await;
+            sleep(millis(pause_ms)).await;
             Decision::Continue
         }
     };
@@ -327,7 +320,7 @@ async fn stubborn_tool(world: World) {
     let agent = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
     let Ok(run) = world.start(agent.prompt("Go.")) else { return };
     if world.follow_until(&run, is_tool_start).await {
-        sleep(Duration::from_millis(20)).await;
+        sleep(millis(20)).await;
         run.cancel(Cancel::graceful().by("script"));
     }
     world.follow(&run).await;
@@ -368,7 +361,7 @@ async fn limit_that_fires(world: World) {
     let limits = Limits { turns: Some(2), ..Limits::NONE };
     let agent = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
     play(&world, &agent, "Forever.").await;
-    let limits = Limits { deadline: Some(Duration::from_millis(250)), ..Limits::NONE };
+    let limits = Limits { deadline: Some(millis(250)), ..Limits::NONE };
     let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
     let model = world.model([calling("", &[("l9", "look")])]);
     ask(&world, world.agent(&model).limits(limits).tool(slow), "Too long.").await;
@@ -418,12 +411,12 @@ async fn question_after_a_restart(world: World) {
             let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
             let Ok(run) = agent.start("Do it.") else { return };
             while run.state() != State::Waiting {
-                sleep(Duration::from_millis(1)).await;
+                sleep(millis(1)).await;
             }
         })
         .await;
     let model = world.model([done()]);
-    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
     let _agent = world.open(world.agent(&model).tool(danger).tool(tools::quick("quick", &world.tools)));
     for run in world.recover().await {
         if world.follow_until(&run, is_question).await {
@@ -444,7 +437,7 @@ async fn queue_after_a_restart(world: World) {
             let queue = |text: &str| agent.prompt(text).when_busy(WhenBusy::Queue).start();
             let (Ok(_first), Ok(second), Ok(third)) = (first, queue("Second."), queue("Third.")) else { return };
             while second.seq() == 0 || third.seq() == 0 {
-                sleep(Duration::from_millis(1)).await;
+                sleep(millis(1)).await;
             }
         })
         .await;
@@ -457,10 +450,11 @@ async fn queue_after_a_restart(world: World) {
 
 async fn one_call_cancelled(world: World) {
     let model = world.model([calling("Two. ", &[("keep", "slow"), ("stop", "kind")]), done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::slow("slow", Duration::from_millis(100), &world.tools))
-        .tool(tools::cooperative("kind", Duration::from_secs(50), &world.tools));
+    let agent = world.agent(&model).tool(tools::slow("slow", millis(100), &world.tools)).tool(tools::cooperative(
+        "kind",
+        Duration::from_secs(50),
+        &world.tools,
+    ));
     let agent = world.open(agent);
     let Ok(run) = world.start(agent.prompt("Both.")) else { return };
     if world.follow_until(&run, is_tool_start).await
@@ -516,7 +510,7 @@ async fn steady_stream(world: World) {
 }
 
 async fn empty_pieces(world: World) {
-    let pause = || vec![Act::Pause(Duration::from_millis(80))];
+    let pause = || vec![Act::Pause(millis(80))];
     let input = |json: &str| Act::Piece(Piece::CallInput { index: 0, json: json.to_owned() });
     let first = answer([
         vec![Act::text(""), Act::thinking("")],
@@ -535,9 +529,9 @@ async fn denying_hook(world: World) {
     let agent = world
         .agent(&model)
         .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .tool(tools::slow("slow", millis(50), &world.tools))
         .before_tool(|moment| async move {
-            sleep(Duration::from_millis(5)).await;
+            sleep(millis(5)).await;
             match moment.what {
                 What::BeforeTool { call } if call.name == "quick" => Decision::Deny("not today".to_owned()),
                 _ => Decision::Continue,
@@ -550,10 +544,10 @@ async fn cancelling_hook(world: World) {
     let model = world.model([calling("Then ", &[("x", "slow")]), done()]);
     let agent = world
         .agent(&model)
-        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .tool(tools::slow("slow", millis(50), &world.tools))
         .after_tool(|_| async { Decision::Cancel(Cancel::graceful().by("hook").note("enough")) })
         .after_run(|_| async {
-            sleep(Duration::from_millis(30)).await;
+            sleep(millis(30)).await;
             Decision::Continue
         });
     ask(&world, agent, "Until it is enough.").await;
@@ -582,16 +576,16 @@ async fn play_one_tool(world: World, tool: FnTool) {
 
 /// A slow tool that may finish after a pull, within 400 ms.
 fn may_finish(takes_ms: u64, log: &ToolLog) -> FnTool {
-    let within = Duration::from_millis(400);
-    tools::slow("tool", Duration::from_millis(takes_ms), log).on_cancel(OnCancel::Finish { within })
+    let within = millis(400);
+    tools::slow("tool", millis(takes_ms), log).on_cancel(OnCancel::Finish { within })
 }
 
 async fn detached_tool(world: World) {
     let model = world.model([calling("Two. ", &[("d1", "detached"), ("d2", "kind")]), done()]);
     let agent = world
         .agent(&model)
-        .tool(tools::slow("detached", Duration::from_millis(900), &world.tools).on_cancel(OnCancel::Detach))
-        .tool(tools::cooperative("kind", Duration::from_millis(300), &world.tools));
+        .tool(tools::slow("detached", millis(900), &world.tools).on_cancel(OnCancel::Detach))
+        .tool(tools::cooperative("kind", millis(300), &world.tools));
     ask(&world, agent, "Call them.").await;
 }
 
@@ -603,7 +597,7 @@ async fn talkative_on_slow_disk(world: World) {
 
 async fn threads_in_a_queue(world: World) {
     let model = world.model([calling("Three. ", &[("q0", "tool"), ("q1", "tool"), ("q2", "tool")]), done()]);
-    let tool = tools::on_thread("tool", Duration::from_millis(200), false, &world.tools);
+    let tool = tools::on_thread("tool", millis(200), false, &world.tools);
     ask(&world, world.agent(&model).tool(tool), "Call them.").await;
 }
 
@@ -615,15 +609,14 @@ async fn compensated_call(world: World) {
     let model = world.model([calling("Paying. ", &[("u1", "pay")]), done()]);
     let undone = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&undone);
-    let pay =
-        tools::slow("pay", Duration::from_millis(100), &world.tools).compensation(Duration::from_secs(1), move |_| {
-            let count = Arc::clone(&count);
-            async move {
-                count.fetch_add(1, Ordering::Relaxed);
-                sleep(Duration::from_millis(30)).await;
-                Ok("paid back".into())
-            }
-        });
+    let pay = tools::slow("pay", millis(100), &world.tools).compensation(Duration::from_secs(1), move |_| {
+        let count = Arc::clone(&count);
+        async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            sleep(millis(30)).await;
+            Ok("paid back".into())
+        }
+    });
     let agent = world.open(world.agent(&model).tool(pay));
     let Ok(run) = world.start(agent.prompt("Pay.")) else { return };
     world.follow(&run).await;
@@ -634,7 +627,7 @@ async fn compensated_call(world: World) {
     let mut compensated = agent.compensate(&run, &call, Some("ada")).await;
     while is_disks(&compensated) && undone.load(Ordering::Relaxed) == 0 {
         // What could not be put on record has not begun. It is requested again once there is room.
-        sleep(Duration::from_millis(1)).await;
+        sleep(millis(1)).await;
         compensated = agent.compensate(&run, &call, Some("ada")).await;
     }
     let is_right = compensated.is_ok() == ran || is_disks(&compensated);
