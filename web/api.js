@@ -7,7 +7,7 @@
 // 3. No call waits forever: a server that sends nothing for `PATIENCE` counts as gone, even if its connections are open.
 // 4. `link` tells when the server goes away and when it is back.
 
-import { dayAndTime } from "./words.js";
+import { dayAndTime, sentence } from "./words.js";
 
 const KEY = "andon.key";
 /** The address of the server: the page is in a folder below it. */
@@ -41,9 +41,6 @@ export class Problem extends Error {
  * @type {(thrown: unknown) => {message: string} & Partial<Problem>}
  */
 export const troubleOf = (thrown) => (thrown instanceof Error ? thrown : { message: "Something went wrong." });
-
-/** Details from the server start in lower case, so that they can follow other words. */
-const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Rewrites the instants in a text from the server as people write them. */
 const readably = (/** @type {string} */ text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));

@@ -9,19 +9,16 @@ import { announce, byId, fill, h, styled, write } from "./dom.js";
 import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
 /**
- * The views by the first part of the route. Each is loaded, with its style sheet, when it is first shown.
- * @type {Record<string, () => Promise<ViewModule>>}
+ * The views by the first part of the route: the item of the navigation, what the view is called in the window's title and by screen
+ * readers (a view may set a better title), and how it is loaded, with its style sheet, when it is first shown.
+ * @type {Record<string, {nav: string, title: string, load: () => Promise<ViewModule>}>}
  */
 const VIEWS = {
-  "": () => import("./board/board.js"),
-  chat: () => dressed("chat/chat.js", "chat/chat.css", () => import("./chat/chat.js")),
-  runs: () => dressed("board/runs.js", "board/runs.css", () => import("./board/runs.js")),
-  run: () => dressed("run/run.js", "run/run.css", () => import("./run/run.js")),
+  "": { nav: "board", title: "Board", load: () => import("./board/board.js") },
+  chat: { nav: "chat", title: "Chat", load: () => dressed("chat/chat", () => import("./chat/chat.js")) },
+  runs: { nav: "runs", title: "History", load: () => dressed("board/runs", () => import("./board/runs.js")) },
+  run: { nav: "runs", title: "Run", load: () => dressed("run/run", () => import("./run/run.js")) },
 };
-/** @type {Record<string, string>} */
-const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
-/** @type {Record<string, string>} what each view is called in the window's title and by screen readers; a view may set a better title */
-const TITLES = { "": "Board", chat: "Chat", runs: "History", run: "Run" };
 /** How often we check whether the server is back, in milliseconds. */
 const LOOK = 1500;
 /** Where the time of the last automatic reload is kept, and the least time between two, in milliseconds. */
@@ -41,9 +38,9 @@ function route() {
 }
 
 /** A view, once its style is loaded: nothing is shown half styled. */
-async function dressed(/** @type {string} */ module, /** @type {string} */ style, /** @type {() => Promise<ViewModule>} */ load) {
-  preload(module);
-  const [view] = await Promise.all([load(), styled(style)]);
+async function dressed(/** @type {string} */ file, /** @type {() => Promise<ViewModule>} */ load) {
+  preload(`${file}.js`);
+  const [view] = await Promise.all([load(), styled(`${file}.css`)]);
   return view;
 }
 
@@ -73,21 +70,21 @@ async function show() {
   const { signal } = shown;
   const { parts, query } = route();
   const [name = "", ...rest] = parts;
+  const wanted = Object.hasOwn(VIEWS, name) ? VIEWS[name] : null;
   /** @type {NodeListOf<HTMLElement>} */
   const items = document.querySelectorAll("[data-nav]");
   for (const item of items) {
-    if (item.dataset.nav === NAMES[name]) item.setAttribute("aria-current", "page");
+    if (item.dataset.nav === wanted?.nav) item.setAttribute("aria-current", "page");
     else item.removeAttribute("aria-current");
   }
-  const isView = Object.hasOwn(VIEWS, name);
-  document.title = isView && name ? `${TITLES[name]} · Andon` : "Andon";
-  place.setAttribute("aria-label", isView ? TITLES[name] : "Page not found");
-  if (!isView) {
+  document.title = wanted && name ? `${wanted.title} · Andon` : "Andon";
+  place.setAttribute("aria-label", wanted ? wanted.title : "Page not found");
+  if (!wanted) {
     fill(place, h("p", { class: "empty" }, "Page not found. ", h("a", { href: "#/" }, "Go to the board")));
     return;
   }
   try {
-    const { default: view } = await VIEWS[name]().catch(notLoaded);
+    const { default: view } = await wanted.load().catch(notLoaded);
     if (signal.aborted) return;
     fill(place);
     await view(place, { parts: rest, query }, signal);
@@ -166,6 +163,7 @@ function signedOut() {
   forgetMe();
   shown.abort();
   fill(place);
+  document.title = "Andon";
   document.documentElement.dataset.signed = "out";
   delete document.documentElement.dataset.line;
   showLamp();

@@ -10,6 +10,9 @@ export const number = (/** @type {number} */ value) => whole.format(value);
 /** A count with its noun: `several(2, "run")` is "2 runs". */
 export const several = (/** @type {number} */ count, /** @type {string} */ one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
+/** Words that can follow others, as the beginning of a sentence. */
+export const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** A duration in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
 export function span(/** @type {number | null | undefined} */ ms) {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "unknown";

@@ -42,7 +42,6 @@ export function lineBar(roster, signal) {
     const isHeld = line.state === "held";
     // Our own tenant is not mentioned.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
-    const isOnAll = (/** @type {Hold} */ { app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
     const onAll = said.filter(isOnAll).map((one) => held(roster, one, isMine));
     fill(state, lamp, isHeld && h("span", { class: "small" }, "No new runs start."), onAll, isMine && !isHeld && hold);
@@ -55,6 +54,8 @@ export function lineBar(roster, signal) {
   return { state, holds };
 }
 
+const isOnAll = (/** @type {Hold} */ { app, user, other }) => !app && !user && !other;
+
 /**
  * One hold in words: "agent travel: held by ada since 12:00: reason".
  * @param {Roster} roster
@@ -63,9 +64,9 @@ export function lineBar(roster, signal) {
  */
 function held(roster, hold, isMine) {
   const said = h("span", { role: "status" });
-  const isOnAll = !hold.app && !hold.user && !hold.other;
-  const how = { type: "button", class: isOnAll ? "strong" : null, "data-line-open": true, onclick: () => openLine(roster, hold, said, open) };
-  const open = h("button", how, isOnAll ? "Open the line" : "Open");
+  const isAll = isOnAll(hold);
+  const how = { type: "button", class: isAll ? "strong" : null, "data-line-open": true, onclick: () => openLine(roster, hold, said, open) };
+  const open = h("button", how, isAll ? "Open the line" : "Open");
   const isToday = new Date(hold.since).toDateString() === new Date().toDateString();
   const since = isToday ? timeOfDay(hold.since) : dayAndTime(hold.since);
   return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, nameWord(hold.by)), ` since ${since}`,

@@ -27,7 +27,6 @@ export class Rows {
   #touchedUntil = 0;
   /** @type {string | null} the id of the run that has the keyboard focus */
   #active = null;
-  #columns;
 
   /**
    * @param {Look} look
@@ -39,7 +38,6 @@ export class Rows {
     this.look = look;
     this.roster = roster;
     this.how = how;
-    this.#columns = COLUMNS;
     this.head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "body", role: "rowgroup" });
     this.headgroup = h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh);
@@ -108,7 +106,7 @@ export class Rows {
   #make() {
     /** @type {RowElement} */
     const element = h("div", { class: "row", role: "row", tabindex: "-1", hidden: true });
-    const parts = this.#columns.map((column) => {
+    const parts = COLUMNS.map((column) => {
       const cell = h("div", { role: "gridcell", class: `cell ${column.isNumber ? "number" : ""}`, "data-column": column.key });
       element.append(cell);
       return column.make(cell);
@@ -174,7 +172,7 @@ export class Rows {
 
   #write(/** @type {RowParts} */ one, /** @type {Entry} */ entry) {
     const { parts } = one;
-    for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
+    for (let at = 0; at < parts.length; at += 1) COLUMNS[at].draw(parts[at], entry, this.roster);
     const state = stateOf(entry);
     mark(one.element, "state", state);
     const own = press(entry);
@@ -232,7 +230,12 @@ export class Rows {
   #entered(/** @type {EventTarget | null} */ target) {
     const one = this.#one(target);
     if (!one?.entry || one.entry.id === this.#active) return;
-    this.#active = one.entry.id;
+    this.#activate(one.entry.id);
+  }
+
+  /** Gives the keyboard focus to the row of another run. */
+  #activate(/** @type {string | null} */ id) {
+    this.#active = id;
     for (const each of this.#pool) this.#setActive(each);
   }
 
@@ -275,13 +278,12 @@ export class Rows {
   offerTab() {
     const { shown } = this.look;
     if (shown.some(({ id }) => id === this.#active)) return;
-    this.#active = shown[0]?.id ?? null;
-    for (const each of this.#pool) this.#setActive(each);
+    this.#activate(shown[0]?.id ?? null);
   }
 
   #drawHead() {
     const { signal } = this.how;
-    for (const { key, name, isNumber } of this.#columns) {
+    for (const { key, name, isNumber } of COLUMNS) {
       const button = h("button", { type: "button", class: "plain sort" }, name);
       button.addEventListener("click", () => {
         this.look.sortBy(key);

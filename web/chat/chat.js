@@ -13,8 +13,6 @@ import { several } from "../words.js";
 const SECOND = 1000;
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-/** @type {Record<NextForce, import("./composer.js").Mode>} the mode of the button by what Stop does next */
-const MODES = { graceful: "stop", now: "stopping", none: "now" };
 /** A short date or time. */
 const lately = (/** @type {string} */ wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
 
@@ -109,11 +107,7 @@ class Chat {
     link.addEventListener("back", () => { this.reached(); this.composer.complain(""); }, { signal: this.signal });
     const ticking = setInterval(() => this.tick(), SECOND);
     document.title = `${about.app.slice(0, 60)} · Andon`;
-    const end = () => {
-      clearInterval(ticking);
-      document.title = "Andon";
-    };
-    this.signal.addEventListener("abort", end, { once: true });
+    this.signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
   }
 
   /** Updates the times of runs that are known to be in progress. */
@@ -179,7 +173,7 @@ class Chat {
   changed() {
     const { talk, composer } = this;
     const press = talk.active?.press;
-    composer.become(press?.isUnsent ? "unsent" : press ? MODES[press.next] : "send");
+    composer.become(press?.isUnsent ? "unsent" : press?.next ?? "send");
     this.showEmpty();
     const accepted = talk.answers.filter(({ run }) => run.acceptedAt).length;
     if (accepted !== this.accepted) this.listSessions();

@@ -17,16 +17,10 @@ const HASTE = 350;
 /** About the most that the server accepts; browsers get slow with longer texts. */
 const MOST = 1_000_000;
 
-/** @typedef {"send" | "stop" | "stopping" | "now" | "unsent"} Mode */
+/** @typedef {"send" | NextForce | "unsent"} Mode what the next press does: it sends, or stops with this force */
 
 /** @type {Record<Mode, string[]>} the label and the hint of the button */
-const MODES = {
-  send: ["Send", "Enter"],
-  stop: WORDS.chat.graceful,
-  stopping: WORDS.chat.now,
-  now: WORDS.chat.none,
-  unsent: WORDS.chat.unsent,
-};
+const MODES = { send: ["Send", "Enter"], ...WORDS.chat };
 const IN_PROGRESS = "An answer is in progress. Press Escape to stop it, or queue your prompt.";
 const NOT_YOURS = "An answer is in progress, and your key cannot stop it. You can queue your prompt.";
 const STALLED = "The previous run has stalled. Your text is kept here; send it when that run has settled.";
@@ -74,10 +68,10 @@ export class Composer {
     button.hidden = mode !== "send" && !may("run:cancel");
     button.classList.toggle("strong", mode === "send");
     button.classList.toggle("stop", mode !== "send");
-    if (mode !== "send" && mode !== "stop") button.dataset.pressed = "";
+    if (mode !== "send" && mode !== "graceful") button.dataset.pressed = "";
     else delete button.dataset.pressed;
     this.next.hidden = mode === "send" || this.isClosed || !this.input.value.trim();
-    write(this.next, mode === "stop" || serverIsGone() ? "Queue" : "Send");
+    write(this.next, mode === "graceful" || serverIsGone() ? "Queue" : "Send");
   }
 
   press() {
@@ -90,7 +84,7 @@ export class Composer {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (this.mode !== "send" && this.input.value.trim() && (this.mode === "stop" || serverIsGone())) {
+    if (this.mode !== "send" && this.input.value.trim() && (this.mode === "graceful" || serverIsGone())) {
       this.complain(this.whyNot());
       return;
     }

@@ -20,8 +20,8 @@ export const OUTPUT_KEPT = 200_000;
 export function newRun(id) {
   /** @type {ChatRun} */
   const run = {
-    id, state: "queued", phase: null, force: null, prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
-    parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
+    id, state: "queued", phase: null, force: null, prompt: null, acceptedAt: null, startedAt: null, settledAt: null, parts: [],
+    requests: [], usage: [], outcome: null, failure: null, isTextLost: false, quietTook: null, settledTook: null,
     /** The index of the first part of the answer in progress, if there is one. */
     answerFrom: null,
     /** The calls that have not ended. A run may have made thousands of others. */
@@ -56,14 +56,10 @@ export const callsOf = (/** @type {ChatRun} */ run) => run.parts.filter((part) =
 const TAKE = {
   run_accepted(run, { accepted, at }) {
     run.prompt = accepted.input.parts;
-    run.session = accepted.session;
     run.acceptedAt = at.wall;
   },
   run_started(run, { at }) { run.startedAt = at.wall; },
-  model_started(run, { model }) {
-    run.model = model;
-    run.answerFrom = run.parts.length;
-  },
+  model_started(run) { run.answerFrom = run.parts.length; },
   delta: takeDelta,
   text_lost(run) { run.isTextLost = true; },
   message: takeMessage,
@@ -87,8 +83,8 @@ const TAKE = {
   approval_resolved(run, { call, verdict }) {
     withCall(run, call, (part) => { part.approval = verdict; part.stage = "asked"; });
   },
-  tool_started(run, { call, at, effect }) {
-    withCall(run, call, (part) => { part.stage = "runs"; part.startedAt = at; part.effect = effect; });
+  tool_started(run, { call, at }) {
+    withCall(run, call, (part) => { part.stage = "runs"; part.startedAt = at; });
   },
   tool_finished(run, { call, end, result, remains, at }) {
     withCall(run, call, (part) => closeCall(run, part, { verdict: end, result, remains, at }));
@@ -101,10 +97,6 @@ const TAKE = {
     withCall(run, call, (part) => { part.requests = [...part.requests, request]; });
   },
   cancel_requested(run, { request }) { run.requests = [...run.requests, request]; },
-  run_quieted(run) { run.isQuiet = true; },
-  grace_ended(run, { calls }) {
-    for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
-  },
   run_settled(run, { outcome, at }, now) {
     // The part of an answer that was shown but never recorded was lost with the server.
     if (outcome.kind === "lost" && run.answerFrom !== null) run.parts = run.parts.slice(0, run.answerFrom);
@@ -160,8 +152,7 @@ const isText = (part) => part.kind === "text" || part.kind === "thinking";
 /** @type {(id: string, tool?: string) => CallPart} */
 const newCall = (id, tool) => ({
   kind: "call", id, tool: tool ?? "", pieces: [], edition: 0, isOpen: true, stage: "written", digest: null, approval: null,
-  effect: null, startedAt: null, took: null, requests: [], isGraceOver: false, output: [], outputSize: 0, dropped: 0,
-  verdict: null, why: null, result: null, remains: null,
+  startedAt: null, took: null, requests: [], output: [], outputSize: 0, dropped: 0, verdict: null, why: null, result: null, remains: null,
 });
 
 /**

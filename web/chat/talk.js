@@ -42,17 +42,12 @@ export class Talk {
 
   /** @param {How} how */
   constructor(how) {
+    this.how = how;
     this.app = how.app;
     this.user = how.user;
     this.session = how.session;
     this.log = how.log;
     this.signal = how.signal;
-    this.onSession = how.onSession;
-    this.onChange = how.onChange;
-    this.onProblem = how.onProblem;
-    this.onEarlier = how.onEarlier;
-    this.onGiveBack = how.onGiveBack;
-    this.onSettled = how.onSettled;
     /** @type {Set<Answer>} */
     this.sending = new Set();
     /** Until when a press on Stop is too late for the run that it was meant for. */
@@ -84,7 +79,7 @@ export class Talk {
     this.earlier.hidden = !next;
     const drawn = runs.reverse().map((run) => this.add(run));
     this.resume();
-    this.onChange();
+    this.how.onChange();
     await Promise.race([Promise.all(drawn), new Promise((done) => { setTimeout(done, 1500); })]);
   }
 
@@ -132,9 +127,9 @@ export class Talk {
       const { runs, next } = await this.list(this.before);
       this.before = next;
       this.earlier.hidden = !next;
-      this.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
+      this.how.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
     } catch (error) {
-      this.onProblem(troubleOf(error).message);
+      this.how.onProblem(troubleOf(error).message);
     } finally {
       this.earlier.disabled = false;
     }
@@ -177,7 +172,7 @@ export class Talk {
           answer.take(items, isLive ? performance.now() : undefined);
           if (answer.wasLive) this.tell(answer, items);
           if (answer.run.outcome) this.settled(answer, answer.run.outcome);
-          this.onChange();
+          this.how.onChange();
           drawn();
         },
         onEnd: (problem) => {
@@ -196,7 +191,7 @@ export class Talk {
     }
     if (!answer.wasLive) return;
     this.lateUntil = performance.now() + (outcome.kind === "cancelled" ? MEANT.stopped : MEANT.other);
-    this.onSettled(answer);
+    this.how.onSettled(answer);
   }
 
   /** Announces starts and ends. */
@@ -225,7 +220,7 @@ export class Talk {
     /** @type {Prompt} */
     const body = { app: this.app, user: this.user, session: this.session, run_id: newId(), input: text };
     if (isNext) body.when_busy = "queue";
-    if (isFirst) this.onSession(this.session);
+    if (isFirst) this.how.onSession(this.session);
     this.deliver(body);
   }
 
@@ -257,7 +252,7 @@ export class Talk {
     answer.say("Sending…");
     this.sending.add(answer);
     this.kept.prompt(body);
-    this.onChange();
+    this.how.onChange();
     try {
       const posted = this.arrived.then(() => this.post(body, answer));
       this.arrived = posted.catch(() => {});
@@ -270,14 +265,14 @@ export class Talk {
       answer.press.becomes(null);
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
-      this.onGiveBack(body.input);
+      this.how.onGiveBack(body.input);
       const { kind, message } = troubleOf(error);
-      this.onProblem(kind === "session-busy" ? BUSY : message);
+      this.how.onProblem(kind === "session-busy" ? BUSY : message);
     }
     this.kept.arrived(body);
     if (answer.isAhead || answer.isRefused) this.kept.stop(body.run_id, null);
     this.sending.delete(answer);
-    this.onChange();
+    this.how.onChange();
     this.look();
   }
 
@@ -315,10 +310,10 @@ export class Talk {
   press() {
     if (!may("run:cancel")) return;
     if (this.active && performance.now() < this.lateUntil) {
-      this.onProblem(NEXT);
+      this.how.onProblem(NEXT);
       return;
     }
-    this.onProblem("");
+    this.how.onProblem("");
     this.stop();
   }
 
@@ -330,9 +325,9 @@ export class Talk {
     await press.send(() => this.sendStop(answer, force), (heard) => {
       if (!heard && press.pressed === force) announce(press.words || (force === "now" ? "Stopping now." : "Stopping."));
       // Otherwise there may be something else to read there by now.
-      if (press.words !== said) this.onProblem(said = press.words);
+      if (press.words !== said) this.how.onProblem(said = press.words);
       answer.draw();
-      this.onChange();
+      this.how.onChange();
     }, force);
     // Otherwise a harder press has replaced it, or it is sent with the prompt.
     const isWithPrompt = answer.isAhead && this.sending.has(answer);

@@ -12,7 +12,7 @@ const STEP = 128;
 /**
  * @template Item
  * @param {(item: Item) => void} take
- * @param {(isCaughtUp: boolean) => void} after
+ * @param {() => void} after
  * @param {AbortSignal} signal
  * @returns {(items: Item[]) => void} adds items
  */
@@ -30,7 +30,7 @@ export function intake(take, after, signal) {
       batches.shift();
       next = 0;
     }
-    after(batches.length === 0);
+    after();
     if (batches.length) work();
   }, signal);
   signal.addEventListener("abort", () => { batches = []; }, { once: true });

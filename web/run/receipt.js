@@ -10,7 +10,7 @@ import { account, isOpen } from "./account.js";
 import { copyButton } from "../copy.js";
 import { pretty } from "../long.js";
 import { oneLine } from "./facts.js";
-import { REASON, money, spanUs } from "../words.js";
+import { REASON, money, sentence, spanUs } from "../words.js";
 import { CUT_IN, FORCE, dayOf, ending, exactTime, zone } from "../runwords.js";
 import { instantsOf } from "./receiptwhen.js";
 import { addendaOf, callsOf, leaksOf, requestsOf } from "./receiptparts.js";
@@ -33,7 +33,6 @@ export async function receiptView(place, id, signal) {
   if (signal.aborted) return;
   fill(place, toolbar(id, () => latest ?? first), sheet);
   document.title = `Receipt of run ${id} · Andon`;
-  signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
   if (first.outcome) return;
   follow(`/v1/runs/${part(id)}/events`, {
     query: { aside: true }, signal, isLast: (item) => item.type === "run_settled",
@@ -94,8 +93,6 @@ function head(/** @type {Api.Run} */ run, /** @type {Api.Receipt} */ receipt) {
       outcome && isOpen(receipt) ? ["Pending", "more may become known; this page keeps checking for 30 seconds"] : null,
     ]));
 }
-
-const sentence = (/** @type {string} */ text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** @typedef {[name: string, what: HTMLElement | string, size?: string]} Definition */
 

@@ -113,7 +113,6 @@ function page(place, run, wanted, signal) {
   };
   setTimeout(show, PATIENCE);
   document.title = `${run.title.slice(0, 60)} · Andon`;
-  signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
   const books = account(run.run_id, (receipt) => {
     fill(used, usageTable(receipt));
     trace.learn(receipt);

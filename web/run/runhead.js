@@ -8,7 +8,7 @@
 
 import { may, part, serverIsGone, stopRun, userWord } from "../api.js";
 import { announce, fill, h, set, write } from "../dom.js";
-import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
+import { dayAndTime, doing, sentence, shownState, span, stalledWords, timeOfDay } from "../words.js";
 import { ending } from "../runwords.js";
 import { Press, WORDS } from "../stop.js";
 import { oneLine } from "./facts.js";
@@ -70,7 +70,6 @@ export function runHead(run, { now, signal }) {
 }
 
 const time = (/** @type {string} */ wall, /** @type {string} */ words) => h("time", { datetime: wall, title: wall }, words);
-const sentence = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /**
  * Stop, and then stop now (invariants 1 to 5).

@@ -7,7 +7,7 @@
 // 4. Every bar can be reached with the keyboard and has a name; the same data is available as a table.
 
 import { announce, h, write } from "../dom.js";
-import { number, several } from "../words.js";
+import { number, sentence, several } from "../words.js";
 import { since } from "../runwords.js";
 import { drawing } from "./drawing.js";
 import { stopInset } from "./inset.js";
@@ -119,7 +119,7 @@ function draw(view, chart, inset, said, table) {
     trace.crowded ? `${number(trace.crowded)} more ran at once than there are lanes` : "",
     trace.clock.isMixed ? "the run had more than one owner: times between them are by wall clock" : "",
   ].filter(Boolean);
-  write(said, notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join(" "));
+  write(said, notes.map((note) => `${sentence(note)}.`).join(" "));
   said.hidden = notes.length === 0;
   if (!view.pointed) write(view.detail, hint(view));
   inset.draw(trace, now);

@@ -66,8 +66,8 @@ type ThinkingPart = Written & { kind: "thinking"; cut: Api.Cut | null; began: nu
 /** A tool call: what was written are its arguments. Only the end of its live output is kept: `dropped` counts what is gone. */
 type CallPart = Written & {
   kind: "call"; id: string; tool: string; stage: "written" | "asked" | "waits" | "runs" | "over"; digest: string | null;
-  approval: Api.Approval | null; effect: string | null; startedAt: Api.Stamp | null; took: number | null; requests: Api.CancelRequest[];
-  isGraceOver: boolean; output: string[]; outputSize: number; dropped: number; verdict: Api.ToolEnd | "late" | null;
+  approval: Api.Approval | null; startedAt: Api.Stamp | null; took: number | null; requests: Api.CancelRequest[];
+  output: string[]; outputSize: number; dropped: number; verdict: Api.ToolEnd | "late" | null;
   why: Api.Refusal | null; result: Api.Result | null; remains: Api.Remains | null;
 };
 /** A model call that failed and is made again. */
@@ -79,10 +79,10 @@ type ChatPartOf<Kind> = Extract<ChatPart, { kind: Kind }>;
 
 /** `answerFrom` is the index of the first part of the answer in progress. */
 type ChatRun = {
-  id: string; state: Api.State; phase: Api.Phase | null; force: Api.Force | null; prompt: Api.Part[] | null; session: Api.SessionKey | null;
-  acceptedAt: Api.Wall | null; startedAt: Api.Wall | null; settledAt: Api.Wall | null; model: string | null; parts: ChatPart[];
+  id: string; state: Api.State; phase: Api.Phase | null; force: Api.Force | null; prompt: Api.Part[] | null;
+  acceptedAt: Api.Wall | null; startedAt: Api.Wall | null; settledAt: Api.Wall | null; parts: ChatPart[];
   requests: Api.CancelRequest[]; usage: { call: number; used: Api.Used }[]; outcome: Api.Outcome | null;
-  failure: Api.Failure | null; isQuiet: boolean; isTextLost: boolean; quietTook: number | null; settledTook: number | null;
+  failure: Api.Failure | null; isTextLost: boolean; quietTook: number | null; settledTook: number | null;
   answerFrom: number | null; openCalls: CallPart[];
 };
 

@@ -1,6 +1,6 @@
 //! What a provider's API is like: its paths, its bodies, its streams.
 
-use serde_json::Value;
+use andon_runtime::Rendering;
 use url::Url;
 
 use crate::decode::Decode;
@@ -100,24 +100,14 @@ impl Dialect {
         address
     }
 
-    /// The name of its body format.
-    pub(crate) fn form(self) -> &'static str {
+    /// The body of a request for an answer, and the name of its format.
+    pub(crate) fn rendering(self, ask: &Ask<'_>) -> Rendering {
         match self {
-            Self::OpenAiChat | Self::Azure => "openai_chat",
-            Self::OpenAiResponses => "openai_responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-        }
-    }
-
-    pub(crate) fn body(self, ask: &Ask<'_>) -> Value {
-        match self {
-            Self::OpenAiChat | Self::Azure => render::openai_chat::body(ask),
-            Self::OpenAiResponses => render::openai_responses::body(ask),
-            Self::Anthropic => render::anthropic::body(ask),
-            Self::Gemini => render::gemini::body(ask),
-            Self::Ollama => render::ollama::body(ask),
+            Self::OpenAiChat | Self::Azure => Rendering::new("openai_chat", render::openai_chat::body(ask)),
+            Self::OpenAiResponses => Rendering::new("openai_responses", render::openai_responses::body(ask)),
+            Self::Anthropic => Rendering::new("anthropic", render::anthropic::body(ask)),
+            Self::Gemini => Rendering::new("gemini", render::gemini::body(ask)),
+            Self::Ollama => Rendering::new("ollama", render::ollama::body(ask)),
         }
     }
 

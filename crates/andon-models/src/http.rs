@@ -10,7 +10,6 @@
 
 pub(crate) mod ask;
 mod client;
-mod dates;
 pub(crate) mod failure;
 mod page;
 mod proxy;

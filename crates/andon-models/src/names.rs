@@ -89,123 +89,98 @@ const CHAT: Facts = Facts {
     look_up: false,
 };
 
-pub(crate) static COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
+/// A server on this machine at its usual address, with the variables in which its users set another address and a key.
+const fn local(
+    name: &'static str,
+    base: &'static str,
+    base_variables: &'static [&'static str],
+    key_variables: &'static [&'static str],
+) -> Facts {
+    Facts { name, base: Some(base), base_variables, key_variables, ..CHAT }
+}
 
-pub(crate) static OPENAI: Facts = OPENAI_DEFAULTS;
+/// The same for a server on the web: its own address needs a key.
+const fn hosted(
+    name: &'static str,
+    base: &'static str,
+    base_variables: &'static [&'static str],
+    key_variables: &'static [&'static str],
+) -> Facts {
+    Facts { needs_key: true, ..local(name, base, base_variables, key_variables) }
+}
 
-const OPENAI_DEFAULTS: Facts = Facts {
-    name: "openai",
-    base: Some("https://api.openai.com/v1"),
-    base_variables: &["OPENAI_BASE_URL"],
-    key_variables: &["OPENAI_API_KEY"],
-    needs_key: true,
+pub(crate) const COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
+
+pub(crate) const OPENAI: Facts = Facts {
     closing: Closing::StopsTheBill,
     count: Some(CountEndpoint::OpenAi),
-    ..CHAT
+    ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_BASE_URL"], &["OPENAI_API_KEY"])
 };
 
-pub(crate) static OPENAI_RESPONSES: Facts = Facts {
-    name: "openai-responses",
-    dialect: Dialect::OpenAiResponses,
-    usage: UsageAsked::Nothing,
-    ..OPENAI_DEFAULTS
-};
+pub(crate) const OPENAI_RESPONSES: Facts =
+    Facts { name: "openai-responses", dialect: Dialect::OpenAiResponses, usage: UsageAsked::Nothing, ..OPENAI };
 
-pub(crate) static ANTHROPIC: Facts = Facts {
-    name: "anthropic",
+pub(crate) const ANTHROPIC: Facts = Facts {
     aliases: &["claude"],
     dialect: Dialect::Anthropic,
-    base: Some("https://api.anthropic.com"),
-    base_variables: &["ANTHROPIC_BASE_URL"],
-    key_variables: &["ANTHROPIC_API_KEY"],
-    needs_key: true,
     auth: Auth::Header("x-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::StopsTheBill,
     count: Some(CountEndpoint::Anthropic),
-    ..CHAT
+    ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_BASE_URL"], &["ANTHROPIC_API_KEY"])
 };
 
-pub(crate) static GEMINI: Facts = Facts {
-    name: "gemini",
+pub(crate) const GEMINI: Facts = Facts {
     aliases: &["google"],
     dialect: Dialect::Gemini,
-    base: Some("https://generativelanguage.googleapis.com/v1beta"),
-    base_variables: &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
-    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    needs_key: true,
     auth: Auth::Header("x-goog-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::Unknown,
     count: Some(CountEndpoint::Gemini),
-    ..CHAT
+    ..hosted(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    )
 };
 
-pub(crate) static OLLAMA: Facts = Facts {
-    name: "ollama",
+pub(crate) const OLLAMA: Facts = Facts {
     dialect: Dialect::Ollama,
-    base: Some("http://127.0.0.1:11434"),
-    base_variables: &["OLLAMA_HOST"],
-    key_variables: &["OLLAMA_API_KEY"],
     usage: UsageAsked::Nothing,
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..local("ollama", "http://127.0.0.1:11434", &["OLLAMA_HOST"], &["OLLAMA_API_KEY"])
 };
 
-static DEEPSEEK: Facts = Facts {
-    name: "deepseek",
-    base: Some("https://api.deepseek.com"),
-    base_variables: &["DEEPSEEK_BASE_URL"],
-    key_variables: &["DEEPSEEK_API_KEY"],
-    needs_key: true,
+const DEEPSEEK: Facts = Facts {
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_BASE_URL"], &["DEEPSEEK_API_KEY"])
 };
 
-static GROQ: Facts = Facts {
-    name: "groq",
-    base: Some("https://api.groq.com/openai/v1"),
-    base_variables: &["GROQ_BASE_URL"],
-    key_variables: &["GROQ_API_KEY"],
-    needs_key: true,
+const GROQ: Facts = Facts {
     closing: Closing::StopsNothing,
-    ..CHAT
+    ..hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_BASE_URL"], &["GROQ_API_KEY"])
 };
 
-static MISTRAL: Facts = Facts {
-    name: "mistral",
+const MISTRAL: Facts = Facts {
     aliases: &["mistralai"],
-    base: Some("https://api.mistral.ai/v1"),
-    base_variables: &["MISTRAL_BASE_URL"],
-    key_variables: &["MISTRAL_API_KEY"],
-    needs_key: true,
     usage: UsageAsked::Nothing,
     closing: Closing::StopsNothing,
-    ..CHAT
+    ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_BASE_URL"], &["MISTRAL_API_KEY"])
 };
 
-static XAI: Facts = Facts {
-    name: "xai",
+const XAI: Facts = Facts {
     aliases: &["grok"],
-    base: Some("https://api.x.ai/v1"),
-    base_variables: &["XAI_BASE_URL"],
-    key_variables: &["XAI_API_KEY"],
-    needs_key: true,
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..hosted("xai", "https://api.x.ai/v1", &["XAI_BASE_URL"], &["XAI_API_KEY"])
 };
 
-static OPENROUTER: Facts = Facts {
-    name: "openrouter",
-    base: Some("https://openrouter.ai/api/v1"),
-    base_variables: &["OPENROUTER_BASE_URL"],
-    key_variables: &["OPENROUTER_API_KEY"],
-    needs_key: true,
+const OPENROUTER: Facts = Facts {
     look_up: true,
-    ..CHAT
+    ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_BASE_URL"], &["OPENROUTER_API_KEY"])
 };
 
-static AZURE: Facts = Facts {
+const AZURE: Facts = Facts {
     name: "azure",
     aliases: &["azure-openai"],
     dialect: Dialect::Azure,
@@ -217,35 +192,23 @@ static AZURE: Facts = Facts {
     ..CHAT
 };
 
-static VLLM: Facts = Facts {
-    name: "vllm",
-    base: Some("http://localhost:8000/v1"),
-    base_variables: &["VLLM_BASE_URL"],
-    key_variables: &["VLLM_API_KEY"],
+const VLLM: Facts = Facts {
     usage: UsageAsked::Continuously,
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..local("vllm", "http://localhost:8000/v1", &["VLLM_BASE_URL"], &["VLLM_API_KEY"])
 };
 
-static SGLANG: Facts = Facts {
-    name: "sglang",
-    base: Some("http://localhost:30000/v1"),
-    base_variables: &["SGLANG_BASE_URL"],
-    key_variables: &["SGLANG_API_KEY"],
+const SGLANG: Facts = Facts {
     usage: UsageAsked::Continuously,
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..local("sglang", "http://localhost:30000/v1", &["SGLANG_BASE_URL"], &["SGLANG_API_KEY"])
 };
 
-static LLAMACPP: Facts = Facts {
-    name: "llamacpp",
+const LLAMACPP: Facts = Facts {
     aliases: &["llama.cpp", "llama-cpp"],
-    base: Some("http://localhost:8080/v1"),
-    base_variables: &["LLAMACPP_BASE_URL"],
-    key_variables: &["LLAMACPP_API_KEY"],
     usage: UsageAsked::Timings,
     closing: Closing::StopsTheBill,
-    ..CHAT
+    ..local("llamacpp", "http://localhost:8080/v1", &["LLAMACPP_BASE_URL"], &["LLAMACPP_API_KEY"])
 };
 
 /// Every provider.

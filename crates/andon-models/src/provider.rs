@@ -87,8 +87,7 @@ impl Inner {
 
     /// The body of a call, and the name of its format.
     fn rendering(&self, request: &Request) -> Rendering {
-        let dialect = self.facts.dialect;
-        Rendering::new(dialect.form(), dialect.body(&self.ask(request, &request.prompt())))
+        self.facts.dialect.rendering(&self.ask(request, &request.prompt()))
     }
 
     /// The request for an answer.
@@ -163,8 +162,7 @@ impl Model for HttpModel {
             false => after.inner.sending(&after.request).into(),
             true => Phase::Writing(Box::pin(write_aside(Arc::clone(&after.inner), Arc::clone(&after.request)))),
         };
-        let (dialect, target) = (self.inner.facts.dialect, self.inner.target.clone());
-        Box::new(HttpAnswer::new(phase, dialect.framing(), dialect.decoder(), target, after))
+        Box::new(HttpAnswer::new(phase, after))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {
@@ -178,19 +176,14 @@ impl Model for HttpModel {
 
 impl fmt::Debug for HttpModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModel").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { name, target, headers, settings, cut, .. } = &*self.inner;
         // Not the addresses: a user may have put a password into one.
-        f.debug_struct("Inner")
-            .field("name", &self.name)
-            .field("target", &self.target)
-            .field("headers", &self.headers)
-            .field("settings", &self.settings)
-            .field("cut", &self.cut)
+        f.debug_struct("HttpModel")
+            .field("name", name)
+            .field("target", target)
+            .field("headers", headers)
+            .field("settings", settings)
+            .field("cut", cut)
             .finish_non_exhaustive()
     }
 }

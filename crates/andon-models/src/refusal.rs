@@ -3,7 +3,7 @@
 //! Every provider has its own format, and servers that speak another's API nest their own inside it. One reader knows them all:
 //! it takes the message, and the provider's words for the kind of error.
 
-use andon_runtime::ModelError;
+use andon_runtime::{ModelError, ModelErrorKind};
 use serde_json::Value;
 
 use crate::secret::CUT;
@@ -22,16 +22,8 @@ pub struct ProviderError {
     pub status: Option<u16>,
 }
 
-/// What can be done about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may pass.
-    Retryable,
-    /// It will not pass.
-    Fatal,
-    /// The conversation is too long.
-    Overflow,
-}
+/// An error that may pass.
+const RETRYABLE: ModelErrorKind = ModelErrorKind::Retryable { after: None };
 
 impl ProviderError {
     /// Reads an error object; `None` if there is none.
@@ -62,29 +54,25 @@ impl ProviderError {
     }
 
     /// What can be done about it; `None` if its words do not say.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<ModelErrorKind> {
         let has =
             |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
         if has(&OVERFLOW_KINDS) || is_overflow(&self.message) {
-            return Some(Verdict::Overflow);
+            return Some(ModelErrorKind::ContextOverflow);
         }
         if has(&FATAL_KINDS) {
-            return Some(Verdict::Fatal);
+            return Some(ModelErrorKind::Fatal);
         }
-        has(&RETRYABLE_KINDS).then_some(Verdict::Retryable)
+        has(&RETRYABLE_KINDS).then_some(RETRYABLE)
     }
 
     /// The error in the middle of a stream, where there is no HTTP status.
     pub fn in_stream(&self) -> ModelError {
-        let by_status = |status: u16| if is_retryable(status) { Verdict::Retryable } else { Verdict::Fatal };
-        let verdict = self.verdict().or(self.status.filter(|status| *status >= 400).map(by_status));
-        let message = format!("the provider broke off the answer: {}", self.text());
-        match verdict {
-            // The provider had accepted the request: a retry may well succeed.
-            Some(Verdict::Retryable) | None => ModelError::retryable(message),
-            Some(Verdict::Fatal) => ModelError::fatal(message),
-            Some(Verdict::Overflow) => ModelError::context_overflow(message),
-        }
+        let by_status = |status: u16| if is_retryable(status) { RETRYABLE } else { ModelErrorKind::Fatal };
+        let by_status = self.status.filter(|status| *status >= 400).map(by_status);
+        // The provider had accepted the request: without a word about it, a retry may well succeed.
+        let kind = self.verdict().or(by_status).unwrap_or(RETRYABLE);
+        ModelError { kind, message: format!("the provider broke off the answer: {}", self.text()) }
     }
 
     /// The message, with the provider's word for the kind, cut to a length that can be shown.
@@ -248,12 +236,12 @@ mod tests {
         for message in messages {
             let said =
                 ProviderError::read(&json!({"error": {"message": message, "type": "invalid_request_error"}})).unwrap();
-            assert_eq!(said.verdict(), Some(Verdict::Overflow), "{message}");
+            assert_eq!(said.verdict(), Some(ModelErrorKind::ContextOverflow), "{message}");
             assert_eq!(said.in_stream().kind, ModelErrorKind::ContextOverflow);
         }
         let said = ProviderError::read(&json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}}))
             .unwrap();
-        assert_eq!(said.verdict(), Some(Verdict::Overflow));
+        assert_eq!(said.verdict(), Some(ModelErrorKind::ContextOverflow));
     }
 
     #[test]

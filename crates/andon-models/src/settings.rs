@@ -33,3 +33,26 @@ pub enum Thinking {
     /// At most this many tokens, where the provider takes a number.
     Tokens(u32),
 }
+
+impl Thinking {
+    /// In a word, for providers that take words.
+    pub(crate) fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Off | Self::Tokens(_) => None,
+            Self::Low => Some("low"),
+            Self::Medium => Some("medium"),
+            Self::High => Some("high"),
+        }
+    }
+
+    /// As a number of tokens, for providers that take a number.
+    pub(crate) fn tokens(self) -> u32 {
+        match self {
+            Self::Off => 0,
+            Self::Low => 2_048,
+            Self::Medium => 8_192,
+            Self::High => 24_576,
+            Self::Tokens(tokens) => tokens,
+        }
+    }
+}

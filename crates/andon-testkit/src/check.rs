@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_runtime::core::answer::Kind;
 use andon_runtime::core::cancel::Force;
-use andon_runtime::core::event::{Entry, Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
+use andon_runtime::core::event::{Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Message, Part};
 use andon_runtime::core::progress::Progress;
@@ -41,7 +41,8 @@ pub async fn read_all(feed: &mut Feed) -> Vec<FeedItem> {
     items
 }
 
-fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
+/// The facts of a feed.
+pub(crate) fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
     let facts = items.iter().filter_map(|item| match item {
         FeedItem::Fact(record) => Some(Arc::clone(record)),
         FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
@@ -108,18 +109,10 @@ fn thoughts(message: &Message) -> String {
     thoughts.collect()
 }
 
-/// The facts of a run.
-pub(crate) fn records_of(stored: &Stored) -> Vec<Arc<Record>> {
-    let facts = stored.entries.iter().filter_map(|entry| match entry {
-        Entry::Fact(record) => Some(Arc::clone(record)),
-        Entry::Lump(_) => None,
-    });
-    facts.collect()
-}
-
 /// Checks what a journal holds about a settled run.
 pub fn check_stored(stored: &Stored) -> Vec<String> {
-    let mut broken = check_facts(&records_of(stored));
+    let records: Vec<Arc<Record>> = stored.facts().cloned().collect();
+    let mut broken = check_facts(&records);
     broken.extend(check_settled(stored));
     match Progress::fold(&stored.entries) {
         Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
@@ -143,8 +136,7 @@ fn check_settled(stored: &Stored) -> Option<String> {
 /// run's end.
 pub fn check_last_words(stored: &Stored) -> Vec<String> {
     let mut broken = Vec::new();
-    let records = records_of(stored);
-    let ended_at = records.last().map(|record| record.at.mono_us);
+    let ended_at = stored.facts().next_back().map(|record| record.at.mono_us);
     let about = |learned: &Learnt| match learned {
         Learnt::UsageCorrected { call, .. } => Some(*call),
         Learnt::LateResult { .. }
@@ -152,7 +144,7 @@ pub fn check_last_words(stored: &Stored) -> Vec<String> {
         | Learnt::CompensationFinished { .. }
         | Learnt::Undelivered { .. } => None,
     };
-    for record in &records {
+    for record in stored.facts() {
         let Event::Usage { call, pending, .. } = &record.event else { continue };
         let words = stored.addenda.iter().filter(|addendum| about(&addendum.what) == Some(*call)).count();
         if words != usize::from(pending.is_some()) {
@@ -262,35 +254,30 @@ fn check_cut_marks(records: &[Arc<Record>]) -> Vec<String> {
 
 /// P7: a tool that was dropped because its grace was over is named in `grace_ended`. Only for runs whose tools and requests
 /// all give some grace.
-pub(crate) fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
+pub(crate) fn check_grace(stored: &Stored) -> Vec<String> {
     let requests = || {
-        records.iter().filter_map(|record| match &record.event {
+        stored.facts().filter_map(|record| match &record.event {
             Event::CancelRequested { request, .. } | Event::CallCancelRequested { request, .. } => Some(request),
             _ => None,
         })
     };
-    let owner = records.first().map(|record| record.epoch);
+    let owner = stored.facts().next().map(|record| record.epoch);
     if requests().next().is_none() || requests().any(|request| request.force == Force::Now) {
         return Vec::new();
     }
-    let ended: Vec<&CallId> = records
-        .iter()
-        .filter_map(|record| match &record.event {
-            Event::GraceEnded { calls } => Some(calls.iter()),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let dropped =
-        records.iter().filter(|record| Some(record.epoch) == owner).filter_map(|record| match &record.event {
-            // A tool that stopped by itself adds its own content.
-            Event::ToolFinished { call, end: ToolEnd::Cut | ToolEnd::Unknown, result, .. }
-                if result.content.len() == 1 =>
-            {
-                Some(call)
-            }
-            _ => None,
-        });
+    let ended = stored.facts().filter_map(|record| match &record.event {
+        Event::GraceEnded { calls } => Some(calls.iter()),
+        _ => None,
+    });
+    let ended: Vec<&CallId> = ended.flatten().collect();
+    let own = stored.facts().filter(|record| Some(record.epoch) == owner);
+    let dropped = own.filter_map(|record| match &record.event {
+        // A tool that stopped by itself adds its own content.
+        Event::ToolFinished { call, end, result, .. } if result.content.len() == 1 => {
+            matches!(end, ToolEnd::Cut | ToolEnd::Unknown).then_some(call)
+        }
+        _ => None,
+    });
     let unnamed = dropped.filter(|call| !ended.contains(call));
     unnamed.map(|call| format!("P7: tool {call} was dropped, and no event says that its grace was over")).collect()
 }

@@ -111,14 +111,12 @@ impl TestJournal {
 
     /// How many events of a run are durable.
     pub fn facts(&self, run: &RunId) -> u64 {
-        let stored = self.inner.memory.stored(run).unwrap_or_default();
-        stored.entries.iter().filter(|entry| matches!(entry, Entry::Fact(_))).count() as u64
+        self.inner.memory.stored(run).unwrap_or_default().facts().count() as u64
     }
 
     /// Whether a matching event of a run is durable.
     pub fn has(&self, run: &RunId, is_it: impl Fn(&Event) -> bool) -> bool {
-        let stored = self.inner.memory.stored(run).unwrap_or_default();
-        stored.entries.iter().any(|entry| matches!(entry, Entry::Fact(record) if is_it(&record.event)))
+        self.inner.memory.stored(run).unwrap_or_default().facts().any(|record| is_it(&record.event))
     }
 
     fn hit(&self, seam: &'static str) {

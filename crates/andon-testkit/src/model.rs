@@ -83,6 +83,7 @@ pub struct ScriptedModel {
     meter: Option<Arc<ScriptedMeter>>,
 }
 
+#[derive(Default)]
 struct Played {
     answers: Vec<Arc<[Act]>>,
     calls: AtomicUsize,
@@ -104,8 +105,7 @@ impl ScriptedModel {
 
     fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
-        let (calls, open, requests) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
-        let state = Arc::new(Played { answers, calls, open, requests, probe });
+        let state = Arc::new(Played { answers, probe, ..Played::default() });
         Self { state, after: None, meter: None }
     }
 

@@ -21,8 +21,12 @@ use crate::tools::{self, ToolLog};
 
 type Play = Pin<Box<dyn Future<Output = ()>>>;
 
+const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
 /// A tool's default grace, plus the time to drop it.
-const GRACE: Duration = Duration::from_millis(2_100);
+const GRACE: Duration = millis(2_100);
 
 macro_rules! script {
     (|$log:ident| $tool:expr, $name:literal $(, $settles_within:expr)?) => {{
@@ -50,7 +54,7 @@ macro_rules! script {
 /// All scripts.
 #[expect(clippy::too_many_lines, reason = "a list, one line for each script")]
 pub fn all() -> Vec<Script> {
-    let slow_disk = Duration::from_millis(30);
+    let slow_disk = millis(30);
     vec![
         script!(plain_text, "plain text"),
         script!(thinking_then_text, "thinking then text"),
@@ -63,7 +67,7 @@ pub fn all() -> Vec<Script> {
         script!(approval, "approval", GRACE),
         script!(denied_approval, "an approval that is denied", GRACE),
         script!(waiting_hook, "a waiting hook", GRACE),
-        script!(stubborn_tool, "a stubborn tool", Duration::from_millis(600)),
+        script!(stubborn_tool, "a stubborn tool", millis(600)),
         script!(reader_that_stopped, "a reader that stopped"),
         script!(several_turns, "several turns", GRACE),
         script!(limit_that_fires, "a limit that fires", GRACE),
@@ -71,8 +75,8 @@ pub fn all() -> Vec<Script> {
         script!(supersede, "supersede", GRACE),
         script!(queued, "a queued run", GRACE),
         script!(one_call_cancelled, "one call cancelled alone", GRACE),
-        script!(slow_disk_answer, "a slow disk", Duration::from_millis(150), Some(slow_disk)),
-        script!(slow_disk_tools, "tools on a slow disk", GRACE + Duration::from_millis(300), Some(slow_disk)),
+        script!(slow_disk_answer, "a slow disk", millis(150), Some(slow_disk)),
+        script!(slow_disk_tools, "tools on a slow disk", GRACE + millis(300), Some(slow_disk)),
         script!(broken_stream, "a stream that breaks"),
         script!(bad_calls, "calls that cannot be made", GRACE),
         script!(panicking_tool, "a tool that panics", GRACE),
@@ -84,16 +88,16 @@ pub fn all() -> Vec<Script> {
         script!(question_after_a_restart, "a question after a restart", GRACE),
         script!(queue_after_a_restart, "a queue after a restart", GRACE),
         script!(
-            |log| tools::slow("tool", Duration::from_millis(300), log).on_cancel(OnCancel::Drop),
+            |log| tools::slow("tool", millis(300), log).on_cancel(OnCancel::Drop),
             "a tool that is dropped at once"
         ),
-        script!(|log| may_finish(300, log), "a tool that may finish", Duration::from_millis(500)),
-        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", Duration::from_millis(500)),
+        script!(|log| may_finish(300, log), "a tool that may finish", millis(500)),
+        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", millis(500)),
         script!(detached_tool, "a tool that outlives its run", GRACE),
         script!(
-            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(Duration::from_millis(200)),
+            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(millis(200)),
             "a tool that takes too long",
-            Duration::from_millis(600)
+            millis(600)
         ),
         script!(|log| tools::talkative("tool", 4, log), "a tool that shows its work", GRACE),
         script!(
@@ -102,23 +106,11 @@ pub fn all() -> Vec<Script> {
             GRACE + slow_disk * 10,
             Some(slow_disk)
         ),
-        script!(
-            |log| tools::with_process("tool", Duration::from_millis(300), Duration::from_millis(50), log),
-            "a process",
-            GRACE + Duration::from_millis(60)
-        ),
-        script!(|log| tools::elsewhere("tool", Duration::from_millis(300), log), "a tool that works elsewhere"),
-        script!(
-            |log| tools::on_thread("tool", Duration::from_millis(300), true, log),
-            "a thread that looks at its cord",
-            Duration::from_millis(600)
-        ),
-        script!(
-            |log| tools::on_thread("tool", Duration::from_millis(2_000), false, log),
-            "a thread that goes on",
-            Duration::from_millis(700)
-        ),
-        script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
+        script!(|log| tools::with_process("tool", millis(300), millis(50), log), "a process", GRACE + millis(60)),
+        script!(|log| tools::elsewhere("tool", millis(300), log), "a tool that works elsewhere"),
+        script!(|log| tools::on_thread("tool", millis(300), true, log), "a thread that looks at its cord", millis(600)),
+        script!(|log| tools::on_thread("tool", millis(2_000), false, log), "a thread that goes on", millis(700)),
+        script!(threads_in_a_queue, "more threads than places", millis(700)),
         script!(compensated_call, "a call that is undone", GRACE),
         script!(figures::looked_up, "a cut call that is looked up", GRACE),
         script!(
@@ -140,12 +132,33 @@ async fn play(world: &World, agent: &Agent, prompt: &str) {
     }
 }
 
+/// Plays one prompt with an agent that is built for it.
+async fn ask(world: &World, agent: AgentBuilder, prompt: &str) {
+    play(world, &world.open(agent), prompt).await;
+}
+
+/// Plays one prompt, which the model answers without any tool.
+async fn tell(world: &World, prompt: &str, text: Vec<Act>) {
+    ask(world, world.agent(&world.model([text])), prompt).await;
+}
+
 fn words(text: &str) -> Vec<Act> {
     text.split_inclusive(' ').map(Act::text).collect()
 }
 
 fn answer(parts: impl IntoIterator<Item = Vec<Act>>) -> Vec<Act> {
     parts.into_iter().flatten().collect()
+}
+
+/// Words, and then calls of tools by id and name, all with the same empty arguments.
+fn calling(said: &str, calls: &[(&str, &str)]) -> Vec<Act> {
+    let calls = calls.iter().enumerate().flat_map(|(index, (id, name))| Act::call(index, id, name, "{}"));
+    answer([words(said), calls.collect(), vec![Act::tool_use()]])
+}
+
+/// Words, and then silence for a while.
+fn drip(said: &str, pause_ms: u64) -> Vec<Act> {
+    answer([words(said), vec![Act::Pause(millis(pause_ms))]])
 }
 
 fn done() -> Vec<Act> {
@@ -157,13 +170,11 @@ async fn plain_text(world: World) {
         vec![Act::usage(12, 0)],
         words("One two three "),
         vec![Act::Yield],
-        words("four five "),
-        vec![Act::Pause(Duration::from_millis(10))],
+        drip("four five ", 10),
         words("six."),
         vec![Act::usage(12, 6), Act::end()],
     ]);
-    let model = world.model([text]);
-    play(&world, &world.open(world.agent(&model)), "Count.").await;
+    tell(&world, "Count.", text).await;
 }
 
 async fn thinking_then_text(world: World) {
@@ -172,46 +183,40 @@ async fn thinking_then_text(world: World) {
         words("It is two."),
         vec![Act::Yield, Act::usage(5, 9), Act::end()],
     ]);
-    let model = world.model([text]);
-    play(&world, &world.open(world.agent(&model)), "Think.").await;
+    tell(&world, "Think.", text).await;
 }
 
 async fn text_and_one_tool(world: World) {
     let first =
         answer([words("I look. "), Act::call(0, "c1", "look", "{\"n\":1}"), vec![Act::usage(5, 9), Act::tool_use()]]);
     let model = world.model([first, done()]);
-    let tool = tools::slow("look", Duration::from_millis(300), &world.tools);
-    play(&world, &world.open(world.agent(&model).tool(tool)), "Look.").await;
+    let tool = tools::slow("look", millis(300), &world.tools);
+    ask(&world, world.agent(&model).tool(tool), "Look.").await;
 }
 
 fn three_calls() -> Vec<Act> {
-    answer([
-        words("Three at once. "),
-        Act::call(0, "a", "quick", "{}"),
-        Act::call(1, "b", "slow", "{}"),
-        Act::call(2, "c", "kind", "{}"),
-        vec![Act::tool_use()],
-    ])
+    calling("Three at once. ", &[("a", "quick"), ("b", "slow"), ("c", "kind")])
 }
 
 /// The tools that [`three_calls`] calls.
 fn three_tools(agent: AgentBuilder, slow_ms: u64, kind_ms: u64, log: &ToolLog) -> AgentBuilder {
-    agent
-        .tool(tools::quick("quick", log))
-        .tool(tools::slow("slow", Duration::from_millis(slow_ms), log))
-        .tool(tools::cooperative("kind", Duration::from_millis(kind_ms), log))
+    agent.tool(tools::quick("quick", log)).tool(tools::slow("slow", millis(slow_ms), log)).tool(tools::cooperative(
+        "kind",
+        millis(kind_ms),
+        log,
+    ))
 }
 
 async fn parallel_tools(world: World) {
     let model = world.model([three_calls(), done()]);
     let agent = three_tools(world.agent(&model), 800, 500, &world.tools);
-    play(&world, &world.open(agent), "All three.").await;
+    ask(&world, agent, "All three.").await;
 }
 
 async fn sequential_tools(world: World) {
     let model = world.model([three_calls(), done()]);
     let agent = three_tools(world.agent(&model).sequential_tools(), 800, 500, &world.tools);
-    play(&world, &world.open(agent), "One after the other.").await;
+    ask(&world, agent, "One after the other.").await;
 }
 
 async fn half_streamed_arguments(world: World) {
@@ -224,21 +229,20 @@ async fn half_streamed_arguments(world: World) {
         Act::Piece(Piece::Call { id: "h2".into(), name: "quick".into() }),
         input(1, "{"),
         input(0, ":1}"),
-        Act::Pause(Duration::from_millis(5)),
+        Act::Pause(millis(5)),
         Act::Piece(Piece::CallEnd { index: 0 }),
         input(1, "}"),
         Act::Piece(Piece::CallEnd { index: 1 }),
         Act::tool_use(),
     ];
     let model = world.model([first, done()]);
-    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Call.").await;
+    ask(&world, world.agent(&model).tool(tools::quick("quick", &world.tools)), "Call.").await;
 }
 
 async fn silent_model(world: World) {
     let pause = || vec![Act::Pause(Duration::from_secs(30))];
     let text = answer([pause(), words("Sorry, "), pause(), words("I was away."), vec![Act::end()]]);
-    let model = world.model([text]);
-    play(&world, &world.open(world.agent(&model)), "Hello?").await;
+    tell(&world, "Hello?", text).await;
 }
 
 async fn retry_with_back_off(world: World) {
@@ -247,16 +251,15 @@ async fn retry_with_back_off(world: World) {
         vec![Act::Yield, Act::Fail(ModelError::retry_after(Duration::from_secs(40), "429"))],
         done(),
     ]);
-    let agent = world.agent(&model).retry(Retry::default());
-    play(&world, &world.open(agent), "Try.").await;
+    ask(&world, world.agent(&model).retry(Retry::default()), "Try.").await;
 }
 
-fn asks_for(event: &FeedItem, is_it: fn(&Event) -> bool) -> bool {
-    matches!(event, FeedItem::Fact(record) if is_it(&record.event))
+fn is_question(item: &FeedItem) -> bool {
+    matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ApprovalRequested { .. }))
 }
 
-fn is_question(event: &Event) -> bool {
-    matches!(event, Event::ApprovalRequested { .. })
+fn is_tool_start(item: &FeedItem) -> bool {
+    matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ToolStarted { .. }))
 }
 
 fn call_id(id: &str) -> Option<andon_runtime::CallId> {
@@ -264,20 +267,15 @@ fn call_id(id: &str) -> Option<andon_runtime::CallId> {
 }
 
 fn two_calls_one_guarded() -> Vec<Act> {
-    answer([
-        words("May I? "),
-        Act::call(0, "free", "quick", "{}"),
-        Act::call(1, "guarded", "danger", "{}"),
-        vec![Act::tool_use()],
-    ])
+    calling("May I? ", &[("free", "quick"), ("guarded", "danger")])
 }
 
 async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) -> Result<(), DecideError>) {
     let model = world.model([two_calls_one_guarded(), done()]);
-    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
     let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
     let Ok(run) = world.start(agent.prompt("Do it.")) else { return };
-    if world.follow_until(&run, |item| asks_for(item, is_question)).await {
+    if world.follow_until(&run, is_question).await {
         sleep(Duration::from_secs(5)).await;
         if let Some(call) = call_id("guarded") {
             let was_told = run.cord().is_pulled();
@@ -298,11 +296,10 @@ async fn denied_approval(world: World) {
 }
 
 async fn waiting_hook(world: World) {
-    let first = answer([words("Hooked. "), Act::call(0, "k", "quick", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
-    let pause = |millis| {
+    let model = world.model([calling("Hooked. ", &[("k", "quick")]), done()]);
+    let pause = |pause_ms| {
         move |_| async move {
-            sleep(Duration::from_millis(millis)).await;
+            sleep(millis(pause_ms)).await;
             Decision::Continue
         }
     };
@@ -315,16 +312,15 @@ async fn waiting_hook(world: World) {
         .before_tool(pause(7))
         .after_tool(pause(3))
         .after_run(pause(1));
-    play(&world, &world.open(agent), "Wait.").await;
+    ask(&world, agent, "Wait.").await;
 }
 
 async fn stubborn_tool(world: World) {
-    let first = answer([words("Slowly. "), Act::call(0, "m", "mule", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first]);
+    let model = world.model([calling("Slowly. ", &[("m", "mule")])]);
     let agent = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
     let Ok(run) = world.start(agent.prompt("Go.")) else { return };
-    if world.follow_until(&run, |item| asks_for(item, |event| matches!(event, Event::ToolStarted { .. }))).await {
-        sleep(Duration::from_millis(20)).await;
+    if world.follow_until(&run, is_tool_start).await {
+        sleep(millis(20)).await;
         run.cancel(Cancel::graceful().by("script"));
     }
     world.follow(&run).await;
@@ -365,23 +361,20 @@ async fn limit_that_fires(world: World) {
     let limits = Limits { turns: Some(2), ..Limits::NONE };
     let agent = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
     play(&world, &agent, "Forever.").await;
-    let limits = Limits { deadline: Some(Duration::from_millis(250)), ..Limits::NONE };
+    let limits = Limits { deadline: Some(millis(250)), ..Limits::NONE };
     let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
-    let call = answer([Act::call(0, "l9", "look", "{}"), vec![Act::tool_use()]]);
-    let agent = world.open(world.agent(&world.model([call])).limits(limits).tool(slow));
-    play(&world, &agent, "Too long.").await;
+    let model = world.model([calling("", &[("l9", "look")])]);
+    ask(&world, world.agent(&model).limits(limits).tool(slow), "Too long.").await;
 }
 
 async fn silence_limit(world: World) {
-    let text = answer([words("And then "), vec![Act::Silence]]);
-    let model = world.model([text]);
+    let model = world.model([answer([words("And then "), vec![Act::Silence]])]);
     let limits = Limits { silence: Some(Duration::from_secs(10)), ..Limits::NONE };
-    play(&world, &world.open(world.agent(&model).limits(limits)), "Say more.").await;
+    ask(&world, world.agent(&model).limits(limits), "Say more.").await;
 }
 
 async fn supersede(world: World) {
-    let pause = vec![Act::Pause(Duration::from_secs(60))];
-    let first = answer([words("An old answer "), pause, words("is slow."), vec![Act::end()]]);
+    let first = answer([drip("An old answer ", 60_000), words("is slow."), vec![Act::end()]]);
     let model = world.model([first, done()]);
     let agent = world.open(world.agent(&model));
     let Ok(old) = world.start(agent.prompt("Old.")) else { return };
@@ -392,8 +385,7 @@ async fn supersede(world: World) {
 }
 
 async fn queued(world: World) {
-    let first =
-        answer([words("First "), vec![Act::Pause(Duration::from_millis(40))], words("come."), vec![Act::end()]]);
+    let first = answer([drip("First ", 40), words("come."), vec![Act::end()]]);
     let model = world.model([first, done()]);
     let agent = world.open(world.agent(&model));
     let Ok(first) = world.start(agent.prompt("First.")) else { return };
@@ -419,15 +411,15 @@ async fn question_after_a_restart(world: World) {
             let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
             let Ok(run) = agent.start("Do it.") else { return };
             while run.state() != State::Waiting {
-                sleep(Duration::from_millis(1)).await;
+                sleep(millis(1)).await;
             }
         })
         .await;
     let model = world.model([done()]);
-    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
     let _agent = world.open(world.agent(&model).tool(danger).tool(tools::quick("quick", &world.tools)));
     for run in world.recover().await {
-        if world.follow_until(&run, |item| asks_for(item, is_question)).await {
+        if world.follow_until(&run, is_question).await {
             sleep(Duration::from_secs(5)).await;
             // A run that was stopped first accepts no decision.
             let _ = call_id("guarded").map(|call| run.approve(&call, Some("ada")));
@@ -445,7 +437,7 @@ async fn queue_after_a_restart(world: World) {
             let queue = |text: &str| agent.prompt(text).when_busy(WhenBusy::Queue).start();
             let (Ok(_first), Ok(second), Ok(third)) = (first, queue("Second."), queue("Third.")) else { return };
             while second.seq() == 0 || third.seq() == 0 {
-                sleep(Duration::from_millis(1)).await;
+                sleep(millis(1)).await;
             }
         })
         .await;
@@ -457,20 +449,15 @@ async fn queue_after_a_restart(world: World) {
 }
 
 async fn one_call_cancelled(world: World) {
-    let first = answer([
-        words("Two. "),
-        Act::call(0, "keep", "slow", "{}"),
-        Act::call(1, "stop", "kind", "{}"),
-        vec![Act::tool_use()],
-    ]);
-    let model = world.model([first, done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::slow("slow", Duration::from_millis(100), &world.tools))
-        .tool(tools::cooperative("kind", Duration::from_secs(50), &world.tools));
+    let model = world.model([calling("Two. ", &[("keep", "slow"), ("stop", "kind")]), done()]);
+    let agent = world.agent(&model).tool(tools::slow("slow", millis(100), &world.tools)).tool(tools::cooperative(
+        "kind",
+        Duration::from_secs(50),
+        &world.tools,
+    ));
     let agent = world.open(agent);
     let Ok(run) = world.start(agent.prompt("Both.")) else { return };
-    if world.follow_until(&run, |item| asks_for(item, |event| matches!(event, Event::ToolStarted { .. }))).await
+    if world.follow_until(&run, is_tool_start).await
         && let Some(call) = call_id("stop")
     {
         run.cancel_call(&call, Cancel::graceful().by("script"));
@@ -479,16 +466,14 @@ async fn one_call_cancelled(world: World) {
 }
 
 async fn slow_disk_answer(world: World) {
-    let drip = |text: &str| answer([words(text), vec![Act::Pause(Duration::from_millis(20))]]);
-    let text = answer([drip("It "), drip("comes "), drip("drop "), drip("by "), drip("drop."), vec![Act::end()]]);
-    let model = world.model([text]);
-    play(&world, &world.open(world.agent(&model)), "Drip.").await;
+    let drops = ["It ", "comes ", "drop ", "by ", "drop."].map(|word| drip(word, 20));
+    tell(&world, "Drip.", answer(drops.into_iter().chain([vec![Act::end()]]))).await;
 }
 
 async fn slow_disk_tools(world: World) {
     let model = world.model([three_calls(), done()]);
     let agent = three_tools(world.agent(&model), 200, 100, &world.tools);
-    play(&world, &world.open(agent), "All three, slowly.").await;
+    ask(&world, agent, "All three, slowly.").await;
 }
 
 async fn broken_stream(world: World) {
@@ -509,26 +494,23 @@ async fn bad_calls(world: World) {
         vec![Act::tool_use()],
     ]);
     let model = world.model([first, done()]);
-    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Go wrong.").await;
+    ask(&world, world.agent(&model).tool(tools::quick("quick", &world.tools)), "Go wrong.").await;
 }
 
 async fn panicking_tool(world: World) {
-    let first = answer([Act::call(0, "p", "bomb", "{}"), Act::call(1, "q", "quick", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
+    let model = world.model([calling("", &[("p", "bomb"), ("q", "quick")]), done()]);
     let agent =
         world.agent(&model).tool(tools::panicking("bomb", &world.tools)).tool(tools::quick("quick", &world.tools));
-    play(&world, &world.open(agent), "Boom.").await;
+    ask(&world, agent, "Boom.").await;
 }
 
 async fn steady_stream(world: World) {
-    let drip = |text: &str| answer([words(text), vec![Act::Pause(Duration::from_millis(9))]]);
-    let text = answer([(0..12).flat_map(|_| drip("tick ")).collect(), vec![Act::usage(2, 12), Act::end()]]);
-    let model = world.model([text]);
-    play(&world, &world.open(world.agent(&model)), "Tick.").await;
+    let ticks = (0..12).flat_map(|_| drip("tick ", 9)).collect();
+    tell(&world, "Tick.", answer([ticks, vec![Act::usage(2, 12), Act::end()]])).await;
 }
 
 async fn empty_pieces(world: World) {
-    let pause = || vec![Act::Pause(Duration::from_millis(80))];
+    let pause = || vec![Act::Pause(millis(80))];
     let input = |json: &str| Act::Piece(Piece::CallInput { index: 0, json: json.to_owned() });
     let first = answer([
         vec![Act::text(""), Act::thinking("")],
@@ -539,42 +521,40 @@ async fn empty_pieces(world: World) {
         vec![input("{}"), Act::Piece(Piece::CallEnd { index: 0 }), Act::tool_use()],
     ]);
     let model = world.model([first, vec![Act::end()]]);
-    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Nothing.").await;
+    ask(&world, world.agent(&model).tool(tools::quick("quick", &world.tools)), "Nothing.").await;
 }
 
 async fn denying_hook(world: World) {
-    let first = answer([Act::call(0, "no", "quick", "{}"), Act::call(1, "yes", "slow", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
+    let model = world.model([calling("", &[("no", "quick"), ("yes", "slow")]), done()]);
     let agent = world
         .agent(&model)
         .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .tool(tools::slow("slow", millis(50), &world.tools))
         .before_tool(|moment| async move {
-            sleep(Duration::from_millis(5)).await;
+            sleep(millis(5)).await;
             match moment.what {
                 What::BeforeTool { call } if call.name == "quick" => Decision::Deny("not today".to_owned()),
                 _ => Decision::Continue,
             }
         });
-    play(&world, &world.open(agent), "May I?").await;
+    ask(&world, agent, "May I?").await;
 }
 
 async fn cancelling_hook(world: World) {
-    let first = answer([words("Then "), Act::call(0, "x", "slow", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
+    let model = world.model([calling("Then ", &[("x", "slow")]), done()]);
     let agent = world
         .agent(&model)
-        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .tool(tools::slow("slow", millis(50), &world.tools))
         .after_tool(|_| async { Decision::Cancel(Cancel::graceful().by("hook").note("enough")) })
         .after_run(|_| async {
-            sleep(Duration::from_millis(30)).await;
+            sleep(millis(30)).await;
             Decision::Continue
         });
-    play(&world, &world.open(agent), "Until it is enough.").await;
+    ask(&world, agent, "Until it is enough.").await;
 }
 
 async fn agent_cancel(world: World) {
-    let first = answer([words("On "), vec![Act::Pause(Duration::from_secs(30))], words("and on."), vec![Act::end()]]);
+    let first = answer([drip("On ", 30_000), words("and on."), vec![Act::end()]]);
     let model = world.model([first, done(), done()]);
     let agent = world.open(world.agent(&model));
     let Ok(run) = world.start(agent.prompt("Go on.")) else { return };
@@ -590,54 +570,35 @@ async fn agent_cancel(world: World) {
 
 /// Plays one call of a tool, and then a last answer.
 async fn play_one_tool(world: World, tool: FnTool) {
-    let first = answer([words("Calling. "), Act::call(0, "t1", "tool", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
-    play(&world, &world.open(world.agent(&model).tool(tool)), "Call it.").await;
+    let model = world.model([calling("Calling. ", &[("t1", "tool")]), done()]);
+    ask(&world, world.agent(&model).tool(tool), "Call it.").await;
 }
 
 /// A slow tool that may finish after a pull, within 400 ms.
 fn may_finish(takes_ms: u64, log: &ToolLog) -> FnTool {
-    let within = Duration::from_millis(400);
-    tools::slow("tool", Duration::from_millis(takes_ms), log).on_cancel(OnCancel::Finish { within })
+    let within = millis(400);
+    tools::slow("tool", millis(takes_ms), log).on_cancel(OnCancel::Finish { within })
 }
 
 async fn detached_tool(world: World) {
-    let first = answer([
-        words("Two. "),
-        Act::call(0, "d1", "detached", "{}"),
-        Act::call(1, "d2", "kind", "{}"),
-        vec![Act::tool_use()],
-    ]);
-    let model = world.model([first, done()]);
+    let model = world.model([calling("Two. ", &[("d1", "detached"), ("d2", "kind")]), done()]);
     let agent = world
         .agent(&model)
-        .tool(tools::slow("detached", Duration::from_millis(900), &world.tools).on_cancel(OnCancel::Detach))
-        .tool(tools::cooperative("kind", Duration::from_millis(300), &world.tools));
-    play(&world, &world.open(agent), "Call them.").await;
+        .tool(tools::slow("detached", millis(900), &world.tools).on_cancel(OnCancel::Detach))
+        .tool(tools::cooperative("kind", millis(300), &world.tools));
+    ask(&world, agent, "Call them.").await;
 }
 
 async fn talkative_on_slow_disk(world: World) {
-    let first = answer([
-        words("Two. "),
-        Act::call(0, "o1", "tool", "{}"),
-        Act::call(1, "o2", "short", "{}"),
-        vec![Act::tool_use()],
-    ]);
-    let model = world.model([first, done()]);
-    let agent = world.agent(&model).tool(tools::talkative("tool", 8, &world.tools)).tool(tools::talkative(
-        "short",
-        2,
-        &world.tools,
-    ));
-    play(&world, &world.open(agent), "Call them.").await;
+    let model = world.model([calling("Two. ", &[("o1", "tool"), ("o2", "short")]), done()]);
+    let (tool, short) = (tools::talkative("tool", 8, &world.tools), tools::talkative("short", 2, &world.tools));
+    ask(&world, world.agent(&model).tool(tool).tool(short), "Call them.").await;
 }
 
 async fn threads_in_a_queue(world: World) {
-    let calls = (0..3).flat_map(|index| Act::call(index, &format!("q{index}"), "tool", "{}"));
-    let first = answer([words("Three. "), calls.collect(), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
-    let tool = tools::on_thread("tool", Duration::from_millis(200), false, &world.tools);
-    play(&world, &world.open(world.agent(&model).tool(tool)), "Call them.").await;
+    let model = world.model([calling("Three. ", &[("q0", "tool"), ("q1", "tool"), ("q2", "tool")]), done()]);
+    let tool = tools::on_thread("tool", millis(200), false, &world.tools);
+    ask(&world, world.agent(&model).tool(tool), "Call them.").await;
 }
 
 fn is_disks<T>(compensated: &Result<T, CompensateError>) -> bool {
@@ -645,19 +606,17 @@ fn is_disks<T>(compensated: &Result<T, CompensateError>) -> bool {
 }
 
 async fn compensated_call(world: World) {
-    let first = answer([words("Paying. "), Act::call(0, "u1", "pay", "{}"), vec![Act::tool_use()]]);
-    let model = world.model([first, done()]);
+    let model = world.model([calling("Paying. ", &[("u1", "pay")]), done()]);
     let undone = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&undone);
-    let pay =
-        tools::slow("pay", Duration::from_millis(100), &world.tools).compensation(Duration::from_secs(1), move |_| {
-            let count = Arc::clone(&count);
-            async move {
-                count.fetch_add(1, Ordering::Relaxed);
-                sleep(Duration::from_millis(30)).await;
-                Ok("paid back".into())
-            }
-        });
+    let pay = tools::slow("pay", millis(100), &world.tools).compensation(Duration::from_secs(1), move |_| {
+        let count = Arc::clone(&count);
+        async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            sleep(millis(30)).await;
+            Ok("paid back".into())
+        }
+    });
     let agent = world.open(world.agent(&model).tool(pay));
     let Ok(run) = world.start(agent.prompt("Pay.")) else { return };
     world.follow(&run).await;
@@ -668,7 +627,7 @@ async fn compensated_call(world: World) {
     let mut compensated = agent.compensate(&run, &call, Some("ada")).await;
     while is_disks(&compensated) && undone.load(Ordering::Relaxed) == 0 {
         // What could not be put on record has not begun. It is requested again once there is room.
-        sleep(Duration::from_millis(1)).await;
+        sleep(millis(1)).await;
         compensated = agent.compensate(&run, &call, Some("ada")).await;
     }
     let is_right = compensated.is_ok() == ran || is_disks(&compensated);

@@ -78,22 +78,24 @@ impl ToolLog {
         self.state.lock().clone()
     }
 
+    fn count(&self, is_it: fn(&Deed) -> bool) -> usize {
+        self.state.lock().iter().filter(|deed| is_it(deed)).count()
+    }
+
     /// How many tools were started.
     pub fn started(&self) -> usize {
-        self.state.lock().iter().filter(|deed| matches!(deed, Deed::Started { .. })).count()
+        self.count(|deed| matches!(deed, Deed::Started { .. }))
     }
 
     /// How many tools were started and are not gone.
     pub fn running(&self) -> usize {
-        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone(_))).count();
-        self.started().saturating_sub(gone)
+        self.started().saturating_sub(self.count(|deed| matches!(deed, Deed::Gone(_))))
     }
 
     /// How many processes were started and are not dead.
     pub fn processes(&self) -> usize {
-        let count = |is_it: fn(&Deed) -> bool| self.state.lock().iter().filter(|deed| is_it(deed)).count();
-        let died = count(|deed| matches!(deed, Deed::Died(_)));
-        count(|deed| matches!(deed, Deed::Spawned(_))).saturating_sub(died)
+        let died = self.count(|deed| matches!(deed, Deed::Died(_)));
+        self.count(|deed| matches!(deed, Deed::Spawned(_))).saturating_sub(died)
     }
 
     fn add(&self, deed: Deed) {
@@ -105,7 +107,7 @@ impl ToolLog {
             let is_intent = |event: &Event| matches!(event, Event::ToolStarted { call: id, .. } if *id == call.call);
             journal.has(&call.run, is_intent)
         });
-        self.state.lock().push(Deed::Started { call: call.call.clone(), on_record });
+        self.add(Deed::Started { call: call.call.clone(), on_record });
         let alive = Alive { log: self.clone(), call: call.call.clone() };
         self.hit("tool: started");
         alive
@@ -121,14 +123,14 @@ struct Alive {
 impl Alive {
     fn returns(&self, text: &str) -> Result<ToolOutput, ToolError> {
         self.log.hit("tool: about to return");
-        self.log.state.lock().push(Deed::Returned { call: self.call.clone(), text: text.to_owned() });
+        self.log.add(Deed::Returned { call: self.call.clone(), text: text.to_owned() });
         Ok(text.into())
     }
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.log.state.lock().push(Deed::Gone(self.call.clone()));
+        self.log.add(Deed::Gone(self.call.clone()));
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterward
 async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
     let until = Instant::now() + caps.max_time;
     let received = answer.received();
-    let mut rest = Rest::new(answer.calls());
+    let mut rest = Rest { span: Span::new(0), before: answer.calls(), heads: Vec::new(), stop: None };
     // Whatever ends it (an error, the clock or a cap), what is known by then is what is learned.
     while let Ok(Some(Ok(piece))) = timeout_at(until, poll_fn(|cx| answer.poll_piece(cx))).await {
         rest.add(piece);
@@ -84,10 +84,6 @@ struct Rest {
 }
 
 impl Rest {
-    fn new(before: usize) -> Self {
-        Self { span: Span::new(0), before, heads: Vec::new(), stop: None }
-    }
-
     fn add(&mut self, piece: Piece) {
         match piece {
             Piece::Text(text) => self.span.push(&Kind::Text, &text),

@@ -9,7 +9,7 @@ use andon_core::usage::Usage;
 use andon_runtime::core::message::Signature;
 use andon_runtime::{ModelError, ModelStop, Piece};
 
-use super::event::{broke_off, one_more, told};
+use super::event::{Finish, one_more, told};
 use super::reported::Reported;
 use crate::refusal::is_overflow;
 use crate::render::bedrock::{NAME, REDACTED};
@@ -79,7 +79,7 @@ pub struct Bedrock {
     blocks: BTreeMap<i32, Block>,
     calls: usize,
     reported: Reported,
-    stop: Option<Stop>,
+    finish: Option<Finish>,
     is_over: bool,
     has_failed: bool,
 }
@@ -88,13 +88,6 @@ pub struct Bedrock {
 enum Block {
     Thinking { seal: String },
     Call(usize),
-}
-
-#[derive(Debug)]
-enum Stop {
-    Model(ModelStop),
-    /// The model wrote something that cannot be used.
-    Malformed(String),
 }
 
 impl Bedrock {
@@ -117,7 +110,7 @@ impl Bedrock {
             }
             Event::Delta { block, delta } => self.delta(block, delta, pieces),
             Event::BlockStop { block } => self.end_block(block, pieces),
-            Event::Stop(reason) => self.stop = Some(stop(reason)),
+            Event::Stop(reason) => self.finish = Some(finish(reason)),
             Event::Used(tokens) => {
                 self.reported = Reported {
                     input: Some(tokens.input),
@@ -126,7 +119,7 @@ impl Bedrock {
                     cache_write: tokens.cache_write.or(Some(0)),
                     reasoning: None,
                 };
-                return if self.stop.is_some() { self.finish(pieces) } else { Ok(()) };
+                return if self.finish.is_some() { self.finish(pieces) } else { Ok(()) };
             }
         }
         Ok(())
@@ -137,17 +130,7 @@ impl Bedrock {
         if self.is_over {
             return Ok(());
         }
-        let stop = match self.stop.take().filter(|_| !self.has_failed) {
-            None => return Err(broke_off("Amazon Bedrock")),
-            Some(Stop::Malformed(reason)) => {
-                return Err(ModelError::retryable(told(
-                    "Amazon Bedrock",
-                    &reason,
-                    "the model stopped before its answer was complete",
-                )));
-            }
-            Some(Stop::Model(stop)) => stop,
-        };
+        let stop = Finish::stop(self.finish.take().filter(|_| !self.has_failed), "Amazon Bedrock")?;
         self.is_over = true;
         if self.reported != Reported::default() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
@@ -212,13 +195,13 @@ impl Bedrock {
     }
 }
 
-fn stop(reason: String) -> Stop {
-    Stop::Model(match reason.as_str() {
+fn finish(reason: String) -> Finish {
+    Finish::Stopped(match reason.as_str() {
         "tool_use" => ModelStop::ToolUse,
         "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
         "stop_sequence" => ModelStop::StopSequence,
         "guardrail_intervened" | "content_filtered" => ModelStop::Refused,
-        "malformed_model_output" | "malformed_tool_use" => return Stop::Malformed(reason),
+        "malformed_model_output" | "malformed_tool_use" => return Finish::Failed(reason),
         _ => ModelStop::EndTurn,
     })
 }

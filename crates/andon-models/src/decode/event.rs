@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use andon_runtime::ModelError;
+use andon_runtime::{ModelError, ModelStop};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -117,6 +117,28 @@ pub(super) fn told(who: &str, kind: &str, message: &str) -> String {
         (true, false) => format!("{who}: {clipped}"),
         (false, true) => format!("{who}: {kind}"),
         (false, false) => format!("{who}: {clipped} ({kind})"),
+    }
+}
+
+/// Why the provider says that the answer ended.
+#[derive(Debug)]
+pub(super) enum Finish {
+    Stopped(ModelStop),
+    /// The model stopped before the answer was complete, for this reason.
+    Failed(String),
+}
+
+impl Finish {
+    /// The model's stop. An error if it has none, or none that completes the answer.
+    pub(super) fn stop(finish: Option<Self>, who: &str) -> Result<ModelStop, ModelError> {
+        match finish {
+            Some(Self::Stopped(stop)) => Ok(stop),
+            Some(Self::Failed(reason)) => {
+                let message = told(who, &reason, "the model stopped before its answer was complete");
+                Err(ModelError::retryable(message))
+            }
+            None => Err(broke_off(who)),
+        }
     }
 }
 

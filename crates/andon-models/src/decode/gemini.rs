@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::event::{DONE, Json, MAX_CALLS, broke_off, one_more, told};
+use super::event::{DONE, Finish, Json, MAX_CALLS, broke_off, one_more, told};
 use super::loose::{Count, Few, Text, arguments};
 use super::reported::{Reported, take};
 use super::{Decode, Frame};
@@ -35,16 +35,6 @@ pub struct Gemini {
     has_failed: bool,
     model: Option<String>,
     id: Option<String>,
-}
-
-/// Why the provider says that the answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Finish {
-    Stopped,
-    Limit,
-    Refused,
-    /// It stopped before the answer was complete, for this reason.
-    Failed(String),
 }
 
 /// The latest of each count, as the provider names them.
@@ -123,19 +113,9 @@ impl Decode for Gemini {
         if self.is_over {
             return Ok(());
         }
-        let stop = match self.finish.take().filter(|_| !self.has_failed) {
-            None => return Err(broke_off("Gemini")),
-            Some(Finish::Failed(reason)) => {
-                return Err(ModelError::retryable(told(
-                    "Gemini",
-                    &reason,
-                    "the model stopped before its answer was complete",
-                )));
-            }
-            Some(Finish::Stopped) if self.calls > 0 => ModelStop::ToolUse,
-            Some(Finish::Stopped) => ModelStop::EndTurn,
-            Some(Finish::Limit) => ModelStop::MaxTokens,
-            Some(Finish::Refused) => ModelStop::Refused,
+        let stop = match Finish::stop(self.finish.take().filter(|_| !self.has_failed), "Gemini")? {
+            ModelStop::EndTurn if self.calls > 0 => ModelStop::ToolUse,
+            stop => stop,
         };
         self.is_over = true;
         self.end_thought(None, pieces);
@@ -185,7 +165,7 @@ impl Gemini {
         }
         if chunk.prompt_feedback.is_some_and(|feedback| !feedback.block_reason.is_empty()) {
             // Nothing follows it.
-            (self.finish, self.finishes_once) = (Some(Finish::Refused), true);
+            (self.finish, self.finishes_once) = (Some(Finish::Stopped(ModelStop::Refused)), true);
         }
         self.report(chunk.usage_metadata, pieces);
         Ok(())
@@ -268,8 +248,8 @@ impl Tokens {
 }
 
 fn finish(reason: String) -> Finish {
-    match reason.as_str() {
-        "MAX_TOKENS" => Finish::Limit,
+    Finish::Stopped(match reason.as_str() {
+        "MAX_TOKENS" => ModelStop::MaxTokens,
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"
@@ -279,12 +259,12 @@ fn finish(reason: String) -> Finish {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION"
-        | "MODEL_ARMOR" => Finish::Refused,
+        | "MODEL_ARMOR" => ModelStop::Refused,
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE" => {
-            Finish::Failed(reason)
+            return Finish::Failed(reason);
         }
-        _ => Finish::Stopped,
-    }
+        _ => ModelStop::EndTurn,
+    })
 }
 
 /// An error in Google's words, in the stream or in a refused request's body.

@@ -52,11 +52,6 @@ enum Thinks {
 }
 
 impl OpenAiChat {
-    /// A decoder for one answer.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn chunk(&mut self, chunk: Chunk<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         keep_first(&mut self.id, chunk.id);
         keep_first(&mut self.model, chunk.model);
@@ -201,8 +196,7 @@ impl Decode for OpenAiChat {
     }
 
     fn usage(&self) -> Usage {
-        let usage = self.tally.usage(self.thinks != Thinks::Never);
-        if self.ended { usage } else { usage.running() }
+        self.tally.usage(self.thinks != Thinks::Never, self.ended)
     }
 
     fn model(&self) -> Option<&str> {

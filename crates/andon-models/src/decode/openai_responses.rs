@@ -136,10 +136,6 @@ impl OpenAiResponses {
         Ok(())
     }
 
-    fn begin(&mut self, place: u64, what: ItemKind) {
-        self.items.insert(place, OpenItem { what, has_words: false });
-    }
-
     fn begin_item(&mut self, place: u64, item: &Item, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let what = match item.kind.as_str() {
             "reasoning" => ItemKind::Reasoning,
@@ -152,7 +148,7 @@ impl OpenAiResponses {
             }
             _ => ItemKind::Message,
         };
-        self.begin(place, what);
+        self.items.insert(place, OpenItem { what, has_words: false });
         Ok(())
     }
 

@@ -1,6 +1,19 @@
 //! What a provider has reported so far, field by field.
 
 use andon_core::usage::{Figure, Usage};
+use serde::Deserialize;
+
+use super::loose::Count;
+
+/// What servers say about a part of their tokens, under OpenAI's names.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Details {
+    pub(super) cached_tokens: Count,
+    /// OpenRouter.
+    pub(super) cache_write_tokens: Count,
+    pub(super) reasoning_tokens: Count,
+}
 
 /// The latest number for each field; `None` where none has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,28 +11,24 @@ use super::{MAX_PAGE, Sending};
 /// How long one question may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// There is no answer. The reason is dropped: a figure that cannot be learned stays as it is.
-#[derive(Debug)]
-pub(crate) struct NotAnswered;
-
-/// Sends the question. Dropping it closes the connection.
-pub(crate) async fn ask(request: Result<Sending, ModelError>) -> Result<Value, NotAnswered> {
-    let request = request.map_err(|_| NotAnswered)?;
-    timeout(WITHIN, read(request)).await.map_err(|_| NotAnswered)?
+/// Sends the question. Dropping it closes the connection. Why there is no answer is not said: a figure that cannot be learned stays
+/// as it is.
+pub(crate) async fn ask(request: Result<Sending, ModelError>) -> Option<Value> {
+    timeout(WITHIN, read(request.ok()?)).await.ok()?
 }
 
-async fn read(request: Sending) -> Result<Value, NotAnswered> {
-    let mut answered = request.send().map_err(|_| NotAnswered)?.await.map_err(|_| NotAnswered)?;
+async fn read(request: Sending) -> Option<Value> {
+    let mut answered = request.send().ok()?.await.ok()?;
     let response = &mut answered.response;
     if !response.status().is_success() {
-        return Err(NotAnswered);
+        return None;
     }
     let mut body = Vec::new();
-    while let Some(more) = response.chunk().await.map_err(|_| NotAnswered)? {
+    while let Some(more) = response.chunk().await.ok()? {
         body.extend_from_slice(&more);
         if body.len() > MAX_PAGE {
-            return Err(NotAnswered);
+            return None;
         }
     }
-    serde_json::from_slice(&body).map_err(|_| NotAnswered)
+    serde_json::from_slice(&body).ok()
 }

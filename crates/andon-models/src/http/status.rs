@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::send::Answered;
-use super::{MAX_PAGE, Target, page, wait};
-use crate::refusal::{ProviderError, Verdict, is_retryable, shorten};
+use super::wait::{self, header};
+use super::{MAX_PAGE, Target, page};
+use crate::refusal::{ProviderError, is_retryable, shorten};
 use crate::secret::CUT;
 
 /// How long a page that is not an answer may take. What has arrived by then says enough.
@@ -99,9 +100,9 @@ fn kind(status: u16, said: Option<&ProviderError>) -> ModelErrorKind {
         // A rate limit also mentions tokens, but it passes; money does not come back by waiting.
         (429, _) if said.is_some_and(quota) => ModelErrorKind::Fatal,
         (429, _) => retryable,
-        (_, Some(Verdict::Overflow)) => ModelErrorKind::ContextOverflow,
+        (_, Some(ModelErrorKind::ContextOverflow)) => ModelErrorKind::ContextOverflow,
         // For an error object with a good status, only its own words count.
-        (200..=299, Some(Verdict::Retryable)) => retryable,
+        (200..=299, Some(ModelErrorKind::Retryable { .. })) => retryable,
         (status, _) if is_retryable(status) => retryable,
         (_, _) => ModelErrorKind::Fatal,
     }
@@ -162,10 +163,6 @@ fn other_page(status: u16, headers: &HeaderMap, body: &str) -> String {
 
 fn content_type(headers: &HeaderMap) -> String {
     header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase()
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
 }
 
 #[cfg(test)]

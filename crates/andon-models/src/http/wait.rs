@@ -5,8 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::dates::{http_date, rfc_3339};
-
 /// The wait that a refusal's headers or body ask for. The most exact one wins; among several exhausted rate limits, the longest.
 pub(super) fn asked(headers: &HeaderMap, body: Option<&Value>, now: SystemTime) -> Option<Duration> {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -20,7 +18,11 @@ pub(super) fn asked(headers: &HeaderMap, body: Option<&Value>, now: SystemTime) 
 }
 
 fn retry_after(text: &str, now: f64) -> Option<f64> {
-    text.parse().ok().or_else(|| http_date(text).map(|date| date - now))
+    text.parse().ok().or_else(|| Some(since_1970(httpdate::parse_http_date(text).ok()?)? - now))
+}
+
+fn since_1970(date: SystemTime) -> Option<f64> {
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
 }
 
 /// Google's wait, in the details of its error.
@@ -51,7 +53,7 @@ fn until(text: &str, now: f64) -> Option<f64> {
         Ok(seconds) if seconds < A_YEAR => Some(seconds),
         Ok(unix) if unix < 1000.0 * A_YEAR => Some(unix - now),
         Ok(unix) => Some(unix / 1000.0 - now),
-        Err(_) => duration(text).or_else(|| rfc_3339(text).map(|date| date - now)),
+        Err(_) => duration(text).or_else(|| Some(since_1970(humantime::parse_rfc3339(text).ok()?)? - now)),
     }
 }
 
@@ -79,7 +81,8 @@ fn duration(text: &str) -> Option<f64> {
     (!text.trim().is_empty()).then_some(seconds)
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// A header, if it came and is text.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
@@ -136,6 +139,16 @@ mod tests {
         assert_eq!(wait(&[("x-ratelimit-reset", "784111787000")]), seconds(10.0));
         assert_eq!(wait(&[("x-ratelimit-reset-requests", "1m0.5s")]), seconds(60.5));
         assert_eq!(wait(&[("x-ratelimit-reset-requests", "20ms")]), seconds(0.02));
+    }
+
+    #[test]
+    fn an_invalid_date_asks_for_no_wait() {
+        for text in ["tomorrow", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET"] {
+            assert_eq!(wait(&[("retry-after", text)]), None, "{text}");
+        }
+        for text in ["", "1994-11-06", "1994-11-06T08:49:37", "1994-13-06T08:49:37Z", "99999999999-1-1T0:0:0Z"] {
+            assert_eq!(wait(&[("x-ratelimit-reset", text)]), None, "{text}");
+        }
     }
 
     #[test]

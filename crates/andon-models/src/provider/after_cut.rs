@@ -7,7 +7,7 @@ mod look_up;
 use std::sync::Arc;
 
 use andon_core::usage::Figure;
-use andon_runtime::{Afterwards, Answer, Pending, Request};
+use andon_runtime::{Afterwards, Answer, Learned, Pending, Provenance, Request, Usage, Used};
 
 use super::Inner;
 use super::answer::HttpAnswer;
@@ -60,4 +60,18 @@ impl AfterCut {
         let work = count::count(self.inner, self.request, count, is_reading);
         Some(Afterwards { what: Pending::Counting, within: count::WITHIN, work: Box::pin(work) })
     }
+}
+
+/// What the provider says that a call used, once it was looked up. `prompt` includes what came from a cache. How much of the output
+/// was delivered, nobody says.
+fn looked_up(prompt: u64, cached: Option<u64>, output: Option<u64>, reasoning: Option<u64>) -> Learned {
+    let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, |value| Figure::exact(value, Provenance::LookedUp));
+    let cached = cached.unwrap_or(0);
+    let delivered = Usage {
+        input: figure(Some(prompt.saturating_sub(cached))),
+        cache_read: figure(Some(cached)),
+        ..Usage::UNKNOWN
+    };
+    let billed = Usage { output: figure(output), reasoning: figure(reasoning), ..delivered };
+    Learned { used: Used { delivered, billed }, undelivered: Vec::new() }
 }

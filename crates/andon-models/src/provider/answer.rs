@@ -1,8 +1,8 @@
 //! One answer over HTTP: request, headers, body, each polled by whoever wants the next piece.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::decode::{Decode, Frame};
 use crate::http::failure::{self, FailedWhile};
 use crate::http::send::{AnswerBody, Answered};
 use crate::http::size::Size;
-use crate::http::{Framing, Sending, Target, status};
+use crate::http::{Framing, Sending, status};
 use crate::lines::Lines;
 use crate::sse::{FrameTooLong, Sse};
 
@@ -32,7 +32,6 @@ const ENDS_WITHIN: Duration = Duration::from_millis(20);
 pub(super) struct HttpAnswer {
     phase: Phase,
     frames: Frames,
-    framing: Framing,
     decoder: Box<dyn Decode>,
     pieces: VecDeque<Piece>,
     /// The error that ended it, returned after all pieces before it.
@@ -44,7 +43,6 @@ pub(super) struct HttpAnswer {
     id: Option<String>,
     /// Whether the provider may have begun to work, and to charge.
     begun: bool,
-    target: Target,
     after: AfterCut,
 }
 
@@ -100,30 +98,21 @@ impl Frames {
 
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
-    pub(super) fn new(
-        phase: Phase,
-        framing: Framing,
-        decoder: Box<dyn Decode>,
-        target: Target,
-        after: AfterCut,
-    ) -> Self {
-        let frames = match framing {
-            Framing::Sse => Frames::Sse(Sse::default()),
-            Framing::Lines => Frames::Lines(Lines::default()),
-        };
-        let pieces = VecDeque::new();
+    pub(super) fn new(phase: Phase, after: AfterCut) -> Self {
+        let dialect = after.inner.facts.dialect;
         Self {
             phase,
-            frames,
-            framing,
-            decoder,
-            pieces,
+            frames: match dialect.framing() {
+                Framing::Sse => Frames::Sse(Sse::default()),
+                Framing::Lines => Frames::Lines(Lines::default()),
+            },
+            decoder: dialect.decoder(),
+            pieces: VecDeque::new(),
             failed: None,
             size: Size::default(),
             calls: 0,
             id: None,
             begun: false,
-            target,
             after,
         }
     }
@@ -174,15 +163,15 @@ impl HttpAnswer {
             }
         };
         let response = &answered.response;
-        if status::is_answer(response, self.framing) {
+        let inner = Arc::clone(&self.after.inner);
+        if status::is_answer(response, inner.facts.dialect.framing()) {
             self.id = status::generation(response.headers());
             self.phase = Phase::Reading(answered.body());
             return Ok(());
         }
         // A provider that refuses a request has not worked on it.
         self.begun = !(300..500).contains(&response.status().as_u16());
-        let target = self.target.clone();
-        self.phase = Phase::Refused(Box::pin(async move { status::refusal(answered, &target).await }));
+        self.phase = Phase::Refused(Box::pin(async move { status::refusal(answered, &inner.target).await }));
         Ok(())
     }
 
@@ -292,7 +281,7 @@ impl Drained for HttpAnswer {
 impl Answer for HttpAnswer {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
         let piece = ready!(self.poll(cx));
-        Poll::Ready(piece.map(|piece| piece.map_err(|error| self.target.error(error))))
+        Poll::Ready(piece.map(|piece| piece.map_err(|error| self.after.inner.target.error(error))))
     }
 
     fn usage_so_far(&self) -> Usage {
@@ -310,14 +299,5 @@ impl Answer for HttpAnswer {
         }
         let after = self.after.clone();
         after.of(self)
-    }
-}
-
-impl fmt::Debug for HttpAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAnswer")
-            .field("target", &self.target)
-            .field("received", &self.size.wire())
-            .finish_non_exhaustive()
     }
 }

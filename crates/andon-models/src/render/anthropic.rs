@@ -34,10 +34,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
     let thinking = claude::thinking(ask.model, ask.settings, max_output)
         .filter(|fields| !fields.wants_thoughts() || opens_with_thought(&messages));
-    body.set_some(
-        "temperature",
-        claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked)),
-    );
+    body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.as_ref()));
     if let Some(fields) = thinking {
         body.set_some("thinking", fields.thinking);
         body.set_some("output_config", fields.output_config);

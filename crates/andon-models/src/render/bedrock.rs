@@ -37,15 +37,11 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let mut config = Body::new();
     // Other makers' models may allow less, so their own limits apply.
     config.set_some("maxTokens", ask.settings.max_output.or(is_claude.then_some(max_output)));
-    config.set_some(
-        "temperature",
-        match is_claude {
-            true => {
-                claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked))
-            }
-            false => ask.settings.temperature.and_then(super::number),
-        },
-    );
+    let temperature = match is_claude {
+        true => claude::temperature(ask.model, ask.settings, thinking.as_ref()),
+        false => ask.settings.temperature.and_then(super::number),
+    };
+    config.set_some("temperature", temperature);
     config.set_list("stopSequences", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_object("inferenceConfig", config);
     if let Some(fields) = thinking {

@@ -17,39 +17,9 @@ fn version(model: &str) -> (u32, u32) {
     }
 }
 
-/// Whether the model itself decides how long to think. Older ones have a budget.
-fn is_adaptive(model: &str) -> bool {
-    version(model) >= (4, 6)
-}
-
 /// Whether the model refuses a budget and a temperature.
 fn is_only_adaptive(model: &str) -> bool {
     version(model) >= (4, 7)
-}
-
-/// How a model is told not to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Off {
-    /// By saying nothing: it thinks only when asked.
-    Unsaid,
-    /// By `disabled`: it thinks unless told not to.
-    Disabled,
-    /// The closest setting: no thought before the answer, but some between calls.
-    BetweenTools,
-    /// It always thinks, but can be asked to think little.
-    Never,
-}
-
-/// Known names by what is known; a newer one is assumed to be like the strictest.
-fn off(model: &str) -> Off {
-    let is = |family: &str| model.contains(family);
-    match version(model) {
-        (..=4, _) => Off::Unsaid,
-        (5, ..=4) if is("sonnet") || is("opus") => Off::Disabled,
-        (5, _) if is("haiku") => Off::Disabled,
-        (5, 5) if is("sonnet") => Off::BetweenTools,
-        _ => Off::Never,
-    }
 }
 
 /// The default limit of an answer.
@@ -75,7 +45,7 @@ impl Fields {
     }
 
     /// Whether the model is asked to think.
-    pub(super) fn is_asked(&self) -> bool {
+    fn is_asked(&self) -> bool {
         self.thinking.as_ref().is_some_and(|thinking| thinking.get("type") != Some(&json!("disabled")))
     }
 
@@ -84,13 +54,19 @@ impl Fields {
     }
 }
 
-/// The fields for a model that should not think.
+/// The fields for a model that should not think. Known names by what is known; a newer one is assumed to be like the strictest.
 fn silence(model: &str) -> Option<Fields> {
-    match off(model) {
-        Off::Unsaid => None,
-        Off::Disabled => Some(Fields::told(json!({"type": "disabled"}))),
-        Off::BetweenTools => Some(Fields::told(json!({"type": "between_tools"}))),
-        Off::Never => Some(Fields { thinking: None, output_config: Some(json!({"effort": "low"})) }),
+    let is = |family: &str| model.contains(family);
+    match version(model) {
+        // It thinks only when asked.
+        (..=4, _) => None,
+        // It thinks unless told not to.
+        (5, ..=4) if is("sonnet") || is("opus") => Some(Fields::told(json!({"type": "disabled"}))),
+        (5, _) if is("haiku") => Some(Fields::told(json!({"type": "disabled"}))),
+        // The closest setting: no thought before the answer, but some between calls.
+        (5, 5) if is("sonnet") => Some(Fields::told(json!({"type": "between_tools"}))),
+        // It always thinks, but can be asked to think little.
+        _ => Some(Fields { thinking: None, output_config: Some(json!({"effort": "low"})) }),
     }
 }
 
@@ -99,14 +75,13 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
     if version(model) < (3, 7) {
         return None;
     }
-    let effort = match settings.thinking? {
-        Thinking::Off => return silence(model),
-        Thinking::Low => Some("low"),
-        Thinking::Medium => Some("medium"),
-        Thinking::High => Some("high"),
-        Thinking::Tokens(_) => None,
-    };
-    let has_effort = effort.is_some() && is_adaptive(model);
+    let asked = settings.thinking?;
+    if asked == Thinking::Off {
+        return silence(model);
+    }
+    let effort = asked.word();
+    // From here on the model itself decides how long to think. Older ones have a budget.
+    let has_effort = effort.is_some() && version(model) >= (4, 6);
     if has_effort || is_only_adaptive(model) {
         let output_config = effort.map(|effort| json!({"effort": effort}));
         let thinking = match is_only_adaptive(model) {
@@ -116,21 +91,15 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
         };
         return Some(Fields { thinking: Some(thinking), output_config });
     }
-    let wanted = match settings.thinking? {
-        Thinking::Off => return None,
-        Thinking::Low => 2_048,
-        Thinking::Medium => 8_192,
-        Thinking::High => 24_576,
-        Thinking::Tokens(tokens) => tokens,
-    };
     // The budget is part of the limit, and the answer needs some of it.
-    let budget = wanted.max(LEAST).min(max_output.saturating_sub(LEAST));
+    let budget = asked.tokens().max(LEAST).min(max_output.saturating_sub(LEAST));
     let thinking = json!({"type": "enabled", "budget_tokens": budget});
     (budget >= LEAST).then(|| Fields::told(thinking))
 }
 
 /// The temperature, if the model takes one: none does while it thinks.
-pub(super) fn temperature(model: &str, settings: &Settings, thinks: bool) -> Option<Value> {
+pub(super) fn temperature(model: &str, settings: &Settings, thinking: Option<&Fields>) -> Option<Value> {
+    let thinks = thinking.is_some_and(Fields::is_asked);
     let temperature = settings.temperature.filter(|_| !thinks && !is_only_adaptive(model))?;
     super::number(temperature)
 }
@@ -171,24 +140,25 @@ mod tests {
     }
     #[test]
     fn each_model_is_told_not_to_think_as_far_as_it_can_be_told() {
+        let disabled = Some((Some(json!({"type": "disabled"})), None));
+        let between_tools = Some((Some(json!({"type": "between_tools"})), None));
+        let little = Some((None, Some(json!({"effort": "low"}))));
         for (model, expected) in [
-            ("claude-haiku-4-5-20251001", Off::Unsaid),
-            ("claude-opus-4-8", Off::Unsaid),
-            ("claude-sonnet-5", Off::Disabled),
-            ("us.anthropic.claude-opus-5", Off::Disabled),
-            ("claude-haiku-5-5", Off::Disabled),
-            ("claude-sonnet-5-5", Off::BetweenTools),
-            ("claude-opus-5-5", Off::Never),
-            ("claude-fable-5", Off::Never),
-            ("claude-mythos-preview", Off::Never),
-            ("claude-sonnet-6", Off::Never),
+            ("claude-haiku-4-5-20251001", &None),
+            ("claude-opus-4-8", &None),
+            ("claude-sonnet-5", &disabled),
+            ("us.anthropic.claude-opus-5", &disabled),
+            ("claude-haiku-5-5", &disabled),
+            ("claude-sonnet-5-5", &between_tools),
+            ("claude-opus-5-5", &little),
+            ("claude-fable-5", &little),
+            ("claude-mythos-preview", &little),
+            ("claude-sonnet-6", &little),
         ] {
-            assert_eq!(off(model), expected, "{model}");
+            let told = silence(model).map(|fields| (fields.thinking, fields.output_config));
+            assert_eq!(told, *expected, "{model}");
         }
-        let disabled = silence("claude-sonnet-5").unwrap();
-        assert_eq!((disabled.is_asked(), disabled.thinking), (false, Some(json!({"type": "disabled"}))));
-        let little = silence("claude-opus-5-5").unwrap();
-        assert_eq!((little.thinking, little.output_config), (None, Some(json!({"effort": "low"}))));
+        assert!(!silence("claude-sonnet-5").unwrap().is_asked());
     }
 
     #[test]

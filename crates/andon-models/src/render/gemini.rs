@@ -45,18 +45,11 @@ fn thinking_config(model: &str, thinking: Thinking) -> Option<Value> {
     if ["-image", "-tts", "-audio"].iter().any(|kind| model.contains(kind)) {
         return None;
     }
-    let level = |level: &str| Some(json!({"includeThoughts": true, "thinkingLevel": level}));
-    match thinking {
+    match thinking.word().filter(|_| number >= (3, 0)) {
+        Some(level) => Some(json!({"includeThoughts": true, "thinkingLevel": level})),
         // Levels have no "off".
-        Thinking::Off if number >= (3, 0) => None,
-        Thinking::Low if number >= (3, 0) => level("low"),
-        Thinking::Medium if number >= (3, 0) => level("medium"),
-        Thinking::High if number >= (3, 0) => level("high"),
-        Thinking::Off => Some(budget(model, 0)),
-        Thinking::Low => Some(budget(model, 2_048)),
-        Thinking::Medium => Some(budget(model, 8_192)),
-        Thinking::High => Some(budget(model, 24_576)),
-        Thinking::Tokens(tokens) => Some(budget(model, tokens)),
+        None if thinking == Thinking::Off && number >= (3, 0) => None,
+        None => Some(budget(model, thinking.tokens())),
     }
 }
 

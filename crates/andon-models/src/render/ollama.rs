@@ -32,13 +32,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
 
 /// Most models know only on and off; some know levels.
 fn think(thinking: Thinking) -> Value {
-    match thinking {
-        Thinking::Off => json!(false),
-        Thinking::Low => json!("low"),
-        Thinking::Medium => json!("medium"),
-        Thinking::High => json!("high"),
-        Thinking::Tokens(_) => json!(true),
-    }
+    thinking.word().map_or_else(|| json!(thinking != Thinking::Off), Value::from)
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {

@@ -84,10 +84,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
     match (thinking, family) {
         (Thinking::Off, Family::Gpt(5, 0)) => Some("minimal"),
         (Thinking::Off, Family::Gpt(..)) => Some("none"),
-        (Thinking::Off | Thinking::Tokens(_), _) => None,
-        (Thinking::Low, _) => Some("low"),
-        (Thinking::Medium, _) => Some("medium"),
-        (Thinking::High, _) => Some("high"),
+        (thinking, _) => thinking.word(),
     }
 }
 

@@ -30,8 +30,7 @@ async fn told(subject: &Subject) -> Story {
 pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(subject: Subject) {
     let told = told(&subject).await;
     let mut open = Story::new("open");
-    let accepted = open.accepted();
-    open.write(&subject, [accepted]).await;
+    open.tell(&subject, |run| [run.accepted()]).await;
     let before = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
     let refused = subject.journal().sessions().delete(told.key()).await;
     let in_the_way = JournalError::SessionBusy { session: Box::new(told.key().clone()), run: open.run().clone() };
@@ -42,8 +41,7 @@ pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(s
     for ((_, before), (_, after)) in before.runs.into_iter().zip(after.runs) {
         assert_eq!(parts(before), parts(after));
     }
-    let started = [open.started(), open.settled()];
-    open.write(&subject, started).await;
+    open.tell(&subject, |run| [run.started(), run.settled()]).await;
     assert_eq!(subject.journal().sessions().delete(told.key()).await, Ok(true));
 }
 
@@ -107,8 +105,7 @@ pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
 pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
     let old = told(&subject).await;
     let mut neighbour = Story::within("n", &session("t"));
-    let begun = neighbour.begun();
-    neighbour.write(&subject, begun).await;
+    neighbour.tell(&subject, Story::begun).await;
     assert_eq!(subject.journal().sessions().delete(old.key()).await, Ok(true));
     // The same names again, while a run of another session goes on.
     let mut new = Story::new("r").asking("Anew?");

@@ -21,9 +21,7 @@ pub(super) async fn a_second_end_in_one_batch_is_refused_with_its_batch(subject:
 
 pub(super) async fn a_second_end_is_refused_from_whoever_writes_it(subject: Subject) {
     let mut story = Story::new("r");
-    let mut batch = story.begun();
-    batch.push(story.settled());
-    story.write(&subject, batch).await;
+    story.tell(&subject, |run| [run.begun(), vec![run.settled()]].concat()).await;
     // By the same epoch, by a newer one, and by one that has claimed the run.
     let (mut same, mut newer, mut claimed) = (story.clone(), story.clone(), story.clone());
     newer.epoch = 9;

@@ -11,6 +11,7 @@ use andon_runtime::{Cursor, Delta, Effect, FeedItem, Runtime};
 
 use super::story::{Story, call, input, request};
 use super::subject::Subject;
+use crate::check::{facts, read_all};
 
 /// A run with thoughts, text and the input of two calls, which streams in pieces after several events.
 fn told(story: &mut Story) -> Vec<Entry> {
@@ -52,11 +53,7 @@ fn told(story: &mut Story) -> Vec<Entry> {
 /// All items of a feed from a place on.
 async fn read_from(runtime: &Runtime, story: &Story, from: Cursor) -> Vec<FeedItem> {
     let mut feed = runtime.feed(story.run(), from).await.unwrap().expect("the run is known");
-    let mut items = Vec::new();
-    while let Some(item) = feed.next().await {
-        items.push(item);
-    }
-    items
+    read_all(&mut feed).await
 }
 
 /// What follows a place in a feed that was read from its beginning.
@@ -88,11 +85,8 @@ async fn told_to(subject: &Subject) -> (Runtime, Story, Vec<FeedItem>) {
     story.write(subject, entries.clone()).await;
     let runtime = Runtime::builder().journal(Arc::clone(subject.journal())).build();
     let full = read_from(&runtime, &story, Cursor::default()).await;
-    let facts = full.iter().filter_map(|item| match item {
-        FeedItem::Fact(record) => Some(Entry::Fact(Arc::clone(record))),
-        FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
-    });
-    assert!(facts.eq(entries.into_iter().filter(|entry| entry.fact().is_some())), "the feed has every event once");
+    let told: Vec<_> = entries.iter().filter_map(Entry::fact).cloned().collect();
+    assert_eq!(facts(&full), told, "the feed has every event once");
     (runtime, story, full)
 }
 

@@ -75,7 +75,7 @@ struct RandomRuns {
 pub(super) async fn what_is_said_about_runs_is_what_folding_them_says(subject: Subject) {
     let mut subject = subject;
     for seed in SEEDS {
-        let mut world = RandomRuns { dice: Dice::new(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
+        let mut world = RandomRuns { dice: Dice(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
         for _ in 0..STEPS {
             world.step(&subject).await;
         }

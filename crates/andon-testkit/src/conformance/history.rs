@@ -9,13 +9,11 @@ use super::subject::Subject;
 async fn told(subject: &Subject) -> Vec<String> {
     let mut runs = ["late", "early", "queued", "open", "never"].map(Story::new);
     for story in &mut runs {
-        let accepted = story.accepted();
-        story.write(subject, [accepted]).await;
+        story.tell(subject, |run| [run.accepted()]).await;
     }
     let [late, early, _queued, open, never] = &mut runs;
     for story in [early, open, late] {
-        let started = story.started();
-        story.write(subject, [started]).await;
+        story.tell(subject, |run| [run.started()]).await;
         if story.run().as_str() == "open" {
             continue;
         }
@@ -25,8 +23,8 @@ async fn told(subject: &Subject) -> Vec<String> {
         entries.push(story.settled());
         story.write(subject, entries).await;
     }
-    let end = never.ended(Ending::Cancelled { reason: andon_runtime::Reason::Requested });
-    never.write(subject, [end]).await;
+    let ending = Ending::Cancelled { reason: andon_runtime::Reason::Requested };
+    never.tell(subject, |run| [run.ended(ending)]).await;
     Story::within("other", &session("another")).whole_in(subject, "elsewhere").await;
     let said = ["What about early?", "early is fine", "What about late?", "late is fine"];
     said.map(str::to_owned).to_vec()

@@ -75,20 +75,15 @@ pub(super) async fn what_comes_with_a_run_that_waits_is_in_the_state_when_its_tu
     let s = session("s");
     set(&subject, &s, json!({"a": 1})).await;
     let (mut waits, mut never) = (Story::new("waits"), Story::new("never"));
-    let entries = [bringing(&mut waits, json!({"a": 2, "b": 2}))];
-    waits.write(&subject, entries).await;
-    let entries = [bringing(&mut never, json!({"a": 3}))];
-    never.write(&subject, entries).await;
-    let entries = [never.settled()];
-    never.write(&subject, entries).await;
+    waits.tell(&subject, |run| [bringing(run, json!({"a": 2, "b": 2}))]).await;
+    never.tell(&subject, |run| [bringing(run, json!({"a": 3}))]).await;
+    never.settle(&subject).await;
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 1})), "nothing has started");
     let subject = subject.opened_again();
-    let entries = [waits.started()];
-    waits.write(&subject, entries).await;
+    waits.tell(&subject, |run| [run.started()]).await;
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 2, "b": 2})));
     set(&subject, &s, json!({"a": 4})).await;
-    let entries = [waits.quieted(), waits.settled()];
-    waits.write(&subject, entries).await;
+    waits.tell(&subject, |run| [run.quieted(), run.settled()]).await;
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 4, "b": 2})), "it is brought once");
 }
 

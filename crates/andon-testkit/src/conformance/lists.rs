@@ -51,13 +51,11 @@ pub(super) async fn sessions_are_listed_by_when_they_were_last_used(subject: Sub
 
 pub(super) async fn a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_run(subject: Subject) {
     let mut running = Story::within("running", &session("long"));
-    let begun = running.begun();
-    running.write(&subject, begun).await;
+    running.tell(&subject, Story::begun).await;
     Story::within("short", &session("short")).at(2_000).whole_in(&subject, "Yes.").await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["short", "long"]);
     running.wall = 5_000;
-    let next = running.model_started();
-    running.write(&subject, [next]).await;
+    running.tell(&subject, |run| [run.model_started()]).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["short", "long"], "it is in the middle of one");
     running.settle(&subject).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["long", "short"]);
@@ -94,8 +92,7 @@ pub(super) async fn runs_are_found_by_words_of_their_title_their_id_their_user_a
     let asked = [("one", "ada", "monday", "Größe der ÜBERSEE"), ("two", "Übermut", "tuesday", "100 % of a_b")];
     for (id, user, session, prompt) in asked {
         let mut story = Story::within(id, &key("local", "shop", user, session)).asking(prompt);
-        let entries = story.begun();
-        story.write(&subject, entries).await;
+        story.tell(&subject, Story::begun).await;
     }
     let subject = subject.opened_again();
     for (text, expected) in [
@@ -122,13 +119,11 @@ pub(super) async fn runs_are_found_by_words_of_their_title_their_id_their_user_a
 pub(super) async fn a_session_is_titled_by_the_first_prompt_that_started(subject: Subject) {
     let mut waits = Story::new("waits").asking("  Second\n thing ");
     let mut starts = Story::new("starts").asking(&"Erstens: äöü ".repeat(20));
-    let accepted = waits.accepted();
-    waits.write(&subject, [accepted]).await;
+    waits.tell(&subject, |run| [run.accepted()]).await;
     let title = |listed: Vec<SessionInfo>| listed[0].title.clone();
     let second = Some("Second thing".to_owned());
     assert_eq!(title(sessions(&subject, SessionFilter::default()).await), second, "nothing has started yet");
-    let begun = starts.begun();
-    starts.write(&subject, begun).await;
+    starts.tell(&subject, Story::begun).await;
     let listed = sessions(&subject, SessionFilter::default()).await;
     assert_eq!(listed[0].runs, 2);
     let long = andon_runtime::title(&Message::user(starts.prompt.clone()));
@@ -143,8 +138,7 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
     // The order in which they came counts, not their timestamps.
     for (number, (tenant, app, user, id)) in places.into_iter().chain([places[0]]).enumerate() {
         let mut story = Story::within(&format!("r{number}"), &key(tenant, app, user, id)).at(9_000 - number as u64);
-        let entries = if number % 2 == 0 { story.whole("Yes.") } else { story.begun() };
-        story.write(&subject, entries).await;
+        story.tell(&subject, |run| if number % 2 == 0 { run.whole("Yes.") } else { run.begun() }).await;
     }
     let subject = subject.opened_again();
     let all = RunFilter::default();
@@ -233,11 +227,9 @@ pub(super) async fn a_list_says_the_state_of_each_run(subject: Subject) {
 
 pub(super) async fn a_run_that_makes_no_sense_hides_no_other(subject: Subject) {
     let (mut good, mut bad, mut last) = (Story::new("good"), Story::new("bad"), Story::new("last"));
-    let begun = good.begun();
-    good.write(&subject, begun).await;
+    good.tell(&subject, Story::begun).await;
     // In order, and yet nonsense: a run starts once.
-    let begun = [bad.begun(), vec![bad.started()]].concat();
-    bad.write(&subject, begun).await;
+    bad.tell(&subject, |run| [run.begun(), vec![run.started()]].concat()).await;
     last.write_whole(&subject, "Yes.").await;
     let runs = subject.journal().sessions().runs(RunFilter::default()).await;
     let runs = runs.expect("one run that makes no sense does not keep the others from being listed");

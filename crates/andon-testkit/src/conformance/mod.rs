@@ -31,7 +31,6 @@ mod story;
 mod subject;
 mod together;
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -48,21 +47,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Case {
     name: &'static str,
     check: fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>,
-}
-
-/// A case that a journal did not pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
-    /// The case.
-    pub name: &'static str,
-    /// What it said.
-    pub why: String,
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.why)
-    }
 }
 
 macro_rules! cases {
@@ -204,17 +188,14 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// With every case that the journal does not pass.
 pub fn run(make: impl Fn() -> Subject) {
-    let failed: Vec<String> = failures(make).iter().map(ToString::to_string).collect();
-    let (failed, all) = (&failed[..], CASES.len());
+    let why = |case: &Case| Some(format!("{}: {}", case.name, check(case, make()).err()?));
+    let failed: Vec<String> = CASES.iter().filter_map(why).collect();
+    let all = CASES.len();
     assert!(failed.is_empty(), "{} of {all} cases failed:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// Runs every case, each on a journal of its own, and returns those that the journal does not pass.
-pub fn failures(make: impl Fn() -> Subject) -> Vec<Failed> {
-    CASES.iter().filter_map(|case| check(case, make()).err()).collect()
-}
-
-fn check(case: &Case, subject: Subject) -> Result<(), Failed> {
+/// Plays a case. An error says why the journal does not pass it.
+fn check(case: &Case, subject: Subject) -> Result<(), String> {
     let (sender, over) = mpsc::channel();
     let play = case.check;
     let thread = std::thread::spawn(move || {
@@ -223,19 +204,18 @@ fn check(case: &Case, subject: Subject) -> Result<(), Failed> {
         // The waiter may have given up.
         let _ = sender.send(());
     });
-    let failed = |why: String| Failed { name: case.name, why };
     match over.recv_timeout(PATIENCE) {
-        Err(RecvTimeoutError::Timeout) => Err(failed(format!("it did not end within {} s", PATIENCE.as_secs()))),
+        Err(RecvTimeoutError::Timeout) => Err(format!("it did not end within {} s", PATIENCE.as_secs())),
         // It has ended one way or the other: a thread that panics drops its sender.
         Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Ok(()) => Ok(()),
-            Err(panic) => match panic.downcast_ref::<String>().cloned() {
-                Some(why) => Err(failed(why)),
-                None => match panic.downcast_ref::<&str>() {
-                    Some(why) => Err(failed((*why).to_owned())),
+            Err(panic) => {
+                let why = panic.downcast_ref::<&str>().copied();
+                match panic.downcast_ref::<String>().map(String::as_str).or(why) {
+                    Some(why) => Err(why.to_owned()),
                     None => resume_unwind(panic),
-                },
-            },
+                }
+            }
         },
     }
 }

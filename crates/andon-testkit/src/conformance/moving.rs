@@ -21,8 +21,7 @@ async fn elsewhere() -> Moved {
     away.journal().sessions().create(&s, Wall(77), map(json!({"own": [1, null]}))).await.unwrap();
     set(&away, &s, json!({"user:mine": "theirs", "app:ours": {"a": "theirs"}})).await;
     let (mut waits, mut said) = (Story::new("waits"), Story::new("said"));
-    let accepted = waits.accepted();
-    waits.write(&away, [accepted]).await;
+    waits.tell(&away, |run| [run.accepted()]).await;
     away.journal().request_cancel(waits.run(), request("stop")).await.unwrap();
     said.write_whole(&away, "Gut — 好").await;
     let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
@@ -33,8 +32,7 @@ async fn elsewhere() -> Moved {
     entries.extend([runs.model_started(), runs.streamed(&andon_runtime::Kind::Text, "so f"), runs.quieted()]);
     runs.write(&away, entries).await;
     runs.epoch = away.journal().claim(runs.run(), runs.epoch).await.unwrap().unwrap();
-    let next = runs.quieted();
-    runs.write(&away, [next]).await;
+    runs.tell(&away, |run| [run.quieted()]).await;
     away.journal().sessions().take_copy(&s).await.unwrap().unwrap()
 }
 
@@ -82,39 +80,37 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
 
 pub(super) async fn a_session_that_is_here_is_not_replaced(subject: Subject) {
     set(&subject, &session("s"), json!({"here": 1})).await;
-    let before = everything(subject.journal()).await;
-    let refused = put(&subject, elsewhere().await).await;
-    assert!(matches!(refused, Err(JournalError::SessionExists(_))), "{refused:?}");
-    assert_eq!(everything(subject.journal()).await, before);
+    let refused = is_not_taken(&subject, elsewhere().await, "a session that is here").await;
+    assert!(matches!(refused, JournalError::SessionExists(_)), "{refused:?}");
     assert_eq!(subject.journal().unsettled().await, Ok(vec![]));
 }
 
 pub(super) async fn a_run_that_is_here_keeps_the_session_out(subject: Subject) {
     // This run is moved last: what came before it must not stay.
     let here = Story::within("waits", &session("other")).whole_in(&subject, "I am here.").await;
-    let before = everything(subject.journal()).await;
-    let refused = put(&subject, elsewhere().await).await;
-    assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
-    assert_eq!(everything(subject.journal()).await, before);
+    let refused = is_not_taken(&subject, elsewhere().await, "a session with a run that is here").await;
+    assert_eq!(refused, JournalError::RunExists(here.run().clone()));
     assert_eq!(state(&subject, here.key()).await, Some(json!({})), "what is shared has come in all the same");
+}
+
+/// Puts a session into a journal that must refuse it and stay as it was.
+async fn is_not_taken(subject: &Subject, moved: Moved, what: &str) -> JournalError {
+    let before = everything(subject.journal()).await;
+    let refused = put(subject, moved).await.expect_err(&format!("{what} was taken"));
+    assert!(everything(subject.journal()).await == before, "{what} was refused, and half of it was taken");
+    refused
 }
 
 pub(super) async fn a_session_with_one_run_twice_is_not_taken_at_all(subject: Subject) {
     let mut moved = elsewhere().await;
     moved.runs.push(moved.runs[0].clone());
-    let before = everything(subject.journal()).await;
-    let refused = put(&subject, moved).await;
-    assert!(refused.is_err(), "a session with one run twice was taken");
-    assert!(everything(subject.journal()).await == before, "it was refused, and half of it was taken");
+    is_not_taken(&subject, moved, "a session with one run twice").await;
 }
 
 pub(super) async fn a_session_with_a_run_that_begins_in_the_middle_is_not_taken_at_all(subject: Subject) {
     let mut moved = elsewhere().await;
     moved.runs[1].1.entries.remove(0);
-    let before = everything(subject.journal()).await;
-    let refused = put(&subject, moved).await;
-    assert!(refused.is_err(), "a run without its first event was taken");
-    assert!(everything(subject.journal()).await == before, "it was refused, and half of it was taken");
+    is_not_taken(&subject, moved, "a session with a run without its first event").await;
 }
 
 pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subject) {

@@ -18,13 +18,9 @@ const SEEDS: std::ops::Range<u64> = 1..13;
 const STEPS: usize = 120;
 
 /// Numbers that look random and are the same each time (`splitmix64`).
-pub(super) struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

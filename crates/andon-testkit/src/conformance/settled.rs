@@ -1,6 +1,5 @@
 //! When a run settled, kept next to its record.
 
-use andon_runtime::core::event::Entry;
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::{RunFilter, RunId};
 
@@ -35,8 +34,7 @@ pub(super) async fn when_a_run_settled_is_known_at_once_and_when_the_journal_is_
 
 pub(super) async fn only_the_first_instant_of_a_run_that_has_settled_is_kept(subject: Subject) {
     let (mut open, mut over) = (Story::new("open"), Story::new("over"));
-    let begun = open.begun();
-    open.write(&subject, begun).await;
+    open.tell(&subject, Story::begun).await;
     over.write_whole(&subject, "Yes.").await;
     subject.journal().keep_settled(open.run(), stamp(5_000));
     subject.journal().keep_settled(over.run(), stamp(5_001));
@@ -77,8 +75,7 @@ pub(super) async fn a_run_id_that_is_used_again_has_no_instant_of_the_run_before
     subject.journal().keep_settled(first.run(), stamp(5_000));
     assert_eq!(subject.journal().sessions().delete(first.key()).await, Ok(true));
     let mut again = Story::new("r");
-    let entries: Vec<Entry> = again.whole("No.");
-    again.write(&subject, entries).await;
+    again.write_whole(&subject, "No.").await;
     assert_eq!(told(&subject, &again).await, None);
     let subject = subject.opened_again();
     assert_eq!(told(&subject, &again).await, None);

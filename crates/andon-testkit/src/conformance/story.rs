@@ -204,6 +204,12 @@ impl Story {
         assert_eq!(given, Ok(()), "run {}, epoch {}", self.run, self.epoch);
     }
 
+    /// Tells more of the run, and hands it to a journal that must accept it.
+    pub(super) async fn tell<E: Into<Vec<Entry>>>(&mut self, subject: &Subject, more: impl FnOnce(&mut Self) -> E) {
+        let entries = more(self);
+        self.write(subject, entries).await;
+    }
+
     /// Hands entries to a journal that must refuse them and stay as it was.
     pub(super) async fn is_refused(&self, subject: &Subject, entries: impl Into<Vec<Entry>>, what: &str) {
         let before = subject.journal().read(&self.run).await.unwrap().map(parts);
@@ -217,15 +223,13 @@ impl Story {
     /// A run that the journal has accepted and started.
     pub(super) async fn open(run: &str, subject: &Subject) -> Self {
         let mut story = Self::new(run);
-        let begun = story.begun();
-        story.write(subject, begun).await;
+        story.tell(subject, Self::begun).await;
         story
     }
 
     /// Hands one more event to a journal that must accept it.
     pub(super) async fn go_on(&mut self, subject: &Subject) {
-        let next = self.quieted();
-        self.write(subject, [next]).await;
+        self.tell(subject, |run| [run.quieted()]).await;
     }
 
     /// Hands one more event to a journal that must refuse it.
@@ -236,8 +240,7 @@ impl Story {
 
     /// Hands the run's end to a journal that must accept it.
     pub(super) async fn settle(&mut self, subject: &Subject) {
-        let end = self.settled();
-        self.write(subject, [end]).await;
+        self.tell(subject, |run| [run.settled()]).await;
     }
 
     /// The same run, handed whole to a journal that must accept it.
@@ -248,7 +251,6 @@ impl Story {
 
     /// Hands a whole run to a journal that must accept it.
     pub(super) async fn write_whole(&mut self, subject: &Subject, answer: &str) {
-        let entries = self.whole(answer);
-        self.write(subject, entries).await;
+        self.tell(subject, |run| run.whole(answer)).await;
     }
 }

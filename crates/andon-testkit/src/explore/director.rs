@@ -271,27 +271,26 @@ impl Director {
         }
     }
 
-    fn crash(&self) {
+    /// Does something to the journal, without our own lock.
+    fn journal(&self, change: impl FnOnce(&TestJournal)) {
         let journal = self.state.lock().journal.clone();
-        if let Some(journal) = journal {
-            journal.crash();
+        if let Some(journal) = &journal {
+            change(journal);
         }
+    }
+
+    fn crash(&self) {
+        self.journal(TestJournal::crash);
         self.curtain.notify_one();
     }
 
     fn fill_disk(&self) {
-        let journal = self.state.lock().journal.clone();
-        if let Some(journal) = journal {
-            journal.fail(JournalError::Storage("the disk is full".to_owned()));
-        }
+        self.journal(|journal| journal.fail(JournalError::Storage("the disk is full".to_owned())));
     }
 
     /// Makes room on the disk again.
     pub(super) fn make_room(&self) {
-        let journal = self.state.lock().journal.clone();
-        if let Some(journal) = journal {
-            journal.heal();
-        }
+        self.journal(TestJournal::heal);
     }
 
     #[expect(clippy::panic, reason = "panicking is what these modes are for")]

@@ -1,6 +1,6 @@
 //! Plays a script once, with the director's interference, and judges the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
 use super::world::{ReaderLog, World, is_earlier, next_agent, runtime};
-use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, records_of, streamed};
+use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, streamed};
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::Deed;
@@ -119,14 +119,13 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
     for (number, run) in journal.run_ids().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
-        broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
+        broken.extend(check_grace(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_last_words(&stored).into_iter().map(|text| format!("{run}: {text}")));
         // A full disk cannot store the instant, which is then reported as unknown.
-        let is_full = mode.is_some_and(Mode::fills_the_disk);
-        if stored.end().is_some() && stored.settled_at.is_none() && !is_full {
-            broken.push(format!("P7: {run}: when it settled is not on record"));
-        }
         if !mode.is_some_and(Mode::fills_the_disk) {
+            if stored.end().is_some() && stored.settled_at.is_none() {
+                broken.push(format!("P7: {run}: when it settled is not on record"));
+            }
             broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
         }
         let ending = ending(&stored);
@@ -221,11 +220,7 @@ fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String>
     let harder = world.director.harder();
     let replies = std::iter::once(&pull.reply).chain(harder.as_ref());
     let said = replies.filter(|reply| matches!(reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened)).count();
-    let on_record = stored.entries.iter().filter(|entry| match entry {
-        Entry::Fact(record) => is_explorers(&record.event),
-        Entry::Lump(_) => false,
-    });
-    let on_record = on_record.count();
+    let on_record = stored.facts().filter(|record| is_explorers(&record.event)).count();
     (said != on_record).then(|| format!("P7: {said} requests were said to be accepted, {on_record} are on record"))
 }
 
@@ -291,18 +286,14 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
                 broken.push(format!("P10: tool {call} was started before it was on record"));
             }
             Deed::Returned { call, text } => {
-                let results = stored.iter().flat_map(|run| &run.entries).filter_map(|entry| match entry {
-                    Entry::Fact(record) => Some(&record.event),
-                    Entry::Lump(_) => None,
-                });
-                let kept = results.filter_map(|event| match event {
+                let mut kept = stored.iter().flat_map(Stored::facts).filter_map(|record| match &record.event {
                     Event::ToolFinished { call: id, result, .. } if *id == call => Some(result.to_text()),
                     _ => None,
                 });
                 let is_late =
                     |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if *late == call);
                 let late = stored.iter().flat_map(|run| &run.addenda).any(|addendum| is_late(&addendum.what));
-                if !late && !kept.into_iter().any(|kept| kept.contains(&text)) {
+                if !late && !kept.any(|kept| kept.contains(&text)) {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
                 }
             }
@@ -347,14 +338,11 @@ fn finished(run: &Stored, how: ToolEnd) -> impl Iterator<Item = &CallId> {
 
 /// P5, P7: a tool that outlives its run comes to its own end, and that is on record.
 fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
-    let ends: Vec<ResultStatus> = run
-        .addenda
-        .iter()
-        .filter_map(|addendum| match &addendum.what {
-            Learnt::LateResult { call: late, result, .. } if late == call => Some(result.status),
-            _ => None,
-        })
-        .collect();
+    let ends = run.addenda.iter().filter_map(|addendum| match &addendum.what {
+        Learnt::LateResult { call: late, result, .. } if late == call => Some(result.status),
+        _ => None,
+    });
+    let ends: Vec<ResultStatus> = ends.collect();
     // It panics where the explorer says so.
     let is_own = matches!(ends[..], [ResultStatus::Ok | ResultStatus::Error]);
     (!is_own).then(|| format!("P5: tool {call} should outlive its run, and its own end is {ends:?}"))
@@ -362,15 +350,11 @@ fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
 
 /// P3: all that a tool has shown of its work before it finished is stored.
 fn check_output(world: &World, run: &Stored, call: &CallId) -> Option<String> {
-    let said: String = world
-        .tools
-        .deeds()
-        .into_iter()
-        .filter_map(|deed| match deed {
-            Deed::Shown { call: of, text } if of == *call => Some(text),
-            _ => None,
-        })
-        .collect();
+    let said = world.tools.deeds().into_iter().filter_map(|deed| match deed {
+        Deed::Shown { call: of, text } if of == *call => Some(text),
+        _ => None,
+    });
+    let said: String = said.collect();
     let lumps = run.entries.iter().filter_map(|entry| match entry {
         Entry::Lump(lump) => Some(lump.span.text.as_str()),
         Entry::Fact(_) => None,
@@ -410,7 +394,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
     // At every second point the agent that a waiting run needs is missing.
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
-    let model = ScriptedModel::new(vec![going_on; requests.len() + durable_runs(&journal)]);
+    let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()]);
     let agent = (!is_parked).then(|| next_agent(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
@@ -485,15 +469,10 @@ fn last_facts(journal: &MemoryJournal) -> BTreeMap<RunId, Seq> {
     journal.run_ids().into_iter().map(|run| (run.clone(), last(&run).unwrap_or_default())).collect()
 }
 
-fn durable_runs(journal: &TestJournal) -> usize {
-    journal.durable().run_ids().len()
-}
-
 fn requested(journal: &MemoryJournal) -> Vec<RunId> {
-    let is_request =
-        |entry: &Entry| matches!(entry, Entry::Fact(record) if matches!(record.event, Event::CancelRequested { .. }));
+    let is_request = |record: &Arc<Record>| matches!(record.event, Event::CancelRequested { .. });
     let runs = journal.run_ids().into_iter();
-    runs.filter(|run| journal.stored(run).is_some_and(|stored| stored.entries.iter().any(is_request))).collect()
+    runs.filter(|run| journal.stored(run).is_some_and(|stored| stored.facts().any(is_request))).collect()
 }
 
 /// Everything that a reader had seen is there, except for what streamed in the last 50 ms before this instant.
@@ -513,16 +492,11 @@ async fn compare_after_crash(runtime: &Runtime, seen: &ReaderLog, up_to: Instant
 
 /// A tool runs at most once.
 fn check_no_rerun(world: &World) -> Option<String> {
-    let mut calls: Vec<_> = world
-        .tools
-        .deeds()
-        .into_iter()
-        .filter_map(|deed| match deed {
-            Deed::Started { call, .. } => Some(call),
-            _ => None,
-        })
-        .collect();
-    calls.sort();
-    let twice = calls.windows(2).any(|pair| pair.first() == pair.last());
-    twice.then(|| "P10: a tool ran twice for one call".to_owned())
+    let mut started = world.tools.deeds().into_iter().filter_map(|deed| match deed {
+        Deed::Started { call, .. } => Some(call),
+        _ => None,
+    });
+    let mut seen = HashSet::new();
+    let is_twice = started.any(|call| !seen.insert(call));
+    is_twice.then(|| "P10: a tool ran twice for one call".to_owned())
 }

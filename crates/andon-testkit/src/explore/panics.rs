@@ -10,6 +10,8 @@ pub(super) const PLANTED: &str = "a panic that the explorer planted";
 
 std::thread_local! {
     static UNPLANNED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// Whether this thread explores: then its panics are reported as violations and not on the terminal.
+    static EXPLORING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Panics on this thread that nobody planted, since the last call.
@@ -35,11 +37,6 @@ pub(super) fn watch_panics() {
         }));
     });
     EXPLORING.set(true);
-}
-
-std::thread_local! {
-    /// Whether this thread explores: then its panics are reported as violations and not on the terminal.
-    static EXPLORING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Ends the exploring on this thread.

@@ -39,7 +39,7 @@ impl Witness {
         let mut broken = std::mem::take(&mut *self.broken.lock());
         for run in journal.run_ids() {
             let stored = journal.stored(&run).unwrap_or_default();
-            let told = self.told_of(&run);
+            let told = about(&self.told, &run);
             let mut told = told.iter().peekable();
             for record in stored.facts() {
                 if told.next_if(|next| *next == record).is_none() && !excused(&run, record) {
@@ -55,14 +55,14 @@ impl Witness {
     pub(super) fn check_addenda(&self, journal: &MemoryJournal) -> Vec<String> {
         let runs = journal.run_ids().into_iter().filter_map(|run| {
             let stored = journal.stored(&run)?.addenda;
-            let told: Vec<Addendum> =
-                self.learned.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
+            let told = about(&self.learned, &run);
             (told != stored).then(|| format!("{run}: {} addenda are on record, {} were told", stored.len(), told.len()))
         });
         runs.collect()
     }
+}
 
-    fn told_of(&self, run: &RunId) -> Vec<Arc<Record>> {
-        self.told.lock().iter().filter(|(of, _)| of == run).map(|(_, record)| Arc::clone(record)).collect()
-    }
+/// What was told about one run.
+fn about<T: Clone>(told: &Told<T>, run: &RunId) -> Vec<T> {
+    told.lock().iter().filter(|(of, _)| of == run).map(|(_, it)| it.clone()).collect()
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::dialect::Frame;
 use super::http2::MANY;
-use super::request::Request;
+use super::request::{Request, fits};
 use super::script::Script;
 use super::seen::{Closed, ClosedHow, Exchange, Progress, Seen};
 
@@ -30,10 +30,10 @@ struct Queue {
 
 /// What is open, and what there has been.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    streams: usize,
-    connections: usize,
-    accepted: usize,
+pub(super) struct Counts {
+    pub(super) open_streams: usize,
+    pub(super) open_connections: usize,
+    pub(super) accepted: usize,
 }
 
 /// Shared by the handle and the server.
@@ -86,7 +86,8 @@ impl Board {
     /// The script for a request: its path's own, or else the next of the common queue.
     fn script(&self, request: &Request) -> Script {
         let mut queues = self.queues.lock();
-        let own = queues.iter().position(|queue| queue.pattern.as_ref().is_some_and(|pattern| request.is_at(pattern)));
+        let own =
+            queues.iter().position(|queue| queue.pattern.as_ref().is_some_and(|pattern| fits(pattern, &request.path)));
         let queue = match own {
             Some(place) => queues.get_mut(place),
             None => queues.iter_mut().find(|queue| queue.pattern.is_none()),
@@ -95,6 +96,7 @@ impl Board {
         script.unwrap_or_else(|| Script::missing(request))
     }
 
+    /// Request number `number`, once it has come.
     pub(super) async fn seen(&self, number: usize) -> Seen {
         let mut came = self.came.subscribe();
         loop {
@@ -111,26 +113,14 @@ impl Board {
         self.seen.lock().clone()
     }
 
-    pub(super) fn open_streams(&self) -> usize {
-        self.counts.borrow().streams
+    pub(super) fn counts(&self) -> Counts {
+        *self.counts.borrow()
     }
 
-    pub(super) fn open_connections(&self) -> usize {
-        self.counts.borrow().connections
-    }
-
-    pub(super) fn accepted(&self) -> usize {
-        self.counts.borrow().accepted
-    }
-
-    pub(super) async fn all_streams_closed(&self) {
+    /// Waits until the counts are like this.
+    pub(super) async fn when(&self, holds: impl Fn(&Counts) -> bool) {
         // The board holds the sender, so the wait cannot fail.
-        let _ = self.counts.subscribe().wait_for(|counts| counts.streams == 0).await;
-    }
-
-    pub(super) async fn all_connections_closed(&self) {
-        // The board holds the sender, so the wait cannot fail.
-        let _ = self.counts.subscribe().wait_for(|counts| counts.connections == 0).await;
+        let _ = self.counts.subscribe().wait_for(|counts| holds(counts)).await;
     }
 
     /// Counts a new connection.
@@ -139,7 +129,7 @@ impl Board {
         self.counts.send_modify(|counts| {
             number = counts.accepted;
             counts.accepted += 1;
-            counts.connections += 1;
+            counts.open_connections += 1;
         });
         Connection { board: Arc::clone(self), number }
     }
@@ -161,19 +151,19 @@ impl Connection {
     /// A request is whole: puts it on record, and returns the script for it.
     pub(super) fn begin(&self, request: Request) -> (Recorder, Script) {
         let script = self.board.script(&request);
-        self.board.counts.send_modify(|counts| counts.streams += 1);
+        self.board.counts.send_modify(|counts| counts.open_streams += 1);
         let progress = watch::Sender::new(Progress::default());
         let mut all = self.board.seen.lock();
         let seen = Seen(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
         all.push(seen.clone());
         self.board.came.send_replace(all.len());
-        (Recorder { seen, board: Arc::clone(&self.board), open: true }, script)
+        (Recorder { seen, board: Arc::clone(&self.board), how: ClosedHow::ByServer }, script)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.board.counts.send_modify(|counts| counts.connections -= 1);
+        self.board.counts.send_modify(|counts| counts.open_connections -= 1);
     }
 }
 
@@ -181,8 +171,8 @@ impl Drop for Connection {
 pub(super) struct Recorder {
     seen: Seen,
     board: Arc<Board>,
-    /// Whether it has no ending yet.
-    open: bool,
+    /// Who ends the answer, unless it is closed.
+    how: ClosedHow,
 }
 
 impl Recorder {
@@ -204,21 +194,21 @@ impl Recorder {
         });
     }
 
-    /// The answer is over.
-    pub(super) fn close(mut self, how: ClosedHow) {
-        self.end(how);
-    }
-
     fn write(&self, change: impl FnOnce(&mut Progress)) {
         self.seen.0.progress.send_modify(change);
     }
 
-    fn end(&mut self, how: ClosedHow) {
-        if !std::mem::take(&mut self.open) {
-            return;
-        }
-        let at = Instant::now();
-        self.board.counts.send_modify(|counts| counts.streams -= 1);
+    /// The answer is over.
+    pub(super) fn close(mut self, how: ClosedHow) {
+        self.how = how;
+    }
+}
+
+/// Whoever drops it without closing it is the server.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let (at, how) = (Instant::now(), self.how);
+        self.board.counts.send_modify(|counts| counts.open_streams -= 1);
         self.write(|progress| {
             progress.closed = Some(Closed {
                 at,
@@ -228,11 +218,5 @@ impl Recorder {
                 said: progress.said.clone(),
             });
         });
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.end(ClosedHow::ByServer);
     }
 }

@@ -165,17 +165,17 @@ impl BadProvider {
 
     /// How many requests are being answered now.
     pub fn open_streams(&self) -> usize {
-        self.board.open_streams()
+        self.board.counts().open_streams
     }
 
     /// How many connections are open now, idle ones included.
     pub fn open_connections(&self) -> usize {
-        self.board.open_connections()
+        self.board.counts().open_connections
     }
 
     /// How many connections there have been.
     pub fn connections(&self) -> usize {
-        self.board.accepted()
+        self.board.counts().accepted
     }
 
     /// Waits until no request is being answered.
@@ -184,7 +184,7 @@ impl BadProvider {
     ///
     /// It only waits.
     pub async fn all_streams_closed(&self) {
-        self.board.all_streams_closed().await;
+        self.board.when(|counts| counts.open_streams == 0).await;
     }
 
     /// Waits until no connection is open.
@@ -193,7 +193,7 @@ impl BadProvider {
     ///
     /// It only waits.
     pub async fn all_connections_closed(&self) {
-        self.board.all_connections_closed().await;
+        self.board.when(|counts| counts.open_connections == 0).await;
     }
 
     /// The handle, and the server that ends with it.

@@ -44,14 +44,10 @@ impl Request {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
-
-    /// Whether its path fits a pattern in which `*` stands for any characters.
-    pub(super) fn is_at(&self, pattern: &str) -> bool {
-        fits(pattern, &self.path)
-    }
 }
 
-fn fits(pattern: &str, path: &str) -> bool {
+/// Whether a path fits a pattern in which `*` stands for any characters.
+pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == path };
     let Some(tail) = path.strip_prefix(head) else { return false };
     tail.char_indices().map(|(place, _)| place).chain([tail.len()]).any(|place| fits(rest, tail.split_at(place).1))

@@ -91,14 +91,8 @@ impl Script {
     }
 }
 
-/// Status and headers.
+/// Headers.
 impl Script {
-    /// Changes the status.
-    pub fn status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
     /// Sets a header, replacing an earlier one of that name.
     ///
     /// Over HTTP/1.1 a body is sent in chunks, unless there is a `content-length` here (which may be a lie) or

@@ -8,7 +8,7 @@ use crate::figures::{After, ScriptedMeter};
 use crate::model::Act;
 use crate::tools;
 
-use super::{answer, done, play, words};
+use super::{answer, ask, done, drip, play, words};
 
 /// Two turns, so that the second call has one before it.
 fn two_turns() -> [Vec<Act>; 2] {
@@ -21,15 +21,13 @@ fn two_turns() -> [Vec<Act>; 2] {
 /// A call's bill becomes known only afterwards. That may be at once: the disk may be slower still.
 pub(super) async fn looked_up(world: World) {
     let model = world.model(two_turns()).after_a_cut(After::looked_up(Duration::ZERO, 40));
-    let agent = world.open(world.agent(&model).tool(tools::quick("look", &world.tools)));
-    play(&world, &agent, "Look.").await;
+    ask(&world, world.agent(&model).tool(tools::quick("look", &world.tools)), "Look.").await;
 }
 
 pub(super) async fn drained(world: World) {
-    let text = answer([words("One two three "), vec![Act::Pause(Duration::from_millis(200))], words("four "), done()]);
+    let text = answer([drip("One two three ", 200), words("four "), done()]);
     let after = After::drained(Duration::from_secs(3), 70, "and nobody was shown this");
-    let agent = world.open(world.agent(&world.model([text]).after_a_cut(after)));
-    play(&world, &agent, "Count.").await;
+    ask(&world, world.agent(&world.model([text]).after_a_cut(after)), "Count.").await;
 }
 
 /// The session goes on while nothing comes.
@@ -43,6 +41,5 @@ pub(super) async fn never_learned(world: World) {
 
 pub(super) async fn metered(world: World) {
     let model = world.model(two_turns()).metered(&Arc::<ScriptedMeter>::default());
-    let agent = world.open(world.agent(&model).tool(tools::quick("look", &world.tools)));
-    play(&world, &agent, "Look.").await;
+    ask(&world, world.agent(&model).tool(tools::quick("look", &world.tools)), "Look.").await;
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::rules::{
-    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
-    check_text, check_tools, list, word,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_seal, check_text, check_tools,
+    check_turns, list, word,
 };
 use super::violation::Violations;
 
@@ -13,15 +13,8 @@ const OWN: &str = "anthropic";
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn check(body: &Value, violations: &mut Violations) {
-    let messages = list(body, "messages");
-    check_roles("messages", messages, ["user", "assistant"], violations);
-    let turns: Vec<Turn> = messages
-        .iter()
-        .enumerate()
-        .map(|(place, message)| check_message(&format!("messages[{place}]"), message, violations))
-        .collect();
-    check_pairs(&turns, violations);
-    check_last(messages, violations);
+    check_turns(body, check_message, violations);
+    check_last(list(body, "messages"), violations);
     match body.get("system") {
         None => {}
         Some(Value::Array(blocks)) => {
@@ -37,13 +30,13 @@ pub(super) fn check(body: &Value, violations: &mut Violations) {
 }
 
 fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Turn {
-    let (path, mut turn) = (format!("{path}.content"), Turn::default());
+    let mut turn = Turn::default();
     if let Some(Value::String(_)) = message.get("content") {
-        check_text(&path, message.get("content"), violations);
+        check_text(path, message.get("content"), violations);
         return turn;
     }
     let (role, blocks) = (word(message, "role"), list(message, "content"));
-    violations.require(!blocks.is_empty(), &path, "a message has at least one block");
+    violations.require(!blocks.is_empty(), path, "a message has at least one block");
     let mut words_came = false;
     for (place, block) in blocks.iter().enumerate() {
         let path = format!("{path}[{place}]");
@@ -55,7 +48,7 @@ fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Tu
         }
         check_block(&path, block, role, &mut turn, violations);
     }
-    check_thinking_place(&path, blocks, violations);
+    check_thinking_place(path, blocks, violations);
     turn
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::rules::{
-    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
-    check_text, check_tools, list, word,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_seal, check_text, check_tools,
+    check_turns, list, word,
 };
 use super::violation::Violations;
 
@@ -12,15 +12,8 @@ const MAX_ID: usize = 64;
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn check(body: &Value, violations: &mut Violations) {
-    let messages = list(body, "messages");
-    check_roles("messages", messages, ["user", "assistant"], violations);
-    let turns: Vec<Turn> = messages
-        .iter()
-        .enumerate()
-        .map(|(place, message)| check_message(&format!("messages[{place}].content"), message, violations))
-        .collect();
-    check_pairs(&turns, violations);
-    let ends_with_user = messages.last().is_none_or(|last| word(last, "role") == "user");
+    let turns = check_turns(body, check_message, violations);
+    let ends_with_user = list(body, "messages").last().is_none_or(|last| word(last, "role") == "user");
     violations.require(ends_with_user, "messages", "the conversation ends with a user message");
     check_cache_marks(body, "cachePoint", violations);
     let system = list(body, "system").iter().enumerate().filter(|(_, block)| block.get("cachePoint").is_none());

@@ -64,11 +64,8 @@ fn check_part(path: &str, part: &Value, role: &str, violations: &mut Violations)
 
 fn check_function_name(path: &str, name: &str, violations: &mut Violations) {
     check_name(path, name, violations);
-    violations.require(begins_well(name), path, "a function's name begins with a letter or `_`");
-}
-
-fn begins_well(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    violations.require(begins_well, path, "a function's name begins with a letter or `_`");
 }
 
 fn names_of<'a>(parts: &'a [Value], kind: &str) -> Vec<&'a str> {

@@ -55,8 +55,23 @@ pub(super) fn check_roles(field: &str, messages: &[Value], roles: [&str; 2], vio
     }
 }
 
+/// The messages of an API whose two sides are the user and the assistant. `check` looks at one message by itself.
+pub(super) fn check_turns(
+    body: &Value,
+    check: impl Fn(&str, &Value, &mut Violations) -> Turn,
+    violations: &mut Violations,
+) -> Vec<Turn> {
+    let messages = list(body, "messages");
+    check_roles("messages", messages, ["user", "assistant"], violations);
+    let path = |place| format!("messages[{place}].content");
+    let turns = messages.iter().enumerate().map(|(place, message)| check(&path(place), message, violations));
+    let turns: Vec<Turn> = turns.collect();
+    check_pairs(&turns, violations);
+    turns
+}
+
 /// Every call has exactly one result in the next message, and every result a call in the message before.
-pub(super) fn check_pairs(turns: &[Turn], violations: &mut Violations) {
+fn check_pairs(turns: &[Turn], violations: &mut Violations) {
     let mut seen = HashSet::new();
     let mut before: &[Mention] = &[];
     for (place, turn) in turns.iter().enumerate() {

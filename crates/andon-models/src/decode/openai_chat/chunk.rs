@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::decode::event::MAX_CALLS;
 use crate::decode::loose::{Count, Few, Text};
 use crate::decode::mend::as_words;
+use crate::decode::reported::Details;
 
 /// We ask for one choice; some servers split it.
 const CHOICES: usize = 16;
@@ -88,26 +89,12 @@ pub(super) struct Report {
     pub(super) prompt_tokens: Count,
     pub(super) completion_tokens: Count,
     pub(super) total_tokens: Count,
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
-    pub(super) completion_tokens_details: Option<CompletionDetails>,
+    pub(super) prompt_tokens_details: Option<Details>,
+    pub(super) completion_tokens_details: Option<Details>,
     /// DeepSeek.
     pub(super) prompt_cache_hit_tokens: Count,
     /// Moonshot.
     pub(super) cached_tokens: Count,
-    pub(super) reasoning_tokens: Count,
-}
-
-#[derive(Debug, Deserialize, Default)]
-#[serde(default)]
-pub(super) struct PromptDetails {
-    pub(super) cached_tokens: Count,
-    /// OpenRouter.
-    pub(super) cache_write_tokens: Count,
-}
-
-#[derive(Debug, Deserialize, Default)]
-#[serde(default)]
-pub(super) struct CompletionDetails {
     pub(super) reasoning_tokens: Count,
 }
 

@@ -1,9 +1,9 @@
 //! What was reported, field by field: the latest figure that is not null.
 
-use andon_core::usage::{Figure, Usage};
+use andon_core::usage::Usage;
 
 use super::chunk::{Report, Timings};
-use crate::decode::reported::take;
+use crate::decode::reported::{Reported, take};
 
 /// How many more tokens must be written before a running figure is reported again: every report goes to disk.
 const STEP: u64 = 32;
@@ -43,11 +43,11 @@ impl Tally {
     }
 
     pub(super) fn is_known(&self) -> bool {
-        self.usage(false) != Usage::UNKNOWN
+        self.usage(false, true) != Usage::UNKNOWN
     }
 
     /// The figures. If a server showed thoughts and does not count them, their count is unknown.
-    pub(super) fn usage(&self, has_thought: bool) -> Usage {
+    pub(super) fn usage(&self, has_thought: bool, is_over: bool) -> Usage {
         let (fresh, found, written) = self.timed;
         let output = self.output().or(written);
         let input = match self.prompt {
@@ -59,14 +59,14 @@ impl Tally {
         };
         // A server that reports input without naming a cache has not used one.
         let unless_named = |figure: Option<u64>| figure.or(input.map(|_| 0));
-        let reasoning = self.reasoning.or(output.filter(|_| !has_thought).map(|_| 0));
-        Usage {
-            input: figure(input),
-            cache_read: figure(unless_named(self.cached.or(found))),
-            cache_write: figure(unless_named(self.cache_write)),
-            output: figure(output),
-            reasoning: figure(reasoning),
-        }
+        let reported = Reported {
+            input,
+            cache_read: unless_named(self.cached.or(found)),
+            cache_write: unless_named(self.cache_write),
+            output,
+            reasoning: self.reasoning.or(output.filter(|_| !has_thought).map(|_| 0)),
+        };
+        reported.usage(is_over)
     }
 
     /// xAI counts the thinking beside the completion; the total shows it.
@@ -98,8 +98,4 @@ impl Tally {
         self.told = Some(now);
         self.told
     }
-}
-
-fn figure(value: Option<u64>) -> Figure {
-    value.map_or(Figure::UNKNOWN, Figure::reported)
 }

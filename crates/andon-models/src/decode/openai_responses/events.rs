@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::decode::event::{Json, Kind, MAX_CALLS};
-use crate::decode::loose::{Count, Few, Text};
+use crate::decode::loose::{Count, Few, Text, arguments};
+use crate::decode::reported::Details;
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -98,21 +99,9 @@ pub(super) struct Response<'a> {
 #[serde(default)]
 pub(super) struct Tokens {
     pub(super) input_tokens: Count,
-    pub(super) input_tokens_details: Option<InputDetails>,
+    pub(super) input_tokens_details: Option<Details>,
     pub(super) output_tokens: Count,
-    pub(super) output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct InputDetails {
-    pub(super) cached_tokens: Count,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct OutputDetails {
-    pub(super) reasoning_tokens: Count,
+    pub(super) output_tokens_details: Option<Details>,
 }
 
 #[derive(Deserialize, Default)]
@@ -158,7 +147,7 @@ impl From<SentItem<'_>> for Item {
             id: sent.id.or_empty(),
             call_id: sent.call_id.or_empty(),
             name: sent.name.or_empty(),
-            arguments: crate::decode::loose::arguments(sent.arguments),
+            arguments: arguments(sent.arguments),
             sealed: sent.encrypted_content.some(),
             summary: paragraphs.join("\n\n"),
             text: said.collect(),

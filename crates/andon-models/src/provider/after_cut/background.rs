@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
+use andon_runtime::Learned;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::Inner;
+use super::{Inner, looked_up};
 use crate::dialect::join;
 use crate::http::ask::ask;
 
@@ -27,12 +27,12 @@ pub(super) const WITHIN: Duration = Duration::from_secs(60);
 /// Tells the provider to stop an answer, and looks it up until it is over.
 pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
     let told = ask(inner.post(join(&inner.base, ["responses", &id, "cancel"]), &json!({}))).await;
-    if let Some(learned) = told.ok().as_ref().and_then(read) {
+    if let Some(learned) = told.as_ref().and_then(read) {
         return learned;
     }
     for pause in PAUSES {
         sleep(pause).await;
-        let Ok(answer) = ask(inner.get(join(&inner.base, ["responses", &id]))).await else { continue };
+        let Some(answer) = ask(inner.get(join(&inner.base, ["responses", &id]))).await else { continue };
         match read(&answer) {
             Some(learned) => return learned,
             // A cancelled answer may never get its figures.
@@ -47,19 +47,15 @@ pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
 fn read(answer: &Value) -> Option<Learned> {
     let usage = answer.get("usage")?;
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-    let figure = |value: u64| Figure::exact(value, Provenance::LookedUp);
-    let (input, cached) = (number("/input_tokens")?, number("/input_tokens_details/cached_tokens").unwrap_or(0));
-    let read = Usage { input: figure(input.saturating_sub(cached)), cache_read: figure(cached), ..Usage::UNKNOWN };
-    let billed = Usage {
-        output: figure(number("/output_tokens")?),
-        reasoning: number("/output_tokens_details/reasoning_tokens").map_or(Figure::UNKNOWN, figure),
-        ..read
-    };
-    Some(Learned { used: Used { delivered: read, billed }, undelivered: Vec::new() })
+    let cached = number("/input_tokens_details/cached_tokens");
+    let (output, reasoning) = (number("/output_tokens")?, number("/output_tokens_details/reasoning_tokens"));
+    Some(looked_up(number("/input_tokens")?, cached, Some(output), reasoning))
 }
 
 #[cfg(test)]
 mod tests {
+    use andon_runtime::Figure;
+
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) const WITHIN: Duration = Duration::from_secs(20);
 /// answer had not begun, the provider may never have started: then the cost is anything from nothing to this count.
 pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: CountEndpoint, has_begun: bool) -> Learned {
     let (url, body) = count.request(&inner, &request);
-    let Some(tokens) = ask(inner.post(url, &body)).await.ok().and_then(|answer| count.tokens(&answer)) else {
+    let Some(tokens) = ask(inner.post(url, &body)).await.and_then(|answer| count.tokens(&answer)) else {
         return Learned::default();
     };
     let counted = Figure::exact(tokens, Provenance::Counted);

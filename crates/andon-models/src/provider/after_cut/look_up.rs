@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
+use andon_runtime::Learned;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::Inner;
+use super::{Inner, looked_up};
 use crate::dialect::join;
 use crate::http::ask::ask;
 
@@ -32,7 +32,7 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
     for pause in PAUSES {
         sleep(pause).await;
         // An error usually means "not yet"; after the last one the figures stay as they are.
-        if let Ok(answer) = ask(inner.get(url.clone())).await
+        if let Some(answer) = ask(inner.get(url.clone())).await
             && let Some(learned) = read(&answer)
         {
             return learned;
@@ -44,23 +44,13 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
 fn read(answer: &Value) -> Option<Learned> {
     let record = answer.get("data")?;
     let number = |name: &str| record.get(name).and_then(Value::as_u64);
-    let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, |value| Figure::exact(value, Provenance::LookedUp));
-    let (prompt, cached) = (number("native_tokens_prompt")?, number("native_tokens_cached"));
-    let read = Usage {
-        input: figure(Some(prompt.saturating_sub(cached.unwrap_or(0)))),
-        cache_read: figure(Some(cached.unwrap_or(0))),
-        ..Usage::UNKNOWN
-    };
-    let billed = Usage {
-        output: figure(number("native_tokens_completion")),
-        reasoning: figure(number("native_tokens_reasoning")),
-        ..read
-    };
-    Some(Learned { used: Used { delivered: read, billed }, undelivered: Vec::new() })
+    let (output, reasoning) = (number("native_tokens_completion"), number("native_tokens_reasoning"));
+    Some(looked_up(number("native_tokens_prompt")?, number("native_tokens_cached"), output, reasoning))
 }
 
 #[cfg(test)]
 mod tests {
+    use andon_runtime::Figure;
     use serde_json::json;
 
     use super::*;
