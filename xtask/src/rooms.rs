@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_circle_is_found_and_rooms_that_depend_one_way_are_none() {
+    fn finds_every_circle_and_no_others() {
         let one_way = uses(&[("journal", &["lanes"]), ("lanes", &["lanes"]), ("live", &["journal", "lanes"])]);
         assert!(circles(&one_way).is_empty());
         let two = uses(&[

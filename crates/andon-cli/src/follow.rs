@@ -91,7 +91,7 @@ impl Subject {
             Self::Remote(run) => {
                 let (id, client) = (run.id(), run.client());
                 let stop = client.command(&format!("cancel {id} --now"));
-                let last_words = format!("Run {id} may go on at {}. To stop it: {stop}", client.shown());
+                let last_words = format!("Run {id} may still be running at {}. To stop it: {stop}", client.shown());
                 let run = run.clone();
                 SignalTarget { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
             }
@@ -272,7 +272,9 @@ impl<'a> Following<'a> {
             Subject::Local(_) => format!("run {id} cannot be followed"),
             Subject::Remote(run) => {
                 let watch = run.client().command(&format!("watch {id}"));
-                format!("run {id} can no longer be followed, and may go on: to watch it later, use `{watch}`")
+                format!(
+                    "run {id} can no longer be followed, but may still be running: to watch it later, use `{watch}`"
+                )
             }
         }
     }

@@ -64,7 +64,7 @@ impl Gauge {
         format!("{}/{exact}", self.provider)
     }
 
-    /// How many tokens may have been generated behind the cut.
+    /// How many tokens may have been generated after the cut.
     fn tail(&self) -> u64 {
         let speed = self.state.lock().speed.unwrap_or(USUAL_SPEED);
         (speed * TAIL.as_secs_f64()).ceil().max(1.0) as u64
@@ -82,7 +82,7 @@ impl Gauge {
         } else {
             book().output(&id, &shown.written(), self.max_output)
         };
-        // Of a model that has told nothing yet nobody knows whether it thinks.
+        // Until a model has reported something, nobody knows whether it thinks.
         let reasoning = if shows_thought || book().page(&id).is_some() { reasoning } else { Figure::UNKNOWN };
         let input = || {
             let texts = Texts::of(call.request);
@@ -90,7 +90,7 @@ impl Gauge {
             book().input(&id, &texts.asked(), anchor.as_ref())
         };
         Usage {
-            // Estimated is all that was read: how much of it came from a cache is not guessed.
+            // Only the whole input is estimated, not how much of it came from a cache.
             input: if known.input == Figure::UNKNOWN { input() } else { known.input },
             output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
@@ -114,7 +114,7 @@ impl Gauge {
                 bounded(low, high)
             }
             (Closing::StopsNothing | Closing::Unknown, _) => {
-                // A bound that was estimated is no limit of the provider's.
+                // An estimated bound is not a limit that the provider enforces.
                 let high = self.max_output.map(|most| most.max(low.unwrap_or(0)));
                 bounded(low, high)
             }
@@ -163,10 +163,10 @@ impl Meter for Gauge {
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {
-        // What counting takes is loaded beside, once in a process: a stop must not wait for it, and no run owns it.
+        // The vocabularies are loaded on another thread, once in a process: a stop must not wait for it, and no run owns it.
         let id = self.id(None);
         let loading = std::thread::Builder::new().name("andon-vocabulary".to_owned());
-        // Without a thread, estimates are crude until the first call has come to its end.
+        // Without a thread, estimates are crude until the first call has ended.
         let _ = loading.spawn(move || book().warm(&id));
         for Lesson { about, page } in lessons {
             // What cannot be read is learned again.
@@ -178,7 +178,7 @@ impl Meter for Gauge {
 }
 
 impl Gauge {
-    /// Takes the speed of a call that came to its end.
+    /// Takes the speed of a call that ended by itself.
     fn clock(&self, written: u64, call: &Sighting<'_>) {
         let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
         // A short answer tells nothing about speed.
@@ -236,7 +236,7 @@ fn nothing_shown() -> Figure {
     bounded(Some(0), None)
 }
 
-/// A request that may never have been taken up: it cost nothing, or what it costs.
+/// A request that the provider may never have processed: it cost nothing, or all that it would have.
 fn perhaps(figure: Figure) -> Figure {
     match figure.high.or(figure.value) {
         Some(high) => bounded(Some(0), Some(high)),

@@ -148,7 +148,8 @@ impl Host {
         let _permit = create::may_create(&self.core)?;
         let mut wanted = Some(self.want_feed(principal, order.agent.session_key())?);
         let (run, _) = create::start(&self.core, principal, &order, None, &mut wanted).await?;
-        let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report this"))?;
+        let wanted =
+            wanted.ok_or_else(|| Problem::unavailable("defect", "the feed ended unexpectedly: please report this"))?;
         let reading = self.reading(wanted, &run);
         Ok((run, reading))
     }

@@ -227,7 +227,7 @@ async fn an_error_page_is_an_error_with_the_beginning_of_its_text() {
         format!("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let told = error(&at_home(), &Server::with(answer).url("/x")).await;
     assert!(told.contains("/x answered 404 Not Found:\nno such page no such page"), "{told}");
-    assert!(told.ends_with("\n[the page goes on: only its first 2048 bytes were read]"), "{told}");
+    assert!(told.ends_with("\n[there is more: only the first 2048 bytes were read]"), "{told}");
 }
 
 #[tokio::test]
@@ -369,7 +369,7 @@ async fn an_endless_page_is_read_up_to_its_limit_and_the_connection_closed() {
     assert_eq!(result.status, ResultStatus::Ok);
     let text = result.to_text();
     // A character that the limit would cut in two is left out.
-    let expected = format!("{}\n[the page goes on: only its first 49998 bytes were read]", "€".repeat(16_666));
+    let expected = format!("{}\n[there is more: only the first 49998 bytes were read]", "€".repeat(16_666));
     assert!(text == expected, "{} bytes, ending {:?}", text.len(), text.chars().rev().take(80).collect::<String>());
 }
 

@@ -87,7 +87,7 @@ fn apply(fault: &Fault, copy: &Path, around: &Path) -> Result<()> {
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         let name = &fault.name;
-        bail!("faults/{name}.patch does not apply: faults/README.md says how to mend it\n{why}");
+        bail!("faults/{name}.patch does not apply: faults/README.md says how to fix it\n{why}");
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String,
     command.args(words).current_dir(source).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = command.output().context("cargo could not be started")?;
     if !output.status.success() {
-        bail!("the broken copy in {} cannot be built: mend the patch that breaks it", source.display());
+        bail!("the broken copy in {} cannot be built: fix the patch that breaks it", source.display());
     }
     let told = String::from_utf8(output.stdout)?;
     let program = |line: &str| {

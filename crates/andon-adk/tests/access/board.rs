@@ -113,7 +113,7 @@ async fn the_board_hides_the_runs_of_other_users_and_tenants() {
         let pieces = reader.of("second").into_iter().flat_map(|second| second["pieces"].as_array().unwrap());
         assert!(pieces.into_iter().all(|pair| numbers.contains(&&pair[0])), "{who}");
         let foreign = reader.rows().iter().filter(|row| row.get("tenant").is_some()).count();
-        assert_eq!(foreign > 0, *who == "admin", "only who sees several is told of tenants: {who}");
+        assert_eq!(foreign > 0, *who == "admin", "only a caller who sees several tenants gets their names: {who}");
     }
 }
 

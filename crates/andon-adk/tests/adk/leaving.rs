@@ -87,7 +87,7 @@ async fn a_request_whose_client_leaves_before_the_answer_is_counted() {
 
 /// C17.
 #[tokio::test(start_paused = true)]
-async fn by_its_policy_a_run_goes_on_without_its_client_or_for_a_while() {
+async fn a_run_outlives_its_client_as_its_policy_says() {
     for (policy, expected) in [(OnDisconnect::Continue, None), (OnDisconnect::CancelAfterMs(30_000), Some(30))] {
         let adk = Adk { on_disconnect: policy, ..Adk::default() };
         let inside = speaking(adk, agent([endless()])).await;

@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// A YAML file with defaults for flags, such as `bind: 127.0.0.1:8001`. `andon config` prints one to start from. Default:
-    /// `andon/andon.yaml` in your config folder, if it exists. The command line wins over the environment, and that over the file.
+    /// `andon/andon.yaml` in your config folder, if it exists. The command line overrides the environment, which overrides the file.
     // `config::parse` reads it before clap parses the command line.
     #[arg(long, value_name = "FILE", env = CONFIG_VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<std::ffi::OsString>,

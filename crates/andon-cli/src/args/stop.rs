@@ -144,7 +144,7 @@ pub(crate) struct LineArgs {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LineCommand {
-    /// Take no new runs: none at all, or none for an agent or a user.
+    /// Refuse new runs: all of them, or those of one agent or user.
     Hold(HoldArgs),
     /// Take new runs again.
     Open(LineScope),

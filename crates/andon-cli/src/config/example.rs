@@ -20,7 +20,10 @@ fn example() -> anyhow::Result<String> {
     let place = usual_path().map_or_else(|| "nowhere".to_owned(), |path| path.display().to_string());
     let mut text = String::new();
     writeln!(text, "# Andon reads this file from {place}, or from the path in --config or {CONFIG_VARIABLE}.")?;
-    writeln!(text, "# The command line wins over the environment, and that over this file. Paths are relative to it.")?;
+    writeln!(
+        text,
+        "# The command line overrides the environment, which overrides this file. Paths are relative to it."
+    )?;
     let serve = command.find_subcommand("serve").into_iter().flat_map(flags);
     let mut known: Vec<&str> = Vec::new();
     for arg in serve {

@@ -156,7 +156,7 @@ fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Strin
         Value::Bool(value) => value.to_string(),
         Value::Whole(value) => value.to_string(),
         Value::Number(value) => value.to_string(),
-        Value::Null => return Err((node.at, format!("`{long}` has no value: give it one, or leave the key out"))),
+        Value::Null => return Err((node.at, format!("`{long}` has no value: give it one, or remove the key"))),
         Value::List(_) | Value::Map(_) => return Err((node.at, format!("`{long}` must be a single value"))),
     };
     let is_path = matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);

@@ -163,7 +163,7 @@ fn an_error_has_its_line_and_says_what_to_do() {
         ("a: 1\na: 2\n", ":2:1: duplicate key `a`: remove one"),
         ("instant: perhaps\n", ":1:10: `instant` must be true or false"),
         ("bind: [a, b]\n", ":1:7: `bind` takes one value, not a list"),
-        ("bind:\n", ":1:6: `bind` has no value: give it one, or leave the key out"),
+        ("bind:\n", ":1:6: `bind` has no value: give it one, or remove the key"),
         ("- bind\n", ":1:1: the file must have keys and values, such as `bind: 127.0.0.1:8001`"),
         (
             "tool: shel\n",

@@ -162,7 +162,7 @@ pub(crate) fn list<'n>(node: &'n Node, what: &str) -> Result<&'n [Node], FieldEr
 fn text<'n>(node: &'n Node, what: &str) -> Result<Located<&'n str>, FieldError> {
     let why = match &node.value {
         Value::Text(text) if !text.trim().is_empty() => return Ok(Located { at: node.at, value: text }),
-        Value::Text(_) | Value::Null => format!("{what} is empty: give it a value, or leave the key out"),
+        Value::Text(_) | Value::Null => format!("{what} is empty: give it a value, or remove the key"),
         Value::Bool(_) | Value::Whole(_) | Value::Number(_) => format!("{what} must be text: put it into quotes"),
         Value::List(_) | Value::Map(_) => format!("{what} must be text, not a list or a mapping"),
     };

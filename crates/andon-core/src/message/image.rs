@@ -18,7 +18,7 @@ pub enum ImageError {
     #[error("`{0}` is not an image type: use image/png, image/jpeg, image/gif or image/webp")]
     NoImage(String),
     /// Its media type and its `data:` URL disagree.
-    #[error("an image of type {said} has a data: URL of type `{held}`: the two must be the same")]
+    #[error("an image of type {said} has a data: URL of type `{held}`: they must be the same")]
     Mismatch {
         /// The image's media type.
         said: String,

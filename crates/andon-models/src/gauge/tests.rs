@@ -163,7 +163,7 @@ fn the_next_call_is_measured_from_the_one_before() {
 }
 
 #[test]
-fn a_running_zero_behind_which_much_was_shown_is_not_delivered_zero() {
+fn a_running_zero_after_much_text_is_not_delivered_zero() {
     // A server that sends its usage with the first chunk and the last.
     let known = Usage::reported(12, 0).running();
     let used = cut(&gauge("k", Closing::StopsTheBill), &[Part::text(TEXT.repeat(20))], known);

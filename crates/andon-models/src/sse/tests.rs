@@ -85,7 +85,7 @@ fn a_frame_that_never_ends_is_refused_and_the_limit_is_named() {
 }
 
 #[test]
-fn endless_comments_are_no_endless_frame_and_take_no_room() {
+fn endless_comments_use_no_memory() {
     let mut sse = Sse::new(64);
     for _ in 0..10_000 {
         sse.push(b": keep-alive\r\n\r\n");

@@ -174,7 +174,7 @@ fn explain(error: &serde_json::Error) -> String {
 }
 
 fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
-    let run = moved.runs.last_mut().map(|(_, run)| run).ok_or("there is no run before it that it belongs to");
+    let run = moved.runs.last_mut().map(|(_, run)| run).ok_or("the run that it belongs to is missing");
     match line {
         Line::Kept { kept } => moved.kept.push(kept),
         Line::Run { run, epoch, settled_at } => {

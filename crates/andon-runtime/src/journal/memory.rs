@@ -258,7 +258,11 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
                 return Err(JournalError::Storage("a run begins with run_accepted, and only there".to_owned()));
             }
             Entry::Fact(record) if record.seq != seq + 1 => {
-                return Err(JournalError::Storage(format!("event {} stands where {} belongs", record.seq, seq + 1)));
+                return Err(JournalError::Storage(format!(
+                    "found event {} where {} was expected",
+                    record.seq,
+                    seq + 1
+                )));
             }
             Entry::Lump(lump) if lump.span.after != seq => {
                 return Err(JournalError::Storage(format!(

@@ -16,7 +16,7 @@ pub enum DecideError {
     #[error("this call is not waiting for approval: it was decided already, or the run never asked for it")]
     NotWaiting,
     /// The approval is for other arguments than the call has.
-    #[error("this approval is for other arguments than the call has: look at the call again, and decide again")]
+    #[error("the call's arguments are not the ones that were approved: look at the call again, and decide again")]
     OtherArguments,
 }
 

@@ -39,7 +39,9 @@ impl fmt::Display for Cursor {
 
 /// The text is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a place in a feed: write an event's number, such as 12, or a byte after it, such as 12.340")]
+#[error(
+    "{0:?} is not a valid position in a feed: write an event's number, such as 12, or a byte after it, such as 12.340"
+)]
 pub struct CursorError(String);
 
 impl FromStr for Cursor {

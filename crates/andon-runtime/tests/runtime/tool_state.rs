@@ -109,7 +109,7 @@ async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_its_grace_a_call_may_still_put_down_what_it_has() {
+async fn a_call_can_still_save_state_during_its_grace() {
     let agent = agent_in(
         &runtime(),
         tool(|call| async move {

@@ -45,7 +45,7 @@ const PIECE: usize = 64 << 10;
 
 const NEXT_PROMPT: &str = "<the next prompt>";
 const NO_RESULT: &str = "<no result yet>";
-const NOT_SETTLED: &str = "<what an earlier run has yet to say>";
+const NOT_SETTLED: &str = "<output of an earlier run, still in progress>";
 
 /// A conversation up to and including a run, as the next request to the model would contain it.
 #[derive(Debug, Serialize, ToSchema)]

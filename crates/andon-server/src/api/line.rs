@@ -191,7 +191,7 @@ fn scope(principal: &Principal, request: &ChangeLine) -> Result<HoldScope, Probl
         (Some(app), None) => On::App(checked("app", app)?),
         (None, Some(user)) => On::User(checked("user", user)?),
         (Some(_), Some(_)) => {
-            let detail = "a hold is on an app or on a user, not on both: hold them one after the other";
+            let detail = "a hold is on an app or on a user, not on both: make two holds";
             return Err(Problem::unprocessable("bad-field", detail));
         }
     };

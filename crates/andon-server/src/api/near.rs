@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_is_near_and_another_name_is_not() {
+    fn a_typo_is_similar_and_another_name_is_not() {
         let near =
             [("ada", "ada", 0), ("Ada", "ada", 1), ("practise", "practice", 1), ("shpo", "shop", 1), ("", "", 0)];
         for (one, other, apart) in near {

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_began_at_one_instant_whoever_asks_and_whenever() {
+    fn every_reader_sees_the_same_start_of_a_second() {
         let mut seconds = Seconds::default();
         seconds.advance(at(10, 400_000, 0));
         seconds.advance(at(11, 100, 7));

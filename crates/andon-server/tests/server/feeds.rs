@@ -174,7 +174,7 @@ async fn a_malformed_place_is_refused_and_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_feed_of_nothing_is_not_found() {
+async fn the_feed_of_an_unknown_run_is_not_found() {
     let house = House::silent().await;
     let (status, problem) = house.get("/v1/runs/nobody/events").await;
     assert_eq!((status, problem["type"].as_str()), (StatusCode::NOT_FOUND, Some("urn:andon:no-such-run")));

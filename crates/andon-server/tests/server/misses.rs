@@ -106,7 +106,7 @@ async fn a_user_or_session_of_which_nothing_is_on_record_is_not_said_to_have_set
 
 /// Checks P7 and P9.
 #[tokio::test]
-async fn what_was_reached_and_what_goes_on_is_told_and_all_names_its_reach() {
+async fn a_cancel_reports_what_it_reached_and_what_still_runs() {
     let (house, _) = adas().await;
     house.start(json!({"user": "bob"})).await;
     let cancel = async |selector: Value| house.post("/v1/cancel", selector).await.1;

@@ -31,7 +31,7 @@ const PULLED: (Option<&str>, Option<bool>, Option<bool>) = (Some("urn:andon:not-
 
 /// Checks P1: a cancel waits for nothing, and nothing makes the server refuse it.
 #[tokio::test(start_paused = true)]
-async fn however_many_wait_for_the_disk_the_cord_is_pulled() {
+async fn a_cancel_takes_effect_however_many_wait_for_the_disk() {
     let options = Options { max_cancelling: 2, ..Options::default() };
     let (inside, _, runs) = on_a_slow_disk(Duration::from_millis(900), options, &["a", "b", "c"]).await;
     let (a, b, c) = tokio::join!(

@@ -71,7 +71,7 @@ CREATE TABLE lumps (
 ) STRICT;
 CREATE INDEX lumps_of_run ON lumps (run);
 
--- What was learnt after a run had settled.
+-- Addenda: what was learned after a run had settled.
 CREATE TABLE addenda (
     run INTEGER NOT NULL,
     number INTEGER NOT NULL,

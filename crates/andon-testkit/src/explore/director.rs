@@ -35,7 +35,7 @@ pub(super) struct Pull {
     pub(super) tools_started: usize,
 }
 
-/// How many seams lie between a pull and what follows it.
+/// How many seams pass between a pull and what follows it.
 const LATER: usize = 3;
 /// For how many seams a disk stays full: longer than the first retries take.
 const FULL_FOR: usize = 12;

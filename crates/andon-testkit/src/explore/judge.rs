@@ -74,7 +74,7 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
             () = world.director.curtain.notified() => {}
             ended = timeout(AN_HOUR, play) => {
                 if ended.is_err() {
-                    violations.push("P1: the script did not come to its end".to_owned());
+                    violations.push("P1: the script did not finish".to_owned());
                 }
             }
         }

@@ -113,7 +113,7 @@ fn lines(file: &mut impl BufRead, wanted: LineRange, stopped: impl Fn() -> bool)
     let more = !file.fill_buf()?.is_empty();
     let mut text = lossless(kept);
     if more {
-        text.push_str(&format!("[the file goes on: continue with offset {last}]"));
+        text.push_str(&format!("[there is more: continue with offset {last}]"));
     }
     if text.is_empty() {
         let nothing = if wanted.first > 1 { "[the file has fewer lines]" } else { "[the file is empty]" };
@@ -127,7 +127,7 @@ fn cut(mut kept: Vec<u8>, wanted: LineRange, line: u64) -> String {
     match kept.iter().rposition(|&byte| byte == b'\n') {
         Some(end) if line > wanted.first => {
             kept.truncate(end + 1);
-            lossless(kept) + &format!("[the file goes on: continue with offset {line}]")
+            lossless(kept) + &format!("[there is more: continue with offset {line}]")
         }
         _ => {
             // A character that was cut is left out.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn some_lines_come_with_the_offset_to_continue_with() {
-        assert_eq!(read_lines(b"1\n2\n3\n4\n", 2, 2, 100), "2\n3\n[the file goes on: continue with offset 4]");
+        assert_eq!(read_lines(b"1\n2\n3\n4\n", 2, 2, 100), "2\n3\n[there is more: continue with offset 4]");
         assert_eq!(read_lines(b"1\n2\n3\n4\n", 4, 2, 100), "4\n");
         assert_eq!(read_lines(b"1\n2\n", 9, 2, 100), "[the file has fewer lines]");
         assert_eq!(read_lines(b"", 1, 2, 100), "[the file is empty]");
@@ -167,7 +167,7 @@ mod tests {
         let (mut whole, mut next) = (String::new(), 1);
         loop {
             let text = read_lines(file.as_bytes(), next, u64::MAX, 100);
-            match text.rsplit_once("[the file goes on: continue with offset ") {
+            match text.rsplit_once("[there is more: continue with offset ") {
                 Some((part, rest)) => {
                     whole.push_str(part);
                     next = rest.trim_end_matches(']').parse().unwrap();

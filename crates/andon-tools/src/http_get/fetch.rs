@@ -25,7 +25,7 @@ impl Fetcher {
         let client = self.client()?;
         let reached = unless_pulled(cord, reach(client, &self.rules, url.clone(), progress)).await;
         let Some(reached) = reached else {
-            return Ok(format!("Nothing of {url} had arrived.").into());
+            return Ok(format!("No data had arrived from {url}.").into());
         };
         reached?.read(self.max_bytes, cord, progress).await
     }
@@ -157,7 +157,7 @@ impl Page {
             End::Whole if length == 0 => text.push_str("[the page is empty]"),
             End::Whole => {}
             End::Stopped => text.push_str(&format!("\n[{length} bytes of {} had arrived]", self.url)),
-            End::TooLong => text.push_str(&format!("\n[the page goes on: only its first {length} bytes were read]")),
+            End::TooLong => text.push_str(&format!("\n[there is more: only the first {length} bytes were read]")),
             End::Broken(why) => text.push_str(&format!("\n[the page broke off after {length} bytes: {why}]")),
         }
         text

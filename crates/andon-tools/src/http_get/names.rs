@@ -19,7 +19,7 @@ pub(super) enum Refused {
     Credentials,
     #[error("{host} is {kind}, and only the open internet is allowed")]
     Address { host: String, kind: &'static str },
-    #[error("{name} leads to {address}, which is {kind}, and only the open internet is allowed")]
+    #[error("{name} resolves to {address}, which is {kind}, and only the open internet is allowed")]
     LeadsTo { name: String, address: IpAddr, kind: &'static str },
     #[error("there is no address for {0}")]
     NoAddress(String),

@@ -166,7 +166,7 @@ impl McpCall {
                 }
             }
         }
-        Err(ToolError::new("the server could not be asked"))
+        Err(ToolError::new("the request could not be sent to the server"))
     }
 
     /// A slot on a connection. One that is about to end takes no more calls, and the next one is used.

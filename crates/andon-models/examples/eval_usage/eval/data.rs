@@ -81,7 +81,7 @@ impl TryFrom<serde_json::Number> for Count {
         // Below 2^53 a whole float is exact.
         let whole = |float: &f64| float.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(float);
         let float = || number.as_f64().filter(whole).map(|float| float as u64);
-        number.as_u64().or_else(float).map(Self).ok_or_else(|| format!("{number} is no number of tokens or calls"))
+        number.as_u64().or_else(float).map(Self).ok_or_else(|| format!("{number} is not a number of tokens or calls"))
     }
 }
 
@@ -114,7 +114,7 @@ fn packed(mut file: File, path: &Path) -> Result<impl Read> {
     let mut start = Vec::new();
     file.by_ref().take(2).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
     if start != [0x1f, 0x8b] {
-        bail!("{} is no gzip file, whatever its name says: pack it, or name it .jsonl", path.display());
+        bail!("{} is not gzip, despite its name: pack it, or name it .jsonl", path.display());
     }
     Ok(std::io::Cursor::new(start).chain(file))
 }

@@ -47,10 +47,7 @@ fn scope(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
         left_out("input", left, reason.because(), out)?;
     }
     if texts == 0 {
-        writeln!(
-            out,
-            "no output counts: there is no text answer as the last line wants it, and its zeros mean nothing"
-        )?;
+        writeln!(out, "no output counts: no answer qualifies for the last line, so ignore its zeros")?;
     }
     if anchored == 0 {
         writeln!(out, "no input counts: there is no anchored call without reasoning, and its zeros mean nothing")?;

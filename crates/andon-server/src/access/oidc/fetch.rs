@@ -39,7 +39,7 @@ async fn discovered(issuer: &str) -> Result<String, String> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let description: Description = read(&address).await?;
     if description.issuer != issuer {
-        return Err("its description names another issuer".to_owned());
+        return Err("its discovery document names another issuer".to_owned());
     }
     Ok(description.jwks_uri)
 }

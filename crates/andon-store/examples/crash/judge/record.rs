@@ -24,12 +24,12 @@ pub(super) fn check_order(pages: &Pages) -> Vec<String> {
         broken.push(format!("I1: the state is {:?}, the event says {end:?}", pages.ending));
     }
     if ends > 0 && pages.events.last().is_some_and(|row| row.kind != "run_settled") {
-        broken.push("I2: something stands behind the end".to_owned());
+        broken.push("I2: there is an event after the end".to_owned());
     }
     let last = pages.events.len() as u64;
     let late_text = pages.lumps.iter().any(|lump| lump.span.after > last || (ends > 0 && lump.span.after == last));
     if late_text {
-        broken.push("I2: text stands behind the end".to_owned());
+        broken.push("I2: there is text after the end".to_owned());
     }
     if !pages.events.iter().map(|row| row.seq).eq(1..=last) || pages.next_seq != last + 1 {
         let seqs: Vec<_> = pages.events.iter().map(|row| row.seq).collect();
