@@ -236,6 +236,6 @@ fn a_plain_text_with_the_name_of_a_packed_file_is_refused() {
     for content in [recorded().as_str(), "", "x"] {
         std::fs::write(&data, content).unwrap();
         let error = format!("{:#}", run(&data, None).unwrap_err());
-        assert!(error.contains("calls.jsonl.gz is no gzip file"), "{error}");
+        assert!(error.contains("calls.jsonl.gz is not gzip"), "{error}");
     }
 }

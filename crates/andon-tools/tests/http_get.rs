@@ -296,7 +296,7 @@ async fn a_name_is_refused_for_its_address() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let tool = HttpGet::new().resolve("harmless.test", [loopback, "10.0.0.1".parse().unwrap()]);
     let told = error(&tool, &format!("http://harmless.test:{}/", server.port)).await;
-    assert!(told.contains("harmless.test leads to 10.0.0.1, which is a private address"), "{told}");
+    assert!(told.contains("harmless.test resolves to 10.0.0.1, which is a private address"), "{told}");
     // Even with `allow_private`, a name may not lead to a metadata service.
     let tool = at_home().resolve("harmless.test", ["169.254.169.254".parse().unwrap()]);
     let told = error(&tool, "http://harmless.test/").await;
@@ -328,7 +328,7 @@ async fn a_redirect_does_not_reach_a_closed_address() {
     for (path, why) in [
         ("/literal", "127.0.0.1 is a loopback address"),
         ("/two-steps", "127.0.0.1 is a loopback address"),
-        ("/name", "inside.test leads to 127.0.0.1, which is a loopback address"),
+        ("/name", "inside.test resolves to 127.0.0.1, which is a loopback address"),
         ("/metadata", "169.254.169.254 is the metadata service of a cloud"),
         ("/file", "its scheme is file, and only http and https are supported"),
         ("/credentials", "it contains a user name or a password"),
@@ -422,7 +422,7 @@ async fn a_pull_before_a_silent_server_has_answered_closes_the_connection() {
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(server.hung_up(), "/silent");
     let told = result(&agent).await.to_text();
-    assert!(told.ends_with(&format!("Nothing of {} had arrived.", server.url("/silent"))), "{told}");
+    assert!(told.ends_with(&format!("No data had arrived from {}.", server.url("/silent"))), "{told}");
 }
 
 #[tokio::test]

@@ -192,7 +192,8 @@ fn all_modules_of_a_view_are_asked_for_at_once() {
         let listed: BTreeSet<String> = listed.unwrap().split(' ').map(str::to_owned).collect();
         let wanted: BTreeSet<String> = made_of(view).difference(&frame).cloned().collect();
         assert_eq!(listed, wanted, "{view}");
-        assert!(text_of("app.js").contains(&format!("\"{view}\"")), "app.js asks for the modules of {view}");
+        let asked = format!("dressed(\"{}\"", view.trim_end_matches(".js"));
+        assert!(text_of("app.js").contains(&asked), "app.js asks for the modules of {view}");
     }
 }
 

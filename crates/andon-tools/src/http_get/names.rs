@@ -181,7 +181,7 @@ mod tests {
         let mixed = addresses(&["10.0.0.1", "8.8.8.8", "::1", "169.254.169.254"]);
         assert_eq!(rules.open("example.org", mixed), Ok(addresses(&["8.8.8.8"])));
         let refused = rules.open("example.org", addresses(&["169.254.169.254"])).unwrap_err().to_string();
-        let expected = "example.org leads to 169.254.169.254, which is the metadata service of a cloud, and only the open \
+        let expected = "example.org resolves to 169.254.169.254, which is the metadata service of a cloud, and only the open \
                         internet is allowed";
         assert_eq!(refused, expected);
         assert_eq!(rules.open("example.org", []), Err(Refused::NoAddress("example.org".into())));

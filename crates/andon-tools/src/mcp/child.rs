@@ -6,6 +6,7 @@ use std::time::Duration;
 use andon_runtime::Remains;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{Command, Running, StartError, Tree, in_words};
@@ -14,12 +15,15 @@ use super::wire::Wire;
 
 /// How much of a program's standard error is kept.
 const SAID: usize = 2 * 1024;
+/// How long to wait, once everything has ended, until the rest of the standard error is read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A program and everything that it starts. It is created before the start, so that it can be ended at any moment.
 #[derive(Default)]
 pub(super) struct Program {
     tree: Tree,
     running: Option<Running>,
+    listening: Option<JoinHandle<()>>,
 }
 
 impl Program {
@@ -37,12 +41,12 @@ impl Program {
         let pipes = (running.stdin.take(), running.stdout.take(), running.stderr.take());
         self.running = Some(running);
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(StartError::Lost) };
-        drop(tokio::runtime::Handle::current().spawn(listen(stderr, Arc::clone(wire))));
+        self.listening = Some(tokio::runtime::Handle::current().spawn(listen(stderr, Arc::clone(wire))));
         Ok((stdout, stdin))
     }
 
-    /// Waits a while for it to end, unless there is a hurry, then ends it and everything that it has started. Returns how it
-    /// ended, if it was started, and what remains.
+    /// Waits a while for it to end, unless there is a hurry, then ends it and everything that it has started, and reads its last
+    /// words. Returns how it ended, if it was started, and what remains.
     pub(super) async fn end(self, patience: Duration, hurry: &CancellationToken) -> (Option<String>, Remains) {
         let how = match &self.running {
             None => None,
@@ -61,6 +65,15 @@ impl Program {
             }
         };
         let left = self.tree.end().await;
+        if let Some(listening) = self.listening {
+            tokio::select! {
+                biased;
+                _ = listening => {}
+                // A process that is left may keep its standard error open.
+                () = hurry.cancelled() => {}
+                () = tokio::time::sleep(LAST_WORDS) => {}
+            }
+        }
         if left.leaked.is_empty() {
             (how, left)
         } else {
