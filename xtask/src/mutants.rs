@@ -134,6 +134,10 @@ fn run(program: &Path, root: &Path, name: &str, what: &[&str], words: &[&str]) -
     let mut command = Command::new(program);
     on_this_machine(&mut command).arg("mutants").current_dir(root);
     command.args(["--no-shuffle", "--colors", "never", "--output"]).arg(&output).args(what).args(words);
+    // It ends with the first test that fails, so a mutant that is caught is caught soon.
+    if cargo(&["nextest", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        command.args(["--test-tool", "nextest"]);
+    }
     // Doc tests are slow, and are there to show how things are used.
     command.args(["--", "--lib", "--tests"]);
     // Nobody debugs a mutant, and linking without debug information is quicker.
