@@ -38,13 +38,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The memory for answers.
 pub(crate) struct Answers {
     reading: Arc<Semaphore>,
-    small: Arc<Room>,
-    large: Arc<Room>,
+    small: Arc<AnswerMemory>,
+    large: Arc<AnswerMemory>,
 }
 
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
-        let room = || Arc::new(Room { held: AtomicUsize::new(0), most: options.max_answers });
+        let room = || Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: options.max_answers });
         Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: room(), large: room() }
     }
 
@@ -59,7 +59,7 @@ impl Answers {
         }
     }
 
-    fn room_for(&self, bytes: usize) -> &Arc<Room> {
+    fn room_for(&self, bytes: usize) -> &Arc<AnswerMemory> {
         if bytes <= SMALL { &self.small } else { &self.large }
     }
 }
@@ -83,12 +83,12 @@ impl SessionRead {
 
 /// How many bytes are held, and how many may be.
 #[derive(Debug)]
-struct Room {
+struct AnswerMemory {
     held: AtomicUsize,
     most: usize,
 }
 
-impl Room {
+impl AnswerMemory {
     fn take(self: &Arc<Self>, bytes: usize, is_refused: impl Fn(usize) -> bool) -> Option<Taken> {
         let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
             (!is_refused(held)).then_some(held.saturating_add(bytes))
@@ -105,7 +105,7 @@ impl Room {
 /// Memory that is released when this is dropped.
 #[derive(Debug)]
 struct Taken {
-    room: Arc<Room>,
+    room: Arc<AnswerMemory>,
     bytes: usize,
 }
 
@@ -116,12 +116,12 @@ impl Drop for Taken {
 }
 
 /// An answer and the place that it takes, which is released when the last byte is dropped.
-struct Held<T, P> {
+struct AccountedBody<T, P> {
     text: T,
     _place: P,
 }
 
-impl<T: AsRef<[u8]>, P> AsRef<[u8]> for Held<T, P> {
+impl<T: AsRef<[u8]>, P> AsRef<[u8]> for AccountedBody<T, P> {
     fn as_ref(&self) -> &[u8] {
         self.text.as_ref()
     }
@@ -129,7 +129,7 @@ impl<T: AsRef<[u8]>, P> AsRef<[u8]> for Held<T, P> {
 
 /// The text of an answer, which holds this place until its last byte is dropped.
 pub(crate) fn holding<P: Send + 'static>(text: impl AsRef<[u8]> + Send + 'static, place: P) -> Bytes {
-    Bytes::from_owner(Held { text, _place: place })
+    Bytes::from_owner(AccountedBody { text, _place: place })
 }
 
 /// Limits the memory that answers take (invariants 2 to 4).
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn room_is_given_back_and_what_is_too_large_comes_alone() {
-        let room = Arc::new(Room { held: AtomicUsize::new(0), most: 100 });
+        let room = Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: 100 });
         let first = room.take_if_free(60).unwrap();
         assert!(room.take_if_free(60).is_none() && room.take_if_free(40).is_some());
         let told = room.take(500, |_| false).unwrap();

@@ -14,7 +14,7 @@ const MOST: usize = 256 << 10;
 
 /// The part of an issuer's description that we need.
 #[derive(Deserialize)]
-struct Description {
+struct Discovery {
     issuer: String,
     jwks_uri: String,
 }
@@ -37,7 +37,7 @@ pub(super) async fn keys(settings: &Oidc) -> Result<Vec<IssuerKey>, String> {
 
 async fn discovered(issuer: &str) -> Result<String, String> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-    let description: Description = read(&address).await?;
+    let description: Discovery = read(&address).await?;
     if description.issuer != issuer {
         return Err("its discovery document names another issuer".to_owned());
     }
