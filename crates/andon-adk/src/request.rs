@@ -66,13 +66,13 @@ impl RunRequest {
             return Err(Problem::bad_request("no-resume", detail));
         }
         let (user, session) = (user.to_owned(), session.to_owned());
-        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state })
+        Ok(Self { app, user, session, asked: input(parts?)?, streaming, state })
     }
 }
 
 /// What an ADK message asks for.
 pub(crate) fn message(content: &Fields<'_>) -> Result<RequestInput, Problem> {
-    asked(parts(content)?)
+    input(parts(content)?)
 }
 
 fn parts(content: &Fields<'_>) -> Result<Vec<MessagePart>, Problem> {
@@ -82,7 +82,7 @@ fn parts(content: &Fields<'_>) -> Result<Vec<MessagePart>, Problem> {
 }
 
 /// Either all of it is input for the model, or all of it answers questions.
-fn asked(parts: Vec<MessagePart>) -> Result<RequestInput, Problem> {
+fn input(parts: Vec<MessagePart>) -> Result<RequestInput, Problem> {
     let (mut words, mut decisions) = (Vec::new(), Vec::new());
     for part in parts {
         match part {

@@ -44,8 +44,8 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
-        let room = || Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: options.max_answers });
-        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: room(), large: room() }
+        let memory = || Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: options.max_answers });
+        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: memory(), large: memory() }
     }
 
     /// A slot for reading a whole session (invariant 1).
@@ -59,7 +59,7 @@ impl Answers {
         }
     }
 
-    fn room_for(&self, bytes: usize) -> &Arc<AnswerMemory> {
+    fn memory_for(&self, bytes: usize) -> &Arc<AnswerMemory> {
         if bytes <= SMALL { &self.small } else { &self.large }
     }
 }
@@ -93,7 +93,7 @@ impl AnswerMemory {
         let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
             (!is_refused(held)).then_some(held.saturating_add(bytes))
         });
-        taken.ok().map(|_| Taken { room: Arc::clone(self), bytes })
+        taken.ok().map(|_| Taken { memory: Arc::clone(self), bytes })
     }
 
     /// Takes memory if there is enough, or if nothing else is held (invariant 2).
@@ -105,13 +105,13 @@ impl AnswerMemory {
 /// Memory that is released when this is dropped.
 #[derive(Debug)]
 struct Taken {
-    room: Arc<AnswerMemory>,
+    memory: Arc<AnswerMemory>,
     bytes: usize,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -138,8 +138,8 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
     let mut response = next.run(request).await;
     let reading = response.extensions_mut().remove::<SessionRead>();
     let Some(bytes) = size(&response) else { return response };
-    let room = answers.room_for(bytes);
-    let taken = if does_nothing { room.take_if_free(bytes) } else { room.take(bytes, |_| false) };
+    let memory = answers.memory_for(bytes);
+    let taken = if does_nothing { memory.take_if_free(bytes) } else { memory.take(bytes, |_| false) };
     drop(reading);
     let Some(taken) = taken else {
         let detail =
@@ -167,17 +167,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_back_and_what_is_too_large_comes_alone() {
-        let room = Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: 100 });
-        let first = room.take_if_free(60).unwrap();
-        assert!(room.take_if_free(60).is_none() && room.take_if_free(40).is_some());
-        let told = room.take(500, |_| false).unwrap();
+    fn memory_is_given_back_and_what_is_too_large_comes_alone() {
+        let memory = Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: 100 });
+        let first = memory.take_if_free(60).unwrap();
+        assert!(memory.take_if_free(60).is_none() && memory.take_if_free(40).is_some());
+        let told = memory.take(500, |_| false).unwrap();
         drop(first);
-        assert!(room.take_if_free(1).is_none(), "what a request did is told, and counts");
+        assert!(memory.take_if_free(1).is_none(), "what a request did is told, and counts");
         drop(told);
-        let all = room.take_if_free(1_000).unwrap();
-        assert!(room.take_if_free(1).is_none());
+        let all = memory.take_if_free(1_000).unwrap();
+        assert!(memory.take_if_free(1).is_none());
         drop(all);
-        assert_eq!(room.held.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.held.load(Ordering::Relaxed), 0);
     }
 }

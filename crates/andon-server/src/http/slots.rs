@@ -73,7 +73,7 @@ pub(crate) struct ConnectionSlots {
     /// How many connections are open.
     connections: Arc<AtomicU64>,
     head_time: Duration,
-    room: SlotCounts,
+    counts: SlotCounts,
     reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
     /// Notified when a connection that was told to leave has closed, or stays.
     decided: Arc<Notify>,
@@ -154,22 +154,22 @@ impl Guest {
 
 impl ConnectionSlots {
     /// `head_time` is how long the head of a request may take.
-    pub(crate) fn new(connections: &Arc<AtomicU64>, head_time: Duration, room: SlotCounts) -> Self {
+    pub(crate) fn new(connections: &Arc<AtomicU64>, head_time: Duration, counts: SlotCounts) -> Self {
         let connections = Arc::clone(connections);
-        Self { connections, head_time, room, reserved: Arc::default(), decided: Arc::default() }
+        Self { connections, head_time, counts, reserved: Arc::default(), decided: Arc::default() }
     }
 
     /// Takes a slot; `None` if even the reserved ones are taken.
     pub(crate) fn take(&self) -> Option<ConnectionSlot> {
         let taken = self.connections.fetch_add(1, Ordering::Relaxed);
         let taken = usize::try_from(taken).unwrap_or(usize::MAX);
-        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new(&self.decided)));
+        let guest = (taken >= self.counts.usual).then(|| Arc::new(Guest::new(&self.decided)));
         if let Some(guest) = &guest {
             self.reserved.lock().push(Arc::clone(guest));
         }
         // If it is one too many, dropping it gives it back.
         let slot = ConnectionSlot { slots: self.clone(), guest };
-        (taken < self.room.usual.saturating_add(self.room.reserved)).then_some(slot)
+        (taken < self.counts.usual.saturating_add(self.counts.reserved)).then_some(slot)
     }
 
     /// Takes a slot, if necessary that of a connection that has not sent a complete request yet (invariant 2).

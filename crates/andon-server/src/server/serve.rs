@@ -81,8 +81,8 @@ async fn accept(server: Server, listener: TcpListener) {
     let usual = server.router();
     let reserved = usual.clone().layer(Extension(Reserved));
     let (core, options) = (&server.core, &server.core.options);
-    let room = SlotCounts::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
-    let slots = ConnectionSlots::new(&core.connections, options.head_time, room);
+    let counts = SlotCounts::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
+    let slots = ConnectionSlots::new(&core.connections, options.head_time, counts);
     let mut spares = Spares::new();
     loop {
         let accepted = tokio::select! {
