@@ -45,6 +45,22 @@ export const PROVENANCE = {
   unknown: "unknown",
 };
 
+/** @type {Api.Provenance[]} from the most to the least certain */
+const WORST = ["reported", "reported_running", "looked_up", "counted", "estimated", "bounded", "unknown"];
+
+/**
+ * The sum of two figures: as certain as the less certain one. Unknown is not 0.
+ * @type {(a: Api.Figure, b: Api.Figure) => Api.Figure}
+ */
+export function plus(a, b) {
+  const both = (/** @type {number | null} */ x, /** @type {number | null} */ y) => (x === null || y === null ? null : x + y);
+  const value = both(a.value, b.value);
+  const low = a.low === null && b.low === null ? null : (a.low ?? 0) + (b.low ?? 0);
+  const worse = WORST[Math.max(WORST.indexOf(a.provenance), WORST.indexOf(b.provenance))];
+  const provenance = value !== null ? worse : low !== null ? "bounded" : "unknown";
+  return { value, provenance, low, high: both(a.high, b.high) };
+}
+
 /** A figure in a few characters: "1,234", "≈ 1,200", "≥ 40", "40–900", "unknown". Unknown is never 0. */
 export function figure(/** @type {Api.Figure | null | undefined} */ it) {
   if (!it) return "unknown";

@@ -111,13 +111,13 @@ fn decode<D: Decode + Default>(frames: &[Owned]) {
     let _ = (decoder.model(), decoder.id());
 }
 
-/// The pieces make sense: calls are begun before they go on, nothing of one comes behind its end, and the end of all is
+/// The pieces make sense: calls are begun before they go on, nothing of one comes after its end, and the end of all is
 /// the last and comes once.
 fn sense(pieces: &VecDeque<Piece>, has_ended: bool) {
     let ends = pieces.iter().filter(|piece| matches!(piece, Piece::End(_))).count();
     assert!(ends <= 1, "the end came {ends} times");
     assert_eq!(has_ended, ends == 1, "it ended without an end, or the other way round");
-    assert!(ends == 0 || matches!(pieces.back(), Some(Piece::End(_))), "something came behind the end");
+    assert!(ends == 0 || matches!(pieces.back(), Some(Piece::End(_))), "something came after the end");
     let mut open = Vec::new();
     for piece in pieces {
         match piece {

@@ -4,9 +4,8 @@
 // 2. Only a few requests are sent at a time: browsers limit connections, and a Stop must still get through.
 
 import { get, part } from "../api.js";
-import { plus } from "../chat/fold.js";
 import { write } from "../dom.js";
-import { figure, figureInFull, money } from "../words.js";
+import { figure, figureInFull, money, plus } from "../words.js";
 import { moneyInFull } from "../runwords.js";
 
 const AT_ONCE = 2;

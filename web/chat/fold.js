@@ -10,6 +10,8 @@
 // 6. The standing of a run (its state, its phase and the force of its stop) is taken from the last fact that has one, and from
 //    nothing else.
 
+import { plus } from "../words.js";
+
 /** How many characters of a tool's live output are kept. */
 export const OUTPUT_KEPT = 200_000;
 
@@ -307,22 +309,6 @@ export function learn(/** @type {ChatRun} */ run, /** @type {Api.Receipt} */ rec
 }
 
 /* Tokens. */
-
-/** @type {Api.Provenance[]} */
-const WORST = ["reported", "reported_running", "looked_up", "counted", "estimated", "bounded", "unknown"];
-
-/**
- * The sum of two figures: as certain as the less certain one. Unknown is not 0.
- * @type {(a: Api.Figure, b: Api.Figure) => Api.Figure}
- */
-export function plus(a, b) {
-  const both = (/** @type {number | null} */ x, /** @type {number | null} */ y) => (x === null || y === null ? null : x + y);
-  const value = both(a.value, b.value);
-  const low = a.low === null && b.low === null ? null : (a.low ?? 0) + (b.low ?? 0);
-  const worse = WORST[Math.max(WORST.indexOf(a.provenance), WORST.indexOf(b.provenance))];
-  const provenance = value !== null ? worse : low !== null ? "bounded" : "unknown";
-  return { value, provenance, low, high: both(a.high, b.high) };
-}
 
 /** What a run has used, as billed: `{input, output}` (caches are part of the input), or null if no call has ended. */
 export function usageOf(/** @type {ChatRun} */ run) {

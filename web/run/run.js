@@ -16,7 +16,6 @@ import { tabs } from "./tabs.js";
 import { timeline } from "./timeline.js";
 import { Trace } from "./trace.js";
 import { usageTable } from "./usage.js";
-import { standing } from "./phases.js";
 
 /** How long to wait for the first events before showing the page without them, in milliseconds. */
 const PATIENCE = 3000;
@@ -208,4 +207,18 @@ function feed(run, all, signal) {
 /** Puts the selected event into the address, so that it can be shared. */
 function remember(/** @type {string} */ run, /** @type {number} */ seq) {
   history.replaceState(null, "", `#/run/${part(run)}?seq=${seq}`);
+}
+
+/**
+ * The standing of a run after a fact. The fact itself has it.
+ * @param {RunStanding | null} before the standing before the fact
+ * @param {Api.Fact} fact
+ * @returns {RunStanding | null}
+ */
+export function standing(before, fact) {
+  if (!fact.standing) return before;
+  const { state, phase = null, force = null } = fact.standing;
+  const end = fact.type === "run_settled" ? { outcome: fact.outcome, ended_at: fact.at.wall } : null;
+  if (!end && before?.state === state && before.phase === phase && before.force === force) return before;
+  return { ...before, state, phase, force, ...end };
 }

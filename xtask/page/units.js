@@ -9,11 +9,11 @@ const seed = Number(arguments[0]) || 20_261;
 (async () => {
   const here = new URL("./", document.baseURI);
   const load = (/** @type {string} */ file) => import(new URL(file, here).href);
-  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }, stops, { standing },
+  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, plus, shownState, stalledWords }, stops, { standing },
     { Card }] = await Promise.all(
-    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js", "chat/card.js"].map(load));
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/run.js", "chat/card.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
-  const { callsOf, fold, learn, newRun, plus, textOf, usageOf } = folding;
+  const { callsOf, fold, learn, newRun, textOf, usageOf } = folding;
   const { cuts, hardest, nextForce, Press, WORDS } = stops;
 
   const failures = [];
@@ -53,7 +53,7 @@ const seed = Number(arguments[0]) || 20_261;
       for (const { name } of element.attributes) isTrue(`${name} was set`, !name.startsWith("on") && name !== "style");
     }
   });
-  test("a link leads to http, https or mailto, or is no link", () => {
+  test("a link leads to http, https or mailto, or is not a link", () => {
     for (const bad of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", " javascript:x",
       "java\tscript:x", "blob:x", "//evil.example", "/relative", "x"]) {
       for (const text of [`[a](${bad})`, `[a](<${bad}>)`, `<${bad}>`, `![a](${bad})`]) {
@@ -72,7 +72,7 @@ const seed = Number(arguments[0]) || 20_261;
     says(0, place.querySelectorAll("img").length);
     says("https://example.com/cat.png", place.querySelector("a").href);
   });
-  test("an address that stands in a text is a link without the stop behind it", () => {
+  test("an address that stands in a text is a link without the full stop after it", () => {
     const place = markdown("See https://example.com/a_(b). And (https://example.com/c), but not xhttps://no.example or https://");
     says(["https://example.com/a_(b)", "https://example.com/c"], [...place.querySelectorAll("a")].map(({ href }) => href));
   });
@@ -97,7 +97,7 @@ const seed = Number(arguments[0]) || 20_261;
     ["a list with gaps", "- a\n\n- b", "<ul><li><p>a</p></li><li><p>b</p></li></ul>"],
     ["a list and then a paragraph", "- a\nlazy\n\nb", "<ul><li>a\nlazy</li></ul><p>b</p>"],
     ["a list with boxes", "- [ ] a\n- [x] b", "<ul><li>☐ a</li><li>☑ b</li></ul>"],
-    ["a year is no list", "It was in\n1986. Really", "<p>It was in\n1986. Really</p>"],
+    ["a year is not a list", "It was in\n1986. Really", "<p>It was in\n1986. Really</p>"],
     ["a quote", "> a\nlazy\n> > b\n\nc", "<blockquote><p>a\nlazy</p><blockquote><p>b</p></blockquote></blockquote><p>c</p>"],
     ["a table", "| a | b |\n|:--|--:|\n| 1 | 2 \\| 3 |\n| 4 |\nend", '<div class="wide" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th class="to-start">a</th><th class="to-end">b</th></tr></thead>' +
       '<tbody><tr><td class="to-start">1</td><td class="to-end">2 | 3</td></tr><tr><td class="to-start">4</td><td class="to-end"></td></tr><tr><td class="to-start">end</td><td class="to-end"></td></tr></tbody></table></div>'],
@@ -441,7 +441,7 @@ const seed = Number(arguments[0]) || 20_261;
     says([["again", 500, "busy", false]], run.parts.map((/** @type {AgainPart} */ { kind, delay, failure, isOver }) => [kind, delay, failure?.message, isOver]));
     says(true, fold(run, item(6, "backoff_finished")).parts[0].isOver);
   });
-  test("how long it thought is known to who was there, and to nobody else", () => {
+  test("how long it thought is known only to readers who were there", () => {
     const items = [...begin, { type: "delta", at: "3.5", thinking: "hm" }, { type: "delta", at: "3.7", text: "a" }];
     const live = newRun("r");
     items.forEach((it, at) => fold(live, it, at * 100));
@@ -537,7 +537,7 @@ const seed = Number(arguments[0]) || 20_261;
 
   /* The Stop button. */
 
-  test("P6: a press is graceful first, also behind a stop after the turn, then now, and then there is nothing harder", () => {
+  test("P6: a press is graceful first, also after a stop after the turn, then now, and then there is nothing harder", () => {
     const forces = [null, "after_turn", "graceful", "now"];
     /** @type {Record<string, string>} */
     const wanted = { null: "graceful", after_turn: "graceful", graceful: "now", now: "none" };
@@ -565,7 +565,7 @@ const seed = Number(arguments[0]) || 20_261;
     await press.send(send, (/** @type {unknown} */ answer) => shown.push([press.next, press.isUnsent ? "unsent" : press.words, press.isStopping, answer ?? null]));
     return shown;
   };
-  test("P7: a stop that does not reach the server is sent again, one that is refused is no press, and one on its way to the disk is", async () => {
+  test("P7: a stop that does not reach the server is sent again, one that is refused does not count as a press, and one on its way to the disk does", async () => {
     const heard = { state: "cancelling", force: "graceful" };
     let tries = 0;
     const unsent = ["now", "unsent", false, null];

@@ -55,7 +55,7 @@ Commands:
   page [--pictures] [--web-dir FOLDER] [WORD..]
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); pictures
                      are in target/page, and with --pictures also in docs/pictures
-  rooms              checks that the folders of each crate depend on each other one way, and that no file is too long
+  rooms              checks that the folders of each crate depend on each other one way and not on its root, and that no file is too long
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            runs every query of the dashboard and the alerts on a real Prometheus that scrapes a real server

@@ -6,7 +6,7 @@ use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::{RawQuery, State};
 use serde_json::{Map, Value, json};
 
-use crate::Shared;
+use crate::core::Shared;
 
 /// ADK defines two agent languages, and its clients reject any other.
 const LANGUAGE: &str = "yaml";

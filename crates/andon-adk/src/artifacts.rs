@@ -23,7 +23,7 @@ use super::event::seconds;
 use super::form::Body;
 use super::reach::{self, no_session};
 use super::valid::{self, Fields, noted};
-use crate::Shared;
+use crate::core::Shared;
 
 /// The kind under which a version's metadata is stored.
 const KIND: &str = "adk.artifact";
@@ -188,7 +188,7 @@ async fn put(
     part: Value,
 ) -> Result<Value, Problem> {
     // Serialized: two saves that count at once would get the same number (invariant 1).
-    let _turn = core.artifacts.turn(&whose(key, &name)).await;
+    let _lock = core.artifacts.lock(&whose(key, &name)).await;
     if core.host.runtime().state(key).await?.is_none() {
         return Err(no_session());
     }
@@ -281,7 +281,7 @@ fn part(artifact: &Fields<'_>) -> Result<(Value, Option<String>), Problem> {
 
 /// What a path below `artifacts/` asks for.
 #[derive(Debug, PartialEq)]
-enum Asked<'a> {
+enum WantedVersion<'a> {
     One(&'a str),
     Versions(&'a str),
     Version(&'a str, &'a str),
@@ -289,7 +289,7 @@ enum Asked<'a> {
     Metadata(&'a str, &'a str),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> WantedVersion<'a> {
     fn read(rest: &'a str) -> Self {
         if let Some(name) = rest.strip_suffix("/versions/metadata") {
             return Self::AllMetadata(name);
@@ -313,18 +313,18 @@ pub(crate) async fn look(
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
-    let asked = Asked::read(&rest);
-    let name = match asked {
-        Asked::One(name)
-        | Asked::Versions(name)
-        | Asked::Version(name, _)
-        | Asked::AllMetadata(name)
-        | Asked::Metadata(name, _) => name,
+    let wanted = WantedVersion::read(&rest);
+    let name = match wanted {
+        WantedVersion::One(name)
+        | WantedVersion::Versions(name)
+        | WantedVersion::Version(name, _)
+        | WantedVersion::AllMetadata(name)
+        | WantedVersion::Metadata(name, _) => name,
     };
-    let number = match asked {
-        Asked::Version(_, number) | Asked::Metadata(_, number) => version(number)?,
-        Asked::One(_) => version_of_query(query.as_deref().unwrap_or_default())?,
-        Asked::Versions(_) | Asked::AllMetadata(_) => None,
+    let number = match wanted {
+        WantedVersion::Version(_, number) | WantedVersion::Metadata(_, number) => version(number)?,
+        WantedVersion::One(_) => version_of_query(query.as_deref().unwrap_or_default())?,
+        WantedVersion::Versions(_) | WantedVersion::AllMetadata(_) => None,
     };
     let all = of_name(&core, &key, name).await?;
     let one = || match number {
@@ -332,13 +332,13 @@ pub(crate) async fn look(
         Some(number) => all.iter().find(|version| i64::try_from(version.number).is_ok_and(|known| known == number)),
     };
     let missing = |what: &str| Problem::not_found("no-such-artifact", what);
-    if let Asked::One(_) | Asked::Version(..) = asked {
+    if let WantedVersion::One(_) | WantedVersion::Version(..) = wanted {
         let version = one().ok_or_else(|| missing("Artifact not found"))?;
         return Ok(Json(part_of(&core, &key, version).await?.ok_or_else(|| missing("Artifact not found"))?));
     }
-    Ok(Json(match asked {
-        Asked::Versions(_) => all.iter().map(|version| Value::from(version.number)).collect(),
-        Asked::AllMetadata(_) => all.iter().map(|version| version.metadata(&key)).collect(),
+    Ok(Json(match wanted {
+        WantedVersion::Versions(_) => all.iter().map(|version| Value::from(version.number)).collect(),
+        WantedVersion::AllMetadata(_) => all.iter().map(|version| version.metadata(&key)).collect(),
         _ => one().ok_or_else(|| missing("Artifact version not found"))?.metadata(&key),
     }))
 }
@@ -368,7 +368,7 @@ pub(crate) async fn delete(
     let key = reach::session(&principal, &app, &user, &session)?;
     let shared = Shared::clone(&core);
     let deleting = core.host.spawn(async move {
-        let _turn = shared.artifacts.turn(&whose(&key, &name)).await;
+        let _lock = shared.artifacts.lock(&whose(&key, &name)).await;
         for version in of_name(&shared, &key, &name).await? {
             let place = version.place();
             if is_shared(&name) {
@@ -398,13 +398,13 @@ mod tests {
 
     #[test]
     fn a_path_says_what_is_asked_for_and_names_may_have_slashes() {
-        assert_eq!(Asked::read("a/b.txt"), Asked::One("a/b.txt"));
-        assert_eq!(Asked::read("a/b.txt/versions"), Asked::Versions("a/b.txt"));
-        assert_eq!(Asked::read("a/b.txt/versions/7"), Asked::Version("a/b.txt", "7"));
-        assert_eq!(Asked::read("a/versions/metadata"), Asked::AllMetadata("a"));
-        assert_eq!(Asked::read("a/versions/latest/metadata"), Asked::Metadata("a", "latest"));
-        assert_eq!(Asked::read("versions/1"), Asked::One("versions/1"));
-        assert_eq!(Asked::read("a/metadata"), Asked::One("a/metadata"));
+        assert_eq!(WantedVersion::read("a/b.txt"), WantedVersion::One("a/b.txt"));
+        assert_eq!(WantedVersion::read("a/b.txt/versions"), WantedVersion::Versions("a/b.txt"));
+        assert_eq!(WantedVersion::read("a/b.txt/versions/7"), WantedVersion::Version("a/b.txt", "7"));
+        assert_eq!(WantedVersion::read("a/versions/metadata"), WantedVersion::AllMetadata("a"));
+        assert_eq!(WantedVersion::read("a/versions/latest/metadata"), WantedVersion::Metadata("a", "latest"));
+        assert_eq!(WantedVersion::read("versions/1"), WantedVersion::One("versions/1"));
+        assert_eq!(WantedVersion::read("a/metadata"), WantedVersion::One("a/metadata"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::form::MaybeBody;
 use super::valid::{self, Fields};
 use super::{reach, sessions};
-use crate::Shared;
+use crate::core::Shared;
 
 /// How to stop.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::about::served;
 use super::form::Body;
-use crate::Shared;
+use crate::core::Shared;
 
 /// Nobody is tracked here, whatever is asked.
 pub(crate) async fn consent() -> Json<Value> {

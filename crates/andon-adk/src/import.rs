@@ -16,10 +16,15 @@ use andon_runtime::core::time::Stamp;
 use andon_runtime::{Moved, SessionKey, StateMap};
 use andon_server::dialect::Problem;
 
-pub(crate) use read::{Turn, turns};
+pub(crate) use read::{ImportedTurn, turns};
 
 /// A session with the conversation in these turns.
-pub(crate) fn session(key: &SessionKey, state: &StateMap, turns: Vec<Turn>, now: Stamp) -> Result<Moved, Problem> {
+pub(crate) fn session(
+    key: &SessionKey,
+    state: &StateMap,
+    turns: Vec<ImportedTurn>,
+    now: Stamp,
+) -> Result<Moved, Problem> {
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {
         // The same check as for any other record that comes from outside.

@@ -25,12 +25,14 @@ mod about;
 mod artifacts;
 mod cancel;
 mod closing;
+mod core;
 mod dev;
 mod event;
 mod form;
 mod hand;
 mod import;
 mod live;
+mod locks;
 mod reach;
 mod render;
 mod request;
@@ -40,7 +42,6 @@ mod run;
 mod sessions;
 mod story;
 mod trace;
-mod turns;
 mod ui;
 mod valid;
 mod words;
@@ -54,7 +55,8 @@ use axum::Router;
 use axum::http::Method;
 use axum::response::Response;
 
-use crate::turns::Turns;
+use crate::core::Core;
+use crate::locks::KeyLocks;
 
 pub use ui::{NoPage, has_page};
 
@@ -73,23 +75,18 @@ impl Default for Adk {
     }
 }
 
-/// What the routes share.
-pub(crate) type Shared = Arc<Core>;
-
-pub(crate) struct Core {
-    pub(crate) host: Host,
-    pub(crate) adk: Adk,
-    /// Serializes saves and deletes of a session's, or a user's, artifacts.
-    pub(crate) artifacts: Turns,
-}
-
 impl Dialect for Adk {
     fn rows(&self) -> Vec<Row> {
         routes::all().into_iter().map(|(row, _)| row).collect()
     }
 
     fn router(&self, host: &Host) -> Router {
-        let core = Core { host: host.clone(), adk: self.clone(), artifacts: Turns::default() };
+        let core = Core {
+            host: host.clone(),
+            on_disconnect: self.on_disconnect,
+            page: self.page.clone(),
+            artifacts: KeyLocks::default(),
+        };
         routes::router().with_state(Arc::new(core))
     }
 

@@ -29,11 +29,11 @@ use serde::Serialize;
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::render::View;
-use super::request::{Asked, message};
+use super::request::{RequestInput, message};
 use super::run::{Followed, SessionAgent};
 use super::sessions;
 use super::valid::{self, Fields, json};
-use crate::Shared;
+use crate::core::Shared;
 
 const VIEW: View = View::Caller { pieces: true };
 
@@ -254,12 +254,12 @@ async fn begin(
     core: Shared,
     principal: Principal,
     place: SessionAgent,
-    asked: Option<Asked>,
+    asked: Option<RequestInput>,
     state: StateMap,
 ) -> Result<Option<Followed>, Problem> {
     match asked {
-        Some(Asked::Run(input)) => place.start(&core, &principal, input, state, VIEW).await.map(Some),
-        Some(Asked::Decide(decisions)) => place.decide(&core, &principal, &decisions, VIEW).map(Some),
+        Some(RequestInput::Run(input)) => place.start(&core, &principal, input, state, VIEW).await.map(Some),
+        Some(RequestInput::Decide(decisions)) => place.decide(&core, &principal, &decisions, VIEW).map(Some),
         None if state.is_empty() => Ok(None),
         None => sessions::change_state(&core, place.session(), state).await.map(|()| None),
     }
@@ -280,7 +280,7 @@ enum FrameContent {
     /// Something other than text.
     Spoken,
     Close,
-    Content(Option<Result<Asked, Problem>>, StateMap),
+    Content(Option<Result<RequestInput, Problem>>, StateMap),
 }
 
 impl FrameContent {

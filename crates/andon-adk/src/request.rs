@@ -16,7 +16,7 @@ pub(crate) struct RunRequest {
     pub(crate) app: Option<String>,
     pub(crate) user: String,
     pub(crate) session: String,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestInput,
     /// Whether to send the pieces of each answer.
     pub(crate) streaming: bool,
     pub(crate) state: StateMap,
@@ -24,7 +24,7 @@ pub(crate) struct RunRequest {
 
 /// What a message asks for.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestInput {
     /// A run with this input.
     Run(Message),
     /// Decisions about calls for which runs are waiting.
@@ -66,23 +66,23 @@ impl RunRequest {
             return Err(Problem::bad_request("no-resume", detail));
         }
         let (user, session) = (user.to_owned(), session.to_owned());
-        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state })
+        Ok(Self { app, user, session, asked: input(parts?)?, streaming, state })
     }
 }
 
 /// What an ADK message asks for.
-pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
-    asked(parts(content)?)
+pub(crate) fn message(content: &Fields<'_>) -> Result<RequestInput, Problem> {
+    input(parts(content)?)
 }
 
 fn parts(content: &Fields<'_>) -> Result<Vec<MessagePart>, Problem> {
     content.forbid_others(&["parts", "role"]);
     content.some_text("role");
-    content.objects("parts").iter().map(said).collect()
+    content.objects("parts").iter().map(message_part).collect()
 }
 
 /// Either all of it is input for the model, or all of it answers questions.
-fn asked(parts: Vec<MessagePart>) -> Result<Asked, Problem> {
+fn input(parts: Vec<MessagePart>) -> Result<RequestInput, Problem> {
     let (mut words, mut decisions) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -96,12 +96,12 @@ fn asked(parts: Vec<MessagePart>) -> Result<Asked, Problem> {
             let detail = "newMessage: it has both a confirmation and other content; send one, then the other";
             return Err(Problem::bad_request("mixed-message", detail));
         }
-        return Ok(Asked::Decide(decisions));
+        return Ok(RequestInput::Decide(decisions));
     }
     if !words.iter().any(says_something) {
         return Err(Problem::bad_request("no-input", "newMessage: it is empty; send a prompt"));
     }
-    Ok(Asked::Run(Message { role: Role::User, parts: words, cut: None }))
+    Ok(RequestInput::Run(Message { role: Role::User, parts: words, cut: None }))
 }
 
 const TEXT: &str = "text";
@@ -126,7 +126,7 @@ const KNOWN: [&str; 14] = [
     "videoMetadata",
 ];
 
-fn said(part: &Fields<'_>) -> Result<MessagePart, Problem> {
+fn message_part(part: &Fields<'_>) -> Result<MessagePart, Problem> {
     part.forbid_others(&KNOWN);
     if let Some(text) = part.some_text(TEXT) {
         return Ok(MessagePart::Part(Part::text(text)));

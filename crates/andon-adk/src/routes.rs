@@ -8,7 +8,8 @@ use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{self, MethodRouter};
 
-use crate::{Shared, about, artifacts, cancel, dev, live, run, sessions, trace, ui};
+use crate::core::Shared;
+use crate::{about, artifacts, cancel, dev, live, run, sessions, trace, ui};
 
 /// A route: its method and path with what they require, and its handler.
 type Route = (Row, MethodRouter<Shared>);

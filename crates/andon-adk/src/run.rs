@@ -23,8 +23,8 @@ use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::hand::EventByEvent;
 use super::render::{Rendering, View, confirmation_id};
-use super::request::{Asked, Decision, RunRequest};
-use crate::Shared;
+use super::request::{Decision, RequestInput, RunRequest};
+use crate::core::Shared;
 
 /// A run with its client.
 pub(crate) struct Followed {
@@ -109,8 +109,8 @@ async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: 
     let RunRequest { app, user, session, asked, state, .. } = request;
     let place = SessionAgent::find(core, principal, app.as_deref(), &user, &session).await?;
     match asked {
-        Asked::Run(input) => place.start(core, principal, input, state, view).await,
-        Asked::Decide(decisions) => place.decide(core, principal, &decisions, view),
+        RequestInput::Run(input) => place.start(core, principal, input, state, view).await,
+        RequestInput::Decide(decisions) => place.decide(core, principal, &decisions, view),
     }
 }
 
@@ -168,7 +168,7 @@ impl SessionAgent {
             run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
             input,
             when_busy: WhenBusy::Queue,
-            on_disconnect: core.adk.on_disconnect,
+            on_disconnect: core.on_disconnect,
             limits: self.agent.limits(),
             state,
             agent: self.agent.clone(),

@@ -24,7 +24,7 @@ use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, is_cancel, no_session};
 use super::valid::{self, Fields, noted};
 use super::{import, story};
-use crate::Shared;
+use crate::core::Shared;
 
 /// The most sessions that are listed: the most recently used.
 const MOST: usize = 1_000;
@@ -39,7 +39,7 @@ type Name = (String, String, String);
 struct Order {
     name: Option<String>,
     state: StateMap,
-    told: Vec<import::Turn>,
+    told: Vec<import::ImportedTurn>,
 }
 
 impl Order {

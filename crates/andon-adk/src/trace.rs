@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::render::answer_id;
 use super::story;
-use crate::Shared;
+use crate::core::Shared;
 
 /// ADK's names of attributes.
 const EVENT: &str = "gcp.vertex.agent.event_id";

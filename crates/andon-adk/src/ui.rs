@@ -13,7 +13,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::{Value, json};
 
-use crate::Shared;
+use crate::core::Shared;
 
 /// Where the page is.
 pub(crate) const PAGE: &str = "/dev-ui/";
@@ -51,7 +51,7 @@ pub(crate) async fn file(State(core): State<Shared>, Path(file): Path<String>) -
 
 async fn served(core: &Shared, file: &str) -> Result<Response, Problem> {
     let missing = || Problem::not_found("no-such-file", "Not Found");
-    let Some(folder) = &core.adk.page else {
+    let Some(folder) = &core.page else {
         let detail = "ADK's web page is not served: start the server with --adk-ui and the folder that contains it";
         return Err(Problem::not_found("no-page", detail));
     };

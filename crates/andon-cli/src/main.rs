@@ -6,6 +6,7 @@ mod client;
 mod completions;
 mod config;
 mod db;
+mod exit;
 mod follow;
 mod how;
 mod keys;
@@ -22,33 +23,12 @@ mod terminal;
 mod yaml;
 
 use crate::args::{Args, Command};
+use crate::exit::Exit;
 use crate::print::Style;
 
 /// Runs allocate many small pieces on one thread and free them on another: this allocator is good at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// The exit code. Usage errors are clap's, and exit with 2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Exit {
-    /// The run completed, the chat was closed, the server shut down with nothing still running, or the command succeeded.
-    Completed = 0,
-    /// The run or the command failed, or something outlived the server.
-    Failed = 1,
-    /// The run was cancelled.
-    Cancelled = 3,
-    /// A third Ctrl-C, or a server's third signal: exited at once.
-    Interrupted = 130,
-}
-
-impl Exit {
-    /// Restores the terminal and exits.
-    fn leave(self) -> ! {
-        terminal::restore();
-        std::process::exit(i32::from(self as u8));
-    }
-}
 
 fn main() {
     // This program is also the supervisor of a tool's process, so this must come first.
@@ -67,7 +47,7 @@ fn main() {
         Exit::Failed
     });
     // The thread that reads the terminal may be waiting for a line, so exit without waiting for it.
-    exit.leave();
+    terminal::leave(exit);
 }
 
 fn work(args: Args) -> anyhow::Result<Exit> {

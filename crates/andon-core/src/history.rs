@@ -108,14 +108,14 @@ impl fmt::Debug for History {
 mod tests {
     use super::*;
 
-    fn said(from: usize, to: usize) -> Vec<Arc<Message>> {
+    fn messages(from: usize, to: usize) -> Vec<Arc<Message>> {
         (from..to).map(|number| Arc::new(Message::user(number.to_string()))).collect()
     }
 
     #[test]
     fn a_history_is_the_list_of_what_was_added_at_every_length() {
         for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
-            let (list, history) = (said(0, length), History::from(said(0, length)));
+            let (list, history) = (messages(0, length), History::from(messages(0, length)));
             assert_eq!((history.len(), history.is_empty()), (length, length == 0));
             assert_eq!(history, list);
             assert_eq!(history.last(), list.last());
@@ -126,25 +126,25 @@ mod tests {
 
     #[test]
     fn what_is_added_to_a_clone_is_not_in_the_original() {
-        let before = History::from(said(0, BLOCK + 3));
+        let before = History::from(messages(0, BLOCK + 3));
         let mut after = before.clone();
-        after.extend(said(BLOCK + 3, 2 * BLOCK + 1));
+        after.extend(messages(BLOCK + 3, 2 * BLOCK + 1));
         assert_eq!((before.len(), after.len()), (BLOCK + 3, 2 * BLOCK + 1));
-        assert_eq!(before, said(0, BLOCK + 3));
-        assert_eq!(after, said(0, 2 * BLOCK + 1));
+        assert_eq!(before, messages(0, BLOCK + 3));
+        assert_eq!(after, messages(0, 2 * BLOCK + 1));
         // They share all blocks but the last.
         assert!(Arc::ptr_eq(&before.blocks[0], &after.blocks[0]));
     }
 
     #[test]
     fn histories_are_equal_if_their_messages_are() {
-        let history = History::from(said(0, BLOCK + 1));
-        assert_eq!(history, History::from(said(0, BLOCK + 1)));
-        for other in [said(0, BLOCK), said(1, BLOCK + 2), said(0, BLOCK + 2), vec![]] {
+        let history = History::from(messages(0, BLOCK + 1));
+        assert_eq!(history, History::from(messages(0, BLOCK + 1)));
+        for other in [messages(0, BLOCK), messages(1, BLOCK + 2), messages(0, BLOCK + 2), vec![]] {
             assert_ne!(history, other);
             assert_ne!(history, History::from(other));
         }
-        assert_eq!(history.to_vec(), said(0, BLOCK + 1));
-        assert_eq!(format!("{history:?}"), format!("{:?}", said(0, BLOCK + 1)));
+        assert_eq!(history.to_vec(), messages(0, BLOCK + 1));
+        assert_eq!(format!("{history:?}"), format!("{:?}", messages(0, BLOCK + 1)));
     }
 }

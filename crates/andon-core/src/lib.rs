@@ -12,6 +12,7 @@ pub mod digest;
 pub mod disconnect;
 mod ending;
 pub mod event;
+mod format_version;
 pub mod history;
 pub mod id;
 pub mod limits;
@@ -26,18 +27,4 @@ pub mod time;
 pub mod usage;
 mod words;
 
-/// The version that every persisted form written by this crate carries.
-///
-/// A reader refuses a version that it does not know; it never guesses.
-pub const FORMAT_VERSION: u16 = 1;
-
-/// Reads a version, and refuses one that this program does not know.
-fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    let version = <u16 as serde::Deserialize>::deserialize(deserializer)?;
-    if version == FORMAT_VERSION {
-        return Ok(version);
-    }
-    Err(serde::de::Error::custom(format!(
-        "format version {version} is not known: this program reads version {FORMAT_VERSION}; use the program that wrote it"
-    )))
-}
+pub use format_version::FORMAT_VERSION;

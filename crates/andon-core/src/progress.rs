@@ -24,7 +24,7 @@ use crate::event::{Accepted, HookPoint};
 use crate::id::{CallId, Seq};
 use crate::message::{Message, Role};
 use crate::reason::Reason;
-use crate::standing::{Life, RunStanding, StandingFold};
+use crate::standing::{Lifecycle, RunStanding, StandingFold};
 use crate::usage::Used;
 
 pub use crate::standing::{Phase, State};
@@ -106,9 +106,9 @@ impl Progress {
     /// What to do next, with at most `at_once` tools running together, or `None` if the run waits for its session or has
     /// settled.
     pub fn next_step(&self, at_once: usize) -> Option<Step> {
-        match self.standing.life() {
-            Life::Queued | Life::Settled => return None,
-            Life::Running => {}
+        match self.standing.lifecycle() {
+            Lifecycle::Queued | Lifecycle::Settled => return None,
+            Lifecycle::Running => {}
         }
         if let Some((reason, force)) = self.cancel()
             && (force.cuts() || self.a_turn_would_begin())

@@ -141,7 +141,7 @@ pub struct Took {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The version of this form.
-    #[serde(deserialize_with = "crate::known_version")]
+    #[serde(deserialize_with = "crate::format_version::known_version")]
     pub v: u16,
     /// The run.
     pub run: RunId,
@@ -200,7 +200,7 @@ impl Receipt {
     /// The receipt of a run of which only the id and the session are known.
     pub fn unknown(run: &RunId, session: &SessionKey) -> Self {
         Self {
-            v: crate::FORMAT_VERSION,
+            v: crate::format_version::FORMAT_VERSION,
             run: run.clone(),
             session: session.clone(),
             outcome: None,

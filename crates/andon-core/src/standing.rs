@@ -70,7 +70,7 @@ const _: () = assert!(std::mem::size_of::<RunStanding>() <= 3);
 
 /// Whether a run has its session, and whether it is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Lifecycle {
     #[default]
     Queued,
     Running,
@@ -87,7 +87,7 @@ enum Asked {
 /// Folds events into where the run stands. The default is a run that was just accepted.
 #[derive(Debug, Clone, Default)]
 pub struct StandingFold {
-    life: Life,
+    lifecycle: Lifecycle,
     force: Option<Force>,
     hook: Option<HookPoint>,
     is_in_backoff: bool,
@@ -110,7 +110,7 @@ impl StandingFold {
             | Event::CallCancelRequested { .. }
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
-            Event::RunStarted => self.life = Life::Running,
+            Event::RunStarted => self.lifecycle = Lifecycle::Running,
             Event::HookStarted { point } => self.hook = Some(*point),
             Event::HookFinished { .. } => self.hook = None,
             Event::ModelStarted { .. } => self.is_in_model = true,
@@ -126,7 +126,9 @@ impl StandingFold {
             Event::ToolFinished { call, .. } | Event::ToolRefused { call, .. } => self.close(call),
             Event::CancelRequested { request, .. } => self.force = self.force.max(Some(request.force)),
             // Nothing is open any more, whatever the events before it say.
-            Event::RunSettled { .. } => *self = Self { life: Life::Settled, force: self.force, ..Self::default() },
+            Event::RunSettled { .. } => {
+                *self = Self { lifecycle: Lifecycle::Settled, force: self.force, ..Self::default() }
+            }
         }
     }
 
@@ -163,18 +165,18 @@ impl StandingFold {
 
     /// The run's state, in the words of the API.
     pub fn state(&self) -> State {
-        match (self.life, self.force) {
-            (Life::Settled, _) => State::Settled,
+        match (self.lifecycle, self.force) {
+            (Lifecycle::Settled, _) => State::Settled,
             (_, Some(_)) => State::Cancelling,
-            (Life::Queued, None) => State::Queued,
-            (Life::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
-            (Life::Running, None) => State::Running,
+            (Lifecycle::Queued, None) => State::Queued,
+            (Lifecycle::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
+            (Lifecycle::Running, None) => State::Running,
         }
     }
 
     /// What the run is doing. A settled run is between things forever.
     pub fn phase(&self) -> Phase {
-        if self.life == Life::Queued {
+        if self.lifecycle == Lifecycle::Queued {
             Phase::Queued
         } else if self.hook.is_some() {
             Phase::Hook
@@ -201,8 +203,8 @@ impl StandingFold {
         self.waiting
     }
 
-    pub(crate) fn life(&self) -> Life {
-        self.life
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle
     }
 
     pub(crate) fn open_hook(&self) -> Option<HookPoint> {

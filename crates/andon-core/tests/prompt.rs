@@ -44,7 +44,7 @@ fn arguments() -> impl Strategy<Value = String> {
     prop_oneof![proptest::sample::select(fixed.to_vec()).prop_map(str::to_owned), "[ -~]{0,12}"]
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said_part() -> impl Strategy<Value = Said> {
     let seal = proptest::option::of(Just(Signature::new("maker", "seal")));
     prop_oneof![
         text().prop_map(Said::Text),
@@ -71,8 +71,8 @@ fn cut() -> impl Strategy<Value = Option<Cut>> {
 
 /// What runs of one session stored: each a user's words, turns with tools, and a last answer or none.
 fn history() -> impl Strategy<Value = Vec<Message>> {
-    let turn = (proptest::collection::vec(said(), 0..4), proptest::collection::vec((status(), text()), 4));
-    let last = proptest::option::of((proptest::collection::vec(said(), 0..4), cut()));
+    let turn = (proptest::collection::vec(said_part(), 0..4), proptest::collection::vec((status(), text()), 4));
+    let last = proptest::option::of((proptest::collection::vec(said_part(), 0..4), cut()));
     let run = (text(), proptest::collection::vec(turn, 0..3), last);
     proptest::collection::vec(run, 1..5).prop_map(|runs| {
         let mut history = Vec::new();

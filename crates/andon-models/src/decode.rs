@@ -14,10 +14,10 @@ pub mod bedrock;
 pub(crate) mod event;
 pub mod gemini;
 mod loose;
-pub(crate) mod mend;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+pub(crate) mod repair;
 mod reported;
 
 use std::collections::VecDeque;

@@ -110,8 +110,8 @@ impl fmt::Debug for Scrub {
 
 /// The whole secret, and the part after the scheme if it is a header's value.
 fn parts(secret: &str) -> impl Iterator<Item = &str> {
-    let behind = ["Bearer ", "Basic "].iter().find_map(|scheme| secret.strip_prefix(scheme));
-    [secret].into_iter().chain(behind)
+    let after = ["Bearer ", "Basic "].iter().find_map(|scheme| secret.strip_prefix(scheme));
+    [secret].into_iter().chain(after)
 }
 
 /// The secret as it is, as written in an address, and as written in JSON.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use memchr::memchr2;
 
 use crate::decode::Frame;
-use crate::decode::mend::add_bytes;
+use crate::decode::repair::add_bytes;
 
 /// How many bytes a frame may have by default. The longest frames repeat a whole answer. The longest answers have a few hundred
 /// thousand tokens, about a megabyte of text, and JSON escapes, a sealed thought and the repeated tools may multiply that.

@@ -12,10 +12,12 @@ use andon_core::outcome::ModelStop;
 use andon_core::usage::{Figure, Usage};
 use tokio::time::{Sleep, sleep};
 
-use super::SILENCE;
 use super::plan::{Call, Plan};
 use super::words::{chunks, json_chunks};
 use andon_runtime::{Answer, ModelError};
+
+/// How long it is silent when it is asked to be.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// After how many words it reports its usage, so that a token limit works in the middle of an answer.
 const WORDS_PER_REPORT: usize = 20;

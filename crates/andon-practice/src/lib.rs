@@ -33,9 +33,6 @@ use andon_runtime::{Answer, Model, Request};
 /// How long a word takes at human pace, on average.
 const HUMAN_PACE: Duration = Duration::from_millis(32);
 
-/// How long it is silent when it is asked to be.
-const SILENCE: Duration = Duration::from_secs(30);
-
 /// A model for practice: see the [module](self).
 ///
 /// ```

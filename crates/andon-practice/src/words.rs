@@ -16,8 +16,8 @@ pub(super) fn chunks(text: &str) -> impl Iterator<Item = &str> {
         let word = rest.find(|c: char| !c.is_whitespace())?;
         let space = rest.get(word..)?.find(char::is_whitespace).map_or(rest.len(), |length| word + length);
         let next = rest.get(space..)?.find(|c: char| !c.is_whitespace()).map_or(rest.len(), |length| space + length);
-        let (chunk, behind) = rest.split_at_checked(next)?;
-        rest = behind;
+        let (chunk, after) = rest.split_at_checked(next)?;
+        rest = after;
         Some(chunk)
     })
 }

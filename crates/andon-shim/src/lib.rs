@@ -37,11 +37,8 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 #[cfg(target_os = "linux")]
 pub use linux::{cgroup, proc, rlimits, send_stdin};
-pub use protocol::{Config, Limits, Order, Status, Survivor, Variables, Word};
+pub use protocol::{Config, Limits, Order, SHIM, Status, Survivor, Variables, Word};
 pub use refusal::{Part, Refusal};
-
-/// The name under which a shim is executed, and its first argument.
-pub const SHIM: &str = "__andon-shim";
 
 /// The variable that marks a tool's processes, so that they can be found without a shim.
 pub const MARK: &str = "ANDON_PROCESS";

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
+/// The name under which a shim is executed, and its first argument.
+pub const SHIM: &str = "__andon-shim";
+
 /// What the shim should start, and how.
 ///
 /// Arguments and variables need not be UTF-8, as JSON must be: serde writes an [`OsString`] as a list of its bytes.

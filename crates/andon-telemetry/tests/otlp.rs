@@ -74,7 +74,7 @@ impl Receiver {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the receiver is no part of what is tested")]
+#[expect(clippy::disallowed_methods, reason = "the receiver is not part of what is tested")]
 fn beside(work: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
     tokio::spawn(work)
 }

@@ -26,7 +26,7 @@ fn asks(tool: &str, arguments: &Value) -> ScriptedModel {
 }
 
 /// What the model is told of one call.
-async fn told(tool: impl Tool, arguments: Value) -> ToolResult {
+async fn returned(tool: impl Tool, arguments: Value) -> ToolResult {
     let model = asks(&tool.spec().name, &arguments);
     let agent = agent(&model).tool(tool).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -201,24 +201,24 @@ async fn arguments_arrive_with_their_types_and_what_is_left_out_has_its_default(
         "query": "cats", "order": "oldest", "range": {"from": 1, "to": 2}, "kind": "pic", "weights": {"a": 0.5},
     });
     let expected = r#"cats None 20 [] Oldest 1-2 pic {"a": 0.5} false"#;
-    assert_eq!(told(search, arguments).await, ok(expected));
+    assert_eq!(returned(search, arguments).await, ok(expected));
     let arguments = json!({
         "query": "", "max": 3, "page_size": 5, "tags": ["x"], "order": "newest", "range": {"from": 1, "to": 2},
         "kind": "pic", "weights": {},
     });
     let expected = r#" Some(3) 5 ["x"] Newest 1-2 pic {} false"#;
-    assert_eq!(told(search, arguments).await, ok(expected));
+    assert_eq!(returned(search, arguments).await, ok(expected));
 }
 
 #[tokio::test(start_paused = true)]
 async fn arguments_that_do_not_fit_never_reach_the_function() {
     // What the schema refuses, the runtime refuses.
     for arguments in [json!({}), json!({"amount": "much"}), json!({"amount": 1, "to": "me"})] {
-        let result = told(small, arguments).await;
+        let result = returned(small, arguments).await;
         assert_eq!(result.status, ResultStatus::Refused, "{result:?}");
     }
     // What the schema cannot express, serde refuses.
-    let result = told(small, json!({"amount": 5_000_000_000_u64})).await;
+    let result = returned(small, json!({"amount": 5_000_000_000_u64})).await;
     let expected = "The arguments are not valid: invalid value: integer `5000000000`, expected u32.";
     assert_eq!(result, ToolResult::text(id("c"), ResultStatus::Error, expected));
 }
@@ -280,18 +280,18 @@ async fn unwritable() -> Json<BTreeMap<Vec<u8>, u8>> {
 
 #[tokio::test(start_paused = true)]
 async fn the_model_is_told_what_the_function_returns() {
-    assert_eq!(told(text, json!({})).await, ok("text"));
-    assert_eq!(told(value, json!({})).await, ok("[1]"));
-    assert_eq!(told(report, json!({})).await, ok(r#"{"pages":3}"#));
-    assert_eq!(told(maybe, json!({"fail": false})).await, ok(r#"{"pages":4}"#));
-    assert_eq!(told(output, json!({})).await, ok("output"));
-    assert_eq!(told(boxed, json!({"text": "1"})).await, ok("done"));
+    assert_eq!(returned(text, json!({})).await, ok("text"));
+    assert_eq!(returned(value, json!({})).await, ok("[1]"));
+    assert_eq!(returned(report, json!({})).await, ok(r#"{"pages":3}"#));
+    assert_eq!(returned(maybe, json!({"fail": false})).await, ok(r#"{"pages":4}"#));
+    assert_eq!(returned(output, json!({})).await, ok("output"));
+    assert_eq!(returned(boxed, json!({"text": "1"})).await, ok("done"));
     let error = |text: &str| ToolResult::text(id("c"), ResultStatus::Error, text);
-    assert_eq!(told(maybe, json!({"fail": true})).await, error("no pages"));
-    assert_eq!(told(number, json!({"text": "x"})).await, error("invalid digit found in string"));
-    assert_eq!(told(boxed, json!({"text": ""})).await, error("cannot parse integer from empty string"));
+    assert_eq!(returned(maybe, json!({"fail": true})).await, error("no pages"));
+    assert_eq!(returned(number, json!({"text": "x"})).await, error("invalid digit found in string"));
+    assert_eq!(returned(boxed, json!({"text": ""})).await, error("cannot parse integer from empty string"));
     let expected = error("the result cannot be written as JSON: key must be a string");
-    assert_eq!(told(unwritable, json!({})).await, expected);
+    assert_eq!(returned(unwritable, json!({})).await, expected);
 }
 
 // ---- what the runtime passes in ----
@@ -393,10 +393,10 @@ fn heavy(number: u64) -> Result<String, String> {
 
 #[tokio::test]
 async fn a_blocking_function_runs_on_a_separate_thread() {
-    let result = told(heavy, json!({"number": 1})).await;
+    let result = returned(heavy, json!({"number": 1})).await;
     assert_eq!(result.status, ResultStatus::Ok);
     assert_ne!(result.to_text(), format!("{:?}", std::thread::current().id()));
-    assert_eq!(told(heavy, json!({"number": 0})).await, ToolResult::text(id("c"), ResultStatus::Error, "zero"));
+    assert_eq!(returned(heavy, json!({"number": 0})).await, ToolResult::text(id("c"), ResultStatus::Error, "zero"));
 }
 
 // ---- a function among others ----
@@ -450,10 +450,10 @@ async fn a_tool_is_a_value_that_can_be_handed_out_and_shadowed_like_any_function
     }
     // Tools of one kind go into one list.
     agent(&ScriptedModel::new([])).tools([far, count, elsewhere::made]).build().unwrap();
-    assert_eq!(told(elsewhere::made, json!({"word": "w"})).await, ok("w"));
-    let name = told(elsewhere::renamed::other, json!({})).await;
+    assert_eq!(returned(elsewhere::made, json!({"word": "w"})).await, ok("w"));
+    let name = returned(elsewhere::renamed::other, json!({})).await;
     assert_eq!(name.status, ResultStatus::Ok);
-    let far = told(far, json!({"far": "away", "times": 1})).await;
+    let far = returned(far, json!({"far": "away", "times": 1})).await;
     assert_eq!(far, ok("away 2"));
 }
 

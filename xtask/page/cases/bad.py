@@ -159,7 +159,7 @@ def a_run_of_very_many_events_can_be_looked_at(world):
     person.open(f"#/run/{run}")
     person.wait_for("[data-seq]")
     busy = Busy(person)
-    until("it has come to its end", lambda: house.run(run)["state"] == "settled")
+    until("the run has settled", lambda: house.run(run)["state"] == "settled")
     assert len(house.receipt(run)["calls"]) == TURNS * CALLS
     until("the page shows that it is over", lambda: "completed" in person.text().lower())
     assert person.ask("return document.querySelectorAll('[data-seq]').length") < 1500, "every event is in the page"

@@ -47,12 +47,12 @@ const ALL: [Scene; 6] = [
 fn main() {
     process::raise_open_files();
     let words: Vec<String> = std::env::args().collect();
-    let behind = |word: &str| words.iter().position(|own| own == word).and_then(|place| words.get(place + 1));
+    let after = |word: &str| words.iter().position(|own| own == word).and_then(|place| words.get(place + 1));
     let ways = Ways {
         is_guarded: words.iter().any(|word| word == house::GUARDED),
-        collector: behind(house::OBSERVED).map(String::as_str),
+        collector: after(house::OBSERVED).map(String::as_str),
     };
-    match behind(house::AS_SERVER) {
+    match after(house::AS_SERVER) {
         Some(folder) => house::serve(std::path::Path::new(folder), ways),
         None => table::print(&ALL),
     }

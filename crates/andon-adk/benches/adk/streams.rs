@@ -92,7 +92,7 @@ async fn read(whose: Whose, at: SocketAddr, app: &str, sessions: Vec<String>) ->
         assert!(is_whole || whose == Whose::Adk, "the last event has the whole text: {}", shown());
         if !is_whole {
             // Its events were sent all the same, and count.
-            eprintln!("a run of ADK's did not come to its end: {}", shown());
+            eprintln!("a run of ADK's did not finish: {}", shown());
         }
     }
     (sessions.len(), events)

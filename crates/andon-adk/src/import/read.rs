@@ -17,7 +17,7 @@ use crate::valid::{Fields, noted};
 const RESERVED: [&str; 3] = ["adk_request_credential", "adk_request_confirmation", "adk_request_input"];
 
 /// What a user said, and what followed.
-pub(crate) struct Turn {
+pub(crate) struct ImportedTurn {
     pub(super) invocation: String,
     pub(super) at: Stamp,
     pub(super) input: Vec<Part>,
@@ -54,7 +54,7 @@ impl Answer {
 }
 
 /// Reads a conversation.
-pub(crate) fn turns(events: &[Fields<'_>], now: Stamp) -> Result<Vec<Turn>, Problem> {
+pub(crate) fn turns(events: &[Fields<'_>], now: Stamp) -> Result<Vec<ImportedTurn>, Problem> {
     let mut reader = Reader { turns: Vec::new(), calls: HashSet::new(), now };
     for (number, event) in events.iter().enumerate() {
         check(number, event)?;
@@ -101,7 +101,7 @@ fn parts_of<'a>(event: &Fields<'a>) -> Vec<Fields<'a>> {
 }
 
 struct Reader {
-    turns: Vec<Turn>,
+    turns: Vec<ImportedTurn>,
     calls: HashSet<CallId>,
     now: Stamp,
 }
@@ -155,7 +155,7 @@ impl Reader {
         let invocation = event.some_text("invocationId").unwrap_or_default().to_owned();
         let mut input = Vec::new();
         for part in parts {
-            let part = said(number, part)?;
+            let part = content_part(number, part)?;
             if matches!(part, Part::ToolCall(_) | Part::Thinking { .. }) {
                 return Err(wrong(number, "has a part from the user that only a model can send"));
             }
@@ -166,7 +166,7 @@ impl Reader {
             Some(turn) if turn.answers.is_empty() && turn.end == End::Whole && turn.invocation == invocation => {
                 turn.input.extend(input);
             }
-            _ => self.turns.push(Turn { invocation, at, input, answers: Vec::new(), end: End::Whole }),
+            _ => self.turns.push(ImportedTurn { invocation, at, input, answers: Vec::new(), end: End::Whole }),
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Reader {
     ) -> Result<(), Problem> {
         let mut answer = Vec::new();
         for part in parts {
-            let part = said(number, part)?;
+            let part = content_part(number, part)?;
             if part == Part::text("") {
                 continue;
             }
@@ -229,7 +229,7 @@ impl Reader {
 }
 
 /// The content of a part.
-fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
+fn content_part(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
     if let Some(text) = part.some_text("text") {
         let text = text.to_owned();
         let is_thought = part.is_some_set("thought");

@@ -14,13 +14,13 @@ use andon_server::dialect::Problem;
 use uuid::Uuid;
 
 use super::bad;
-use super::read::{Answer, End, Turn};
+use super::read::{Answer, End, ImportedTurn};
 
 /// The model name recorded for imported answers.
 const MODEL: &str = "imported";
 
 /// The record of a run with this turn's content.
-pub(super) fn run(key: &SessionKey, turn: Turn, now: Stamp) -> Result<(RunId, Stored), Problem> {
+pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(RunId, Stored), Problem> {
     let run = RunId::new(format!("e-{}", Uuid::now_v7())).map_err(|error| bad(error.to_string()))?;
     let input = Arc::new(Message { role: Role::User, parts: turn.input, cut: None });
     let accepted = Accepted::new(run.clone(), key.clone(), input);

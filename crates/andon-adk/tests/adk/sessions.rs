@@ -107,7 +107,7 @@ async fn no_session_is_named_like_a_cancel() {
     assert_eq!(inside.ok("GET", S, None).await, json!([]));
 }
 
-fn said(author: &str, run: &str, part: Value) -> Value {
+fn event(author: &str, run: &str, part: Value) -> Value {
     let role = if author == "user" { "user" } else { "model" };
     json!({"author": author, "invocationId": run, "content": {"role": role, "parts": [part]}})
 }
@@ -119,11 +119,11 @@ async fn an_imported_conversation_continues() {
     let call = json!({"functionCall": {"id": "c1", "name": "look", "args": {"at": "it"}}});
     let result = json!({"functionResponse": {"id": "c1", "name": "look", "response": {"seen": 1}}});
     let events = json!([
-        said("user", "i1", json!({"text": "Look."})),
-        said("shop", "i1", call),
-        said("shop", "i1", result),
-        said("shop", "i1", json!({"text": "I have."})),
-        said("user", "i2", json!({"text": "And?"})),
+        event("user", "i1", json!({"text": "Look."})),
+        event("shop", "i1", call),
+        event("shop", "i1", result),
+        event("shop", "i1", json!({"text": "I have."})),
+        event("user", "i2", json!({"text": "And?"})),
         {"author": "shop", "invocationId": "i2", "errorCode": "INVOCATION_ABORTED", "errorMessage": "Invocation was aborted by client."},
     ]);
     let begun = inside.ok("POST", S, Some(json!({"sessionId": "s", "events": events}))).await;
@@ -145,8 +145,8 @@ async fn an_imported_conversation_continues() {
 async fn a_conversation_that_does_not_end_with_an_answer_is_not_said_to_be_interrupted() {
     let inside = inside().await;
     let call = json!({"functionCall": {"id": "c1", "name": "look", "args": {}}});
-    let unanswered = vec![said("user", "i", json!({"text": "Look."}))];
-    let open = vec![said("user", "i", json!({"text": "Look."})), said("shop", "i", call)];
+    let unanswered = vec![event("user", "i", json!({"text": "Look."}))];
+    let open = vec![event("user", "i", json!({"text": "Look."})), event("shop", "i", call)];
     for (name, events, shown) in [("unanswered", unanswered, 1), ("open", open, 3)] {
         let begun = inside.ok("POST", S, Some(json!({"sessionId": name, "events": events}))).await;
         let told = begun["events"].as_array().unwrap();
@@ -186,9 +186,9 @@ async fn a_session_and_its_events_have_their_fields_in_adks_order() {
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_makes_no_sense_begins_nothing() {
     let inside = inside().await;
-    let user = said("user", "i", json!({"text": "Look."}));
-    let call = |name: &str| said("shop", "i", json!({"functionCall": {"id": "c1", "name": name, "args": {}}}));
-    let result = said("shop", "i", json!({"functionResponse": {"id": "c1", "name": "look", "response": {}}}));
+    let user = event("user", "i", json!({"text": "Look."}));
+    let call = |name: &str| event("shop", "i", json!({"functionCall": {"id": "c1", "name": name, "args": {}}}));
+    let result = event("shop", "i", json!({"functionResponse": {"id": "c1", "name": "look", "response": {}}}));
     let with = |more: Value| {
         let mut event = user.clone();
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -202,12 +202,12 @@ async fn a_conversation_that_makes_no_sense_begins_nothing() {
         (json!([user, result]), 400),
         (json!([user, call("look"), result, result]), 400),
         (json!([user, call("look"), result, call("look")]), 400),
-        (json!([said("shop", "i", json!({"text": "First!"}))]), 400),
-        (json!([said("user", "i", json!({"functionCall": {"name": "look"}}))]), 400),
-        (json!([said("user", "i", json!({"executableCode": {}}))]), 400),
-        (json!([said("user", "i", json!({"inlineData": {"mimeType": "application/pdf", "data": "aGk="}}))]), 400),
-        (json!([said("user", "i", json!({"inlineData": {"mimeType": "image/png;x", "data": "aGk="}}))]), 400),
-        (json!([said("user", "i", json!({"text": 5}))]), 422),
+        (json!([event("shop", "i", json!({"text": "First!"}))]), 400),
+        (json!([event("user", "i", json!({"functionCall": {"name": "look"}}))]), 400),
+        (json!([event("user", "i", json!({"executableCode": {}}))]), 400),
+        (json!([event("user", "i", json!({"inlineData": {"mimeType": "application/pdf", "data": "aGk="}}))]), 400),
+        (json!([event("user", "i", json!({"inlineData": {"mimeType": "image/png;x", "data": "aGk="}}))]), 400),
+        (json!([event("user", "i", json!({"text": 5}))]), 422),
         (json!([5]), 422),
         (json!({}), 422),
     ] {

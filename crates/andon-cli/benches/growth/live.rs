@@ -64,7 +64,7 @@ async fn hold(program: &Program, runs: usize) -> Vec<String> {
         .collect();
     let mut ids = Vec::with_capacity(runs);
     for client in starting {
-        ids.extend(client.await.expect("a client that comes to its end"));
+        ids.extend(client.await.expect("a client that finishes"));
     }
     ids
 }

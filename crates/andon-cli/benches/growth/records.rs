@@ -78,7 +78,7 @@ async fn make(program: &Program, runs: usize, whose: fn(usize) -> String) {
         })
         .collect();
     for client in clients {
-        client.await.expect("a client that comes to its end");
+        client.await.expect("a client that finishes");
     }
 }
 

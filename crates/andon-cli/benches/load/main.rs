@@ -54,12 +54,12 @@ fn main() {
     if let [provider::AS_PROVIDER, folder @ ..] = words.as_slice() {
         return provider::serve(folder.first().map(Path::new));
     }
-    let behind = |word: &str| words.iter().position(|own| *own == word).and_then(|place| words.get(place + 1));
-    let minutes: f64 = behind("--minutes").map_or(1.0, |minutes| minutes.parse().expect("a number of minutes"));
+    let after = |word: &str| words.iter().position(|own| *own == word).and_then(|place| words.get(place + 1));
+    let minutes: f64 = after("--minutes").map_or(1.0, |minutes| minutes.parse().expect("a number of minutes"));
     // Benchmarks run in the folder of their package, but a path is relative to the project's.
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("load.svg");
-    let file = behind("--to").map_or(own, |to| project.join(to));
+    let file = after("--to").map_or(own, |to| project.join(to));
     let plot = load(Duration::from_secs_f64(60.0 * minutes));
     std::fs::write(&file, plot.svg()).expect("a file that can be written");
     println!("{}", plot.summary());
@@ -81,7 +81,7 @@ fn load(length: Duration) -> Plot {
         }
         is_over.set(true);
         for client in clients {
-            client.await.expect("a client that comes to its end");
+            client.await.expect("a client that finishes");
         }
         Plot { samples, runs: runs.get(), clients: CLIENTS }
     })

@@ -78,7 +78,7 @@ struct Outage {
 /// Reads a run's feed to its end, or until the reader has gone.
 pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<FeedUpdate>) {
     let gone = tell.clone();
-    let mut reading = Reading { client, run, at: from, tell, outage: None };
+    let mut reading = FeedReading { client, run, at: from, tell, outage: None };
     let end = tokio::select! {
         biased;
         () = gone.closed() => return,
@@ -88,7 +88,7 @@ pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<
     let _ = gone.send(FeedUpdate::End(end)).await;
 }
 
-struct Reading {
+struct FeedReading {
     client: Client,
     run: RunId,
     /// After the last item that was passed on (invariant 1).
@@ -97,7 +97,7 @@ struct Reading {
     outage: Option<Outage>,
 }
 
-impl Reading {
+impl FeedReading {
     async fn until_the_end(&mut self) -> Result<(), ClientError> {
         loop {
             let broken = match self.client.events(&self.run, &self.at.to_string()).await {
@@ -200,11 +200,11 @@ mod tests {
 
     use super::*;
 
-    fn reading() -> (Reading, Receiver<FeedUpdate>) {
+    fn reading() -> (FeedReading, Receiver<FeedUpdate>) {
         let (tell, told) = channel(16);
         let client = Client::at("127.0.0.1:1").unwrap();
         let run = RunId::new("run-1").unwrap();
-        (Reading { client, run, at: Cursor::default(), tell, outage: None }, told)
+        (FeedReading { client, run, at: Cursor::default(), tell, outage: None }, told)
     }
 
     fn answer(body: &'static str) -> Response {
@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn heartbeats_alone_end_an_outage_and_the_next_one_gets_the_full_patience() {
         let (mut reading, mut told) = reading();
-        let broken = |reading: &Reading| reading.client.unheard("it broke");
+        let broken = |reading: &FeedReading| reading.client.unheard("it broke");
         reading.wait_after(broken(&reading)).await.unwrap();
         reading.read_one(answer(":\n\n")).await;
         advance(PATIENCE * 2).await;

@@ -40,9 +40,9 @@ impl Flow {
     /// The text with a line break before each word that does not fit. A word that is still incomplete is shown as it comes.
     pub(crate) fn broken(&mut self, text: &str) -> String {
         let Some(width) = self.width else {
-            let behind = text.rsplit_once('\n').map_or(text, |(_, behind)| behind);
+            let after = text.rsplit_once('\n').map_or(text, |(_, after)| after);
             let goes_on = if text.contains('\n') { 0 } else { self.column };
-            self.column = goes_on + behind.chars().count();
+            self.column = goes_on + after.chars().count();
             return text.to_owned();
         };
         let mut out = String::with_capacity(text.len() + 8);

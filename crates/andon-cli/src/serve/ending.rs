@@ -7,7 +7,7 @@ use std::task::Poll;
 use andon_server::{Server, Serving, ShutDown};
 
 use super::voice::Voice;
-use crate::Exit;
+use crate::exit::Exit;
 use crate::show::session_shown;
 use crate::terminal::interrupt::Interrupts;
 

@@ -26,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::telemetry::Telemetry;
 use self::voice::Voice;
-use crate::Exit;
 use crate::agents::{AgentFolder, Report, build_agent};
 use crate::args::{ServeArgs, refuse};
 use crate::client::Target;
 use crate::db::{Address, Db};
+use crate::exit::Exit;
 use crate::show::recovered;
 use crate::terminal::interrupt::Interrupts;
 

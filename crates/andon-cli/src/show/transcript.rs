@@ -110,18 +110,18 @@ mod tests {
     use super::*;
     use andon_runtime::core::message::Cut;
 
-    fn said(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
+    fn message(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
         Arc::new(Message { role, parts: vec![Part::Text { text: text.to_owned() }], cut })
     }
 
     fn conversation() -> Vec<Arc<Message>> {
         let turn = |number: u32| {
-            let prompt = said(Role::User, &format!("prompt {number}"), None);
-            [prompt, said(Role::Assistant, &format!("answer {number}\n\nof two lines"), None)]
+            let prompt = message(Role::User, &format!("prompt {number}"), None);
+            [prompt, message(Role::Assistant, &format!("answer {number}\n\nof two lines"), None)]
         };
         let mut all: Vec<_> = (1..=3).flat_map(turn).collect();
-        all.push(said(Role::User, "prompt 4", None));
-        all.push(said(Role::Assistant, "# cut in  the", Some(Cut::Lost)));
+        all.push(message(Role::User, "prompt 4", None));
+        all.push(message(Role::Assistant, "# cut in  the", Some(Cut::Lost)));
         all
     }
 

@@ -3,10 +3,10 @@
 use andon_runtime::State;
 use anyhow::{Context, bail};
 
-use crate::Exit;
 use crate::args::WatchArgs;
 use crate::client::{Client, RemoteRun, Target};
 use crate::db::Db;
+use crate::exit::Exit;
 use crate::follow::{Subject, watch as follow};
 use crate::print::Style;
 use crate::records::{find, no_run};

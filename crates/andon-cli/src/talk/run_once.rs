@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::conversation::Conversation;
 use super::start::{Start, TalkRequest, start};
-use crate::Exit;
 use crate::args::{self, RunArgs};
 use crate::client::Target;
+use crate::exit::Exit;
 use crate::follow::{Approver, Listener, Subject, follow};
 use crate::paste::quoted;
 use crate::print::{Style, aside, write_line};

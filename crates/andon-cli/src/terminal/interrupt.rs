@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::how::How;
 use crate::print::out::write_last;
 
@@ -159,7 +159,7 @@ fn pull(aim: &mut SignalAim, interrupt: Interrupt) -> bool {
         SignalAim::Server { told } => {
             *told += 1;
             if *told > 2 {
-                Exit::Interrupted.leave();
+                super::leave(Exit::Interrupted);
             }
             return false;
         }
@@ -199,7 +199,7 @@ fn leave(last_words: Option<String>) -> ! {
             let _ = heard.recv_timeout(LAST_WORDS);
         }
     }
-    Exit::Interrupted.leave()
+    super::leave(Exit::Interrupted)
 }
 
 fn lock(aim: &Mutex<SignalAim>) -> MutexGuard<'_, SignalAim> {

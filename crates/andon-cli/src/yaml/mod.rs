@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Reading a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
+//! 1. YamlParser a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
 //! 2. No error repeats a value of the file, which may be a secret. Keys are named.
 
 pub(crate) mod fields;
@@ -91,18 +91,18 @@ pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
         let why = format!("the file has more than {MAX_BRACKETS} opening brackets: shorten it");
         return Err(BadYaml { line: None, column: None, why });
     }
-    let reading = Reading::default();
+    let reading = YamlParser::default();
     Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).map_err(|error| bad(text, &error, &reading))
 }
 
 /// The line and column of a node in the text that it was read from, counted from 1.
 fn locate(text: &str, place: NodeIndex) -> Option<(usize, usize)> {
-    let reading = Reading { wanted: Some(place), ..Reading::default() };
+    let reading = YamlParser { wanted: Some(place), ..YamlParser::default() };
     let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
     found.location().map(|location| (location.line(), location.column()))
 }
 
-fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
+fn bad(text: &str, error: &Error, reading: &YamlParser) -> BadYaml {
     let location = error.location();
     let (line, column) = (location.as_ref().map(|at| at.line()), location.as_ref().map(|at| at.column()));
     if let Some(why) = reading.said.take() {
@@ -145,7 +145,7 @@ fn advice(said: &str, here: &str) -> &'static str {
 
 /// What is counted while a text is read.
 #[derive(Default)]
-struct Reading {
+struct YamlParser {
     nodes: Cell<u32>,
     bytes: Cell<usize>,
     /// The node to refuse, so that the parser says where it is.
@@ -154,7 +154,7 @@ struct Reading {
     said: RefCell<Option<String>>,
 }
 
-impl Reading {
+impl YamlParser {
     fn refuse<T, E: serde::de::Error>(&self, why: impl Into<String>) -> Result<T, E> {
         *self.said.borrow_mut() = Some(why.into());
         Err(E::custom("refused"))
@@ -179,7 +179,7 @@ impl Reading {
 
 #[derive(Clone, Copy)]
 struct Reader<'r> {
-    reading: &'r Reading,
+    reading: &'r YamlParser,
 }
 
 impl Reader<'_> {
@@ -269,7 +269,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 const A_KEY: &str = "the name of a key";
 
 struct KeyReader<'r> {
-    reading: &'r Reading,
+    reading: &'r YamlParser,
     earlier: &'r [(Key, Node)],
 }
 

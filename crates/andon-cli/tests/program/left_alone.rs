@@ -40,12 +40,12 @@ fn until(served: &Served, feed: &mut Response, text: &str) {
 }
 
 /// A run's whole feed. This does not count as a reader.
-fn told(served: &Served, run: &str) -> String {
+fn feed_of(served: &Served, run: &str) -> String {
     served.text(&format!("/v1/runs/{run}/events?aside=true"))
 }
 
 fn receipt(served: &Served, run: &str) -> Value {
-    let told = told(served, run);
+    let told = feed_of(served, run);
     assert!(told.contains("\"type\":\"run_settled\""), "{told}");
     served.get(&format!("/v1/runs/{run}/receipt")).1
 }
@@ -93,7 +93,7 @@ fn a_queued_adk_run_whose_client_died_with_the_server_does_not_start_after_the_r
     assert_eq!(first["outcome"]["kind"], "lost");
     let second = second["run_id"].as_str().unwrap();
     was_left_alone(&served, second, RESTARTED);
-    let told = told(&served, second);
+    let told = feed_of(&served, second);
     assert!(!told.contains("run_started") && !told.contains("model_started"), "{told}");
     // The conversation does not contain it, and the session goes on.
     let (status, next) = served.post("/run", &adk::ask("roll 3 dice"));

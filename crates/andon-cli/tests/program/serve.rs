@@ -13,7 +13,7 @@ fn receipt(db: &Database, run: &str) -> Value {
     db.run(&["receipt", run, "--json"]).json().remove(0)
 }
 
-fn told(served: &Served) -> Vec<String> {
+fn commands_printed(served: &Served) -> Vec<String> {
     let lines = served.program.seen.lines();
     lines.filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
 }
@@ -22,7 +22,7 @@ fn told(served: &Served) -> Vec<String> {
 fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
     let db = Database::new();
     let served = Served::of(db.start(&["--bind", "127.0.0.1:0"]));
-    let lines = told(&served);
+    let lines = commands_printed(&served);
     let [start, stop, others @ ..] = lines.as_slice() else { panic!("{lines:?}") };
     let paste = |line: &str| {
         let mut shell = Command::new("sh");
@@ -63,7 +63,7 @@ fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
 #[test]
 fn a_server_can_keep_everything_in_memory() {
     let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--instant"]));
-    assert!(told(&served).iter().any(|line| line.ends_with(&format!("chat --server {}", served.url))));
+    assert!(commands_printed(&served).iter().any(|line| line.ends_with(&format!("chat --server {}", served.url))));
     let run = served.run("roll 3 dice");
     served.wait_for(&run, "run_settled");
     let ended = served.terminate();

@@ -95,8 +95,8 @@ fn serve(db: &Database, bind: &str, flags: &[&str]) -> (Program, String) {
     let mut server = db.start(&[&["serve", "--bind", bind], flags].concat());
     server.wait_for("Andon is at http://");
     server.wait_for(", with its database in");
-    let (_, behind) = server.seen.split_once("Andon is at ").unwrap();
-    let address = behind.split(',').next().unwrap().to_owned();
+    let (_, after) = server.seen.split_once("Andon is at ").unwrap();
+    let address = after.split(',').next().unwrap().to_owned();
     (server, address)
 }
 

@@ -77,7 +77,7 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lump {
     /// The version of this form.
-    #[serde(deserialize_with = "crate::known_version")]
+    #[serde(deserialize_with = "crate::format_version::known_version")]
     pub v: u16,
     /// The byte offset in the span at which the lump begins.
     pub from: usize,
@@ -130,12 +130,12 @@ impl Span {
         }
         let start = self.text.floor_char_boundary(byte);
         let next = self.marks.partition_point(|mark| mark.at <= start);
-        let (before, behind) = self.marks.split_at_checked(next)?;
+        let (before, after) = self.marks.split_at_checked(next)?;
         let begins = |mark: &'_ Mark| matches!(mark.what, What::Begins(_));
         let Some(Mark { what: What::Begins(kind), .. }) = before.iter().rev().find(|mark| begins(mark)) else {
             return None;
         };
-        let other = behind.iter().find(|mark| matches!(&mark.what, What::Begins(next) if next != kind));
+        let other = after.iter().find(|mark| matches!(&mark.what, What::Begins(next) if next != kind));
         let end = other.map_or(self.text.len(), |mark| mark.at);
         Some(Stretch { kind, text: self.text.get(start..end)? })
     }
@@ -148,7 +148,7 @@ impl Span {
             return None;
         }
         let span = Span { after: self.after, text: text.to_owned(), marks: marks.to_vec() };
-        Some(Lump { v: crate::FORMAT_VERSION, from: bytes, span })
+        Some(Lump { v: crate::format_version::FORMAT_VERSION, from: bytes, span })
     }
 
     /// Appends a journaled lump, or returns `Err` if bytes are missing before it.

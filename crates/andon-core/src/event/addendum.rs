@@ -14,7 +14,7 @@ use crate::usage::Used;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addendum {
     /// The version of this form.
-    #[serde(deserialize_with = "crate::known_version")]
+    #[serde(deserialize_with = "crate::format_version::known_version")]
     pub v: u16,
     /// Its number among the run's addenda, from 1.
     pub number: u32,

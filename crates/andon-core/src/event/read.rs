@@ -150,7 +150,7 @@ impl<'de> Visitor<'de> for InOrder {
                 Head::At => at = Some(map.next_value()?),
                 Head::Type => {
                     let (Some(v), Some(seq), Some(epoch), Some(at)) = (v, seq, epoch, at) else { break };
-                    if v != crate::FORMAT_VERSION {
+                    if v != crate::format_version::FORMAT_VERSION {
                         break;
                     }
                     let kind: Cow<'de, str> = map.next_value()?;

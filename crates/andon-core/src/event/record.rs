@@ -13,7 +13,7 @@ use crate::time::Stamp;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of this form.
-    #[serde(deserialize_with = "crate::known_version")]
+    #[serde(deserialize_with = "crate::format_version::known_version")]
     pub v: u16,
     /// Its place in the journal.
     pub seq: Seq,

@@ -11,7 +11,7 @@ use crate::ending::{Ending, Failure, FailureKind};
 use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record};
 use crate::id::{CallId, Seq};
 use crate::message::{Message, Part, Role};
-use crate::standing::Life;
+use crate::standing::Lifecycle;
 use crate::usage::Used;
 
 use super::turn::{NO_SUCH_CALL, Turn};
@@ -136,17 +136,17 @@ impl Progress {
 
     /// A run that waits for its session can only start or be stopped, and a settled one is at rest forever.
     fn check_life(&self, event: &Event) -> Result<(), Misfit> {
-        match (self.standing.life(), event) {
-            (Life::Running, _) => Ok(()),
-            (Life::Queued, Event::RunAccepted { .. } | Event::RunStarted) => Ok(()),
-            (Life::Queued, Event::CancelRequested { .. } | Event::RunQuieted | Event::RunSettled { .. }) => Ok(()),
-            (Life::Queued, _) => Err("the run has not started"),
-            (Life::Settled, _) => Err("the run has settled"),
+        match (self.standing.lifecycle(), event) {
+            (Lifecycle::Running, _) => Ok(()),
+            (Lifecycle::Queued, Event::RunAccepted { .. } | Event::RunStarted) => Ok(()),
+            (Lifecycle::Queued, Event::CancelRequested { .. } | Event::RunQuieted | Event::RunSettled { .. }) => Ok(()),
+            (Lifecycle::Queued, _) => Err("the run has not started"),
+            (Lifecycle::Settled, _) => Err("the run has settled"),
         }
     }
 
     fn start(&mut self) -> Result<(), Misfit> {
-        if self.standing.life() != Life::Queued {
+        if self.standing.lifecycle() != Lifecycle::Queued {
             return Err("a run starts once");
         }
         self.messages.push(Arc::clone(&self.accepted.input));

@@ -116,7 +116,7 @@ impl Rest {
         let read = Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage };
         let (billed, end) = match self.stop {
             Some(stop) => (usage, AnswerEnd::Whole(stop)),
-            // It did not come to its end: at least this much was written.
+            // It did not finish: at least this much was written.
             None => (Used::cut(usage).billed, AnswerEnd::Cut),
         };
         let used = Used { delivered: read, billed };

@@ -14,7 +14,7 @@ use andon_runtime::{ModelError, ModelStop, Piece};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{DONE, Json, Kind, broke_off, one_more, told};
+use super::event::{DONE, Json, Kind, broke_off, error_text, one_more};
 use super::loose::{Count, Text, arguments};
 use super::reported::{Reported, take};
 use super::{Decode, Frame};
@@ -309,16 +309,16 @@ fn stop(reason: &str) -> ModelStop {
 
 /// An error in Anthropic's words, in the stream or in a refused request's body.
 pub fn error(kind: &str, message: &str) -> ModelError {
-    let told = told("Anthropic", kind, message);
+    let text = error_text("Anthropic", kind, message);
     match kind {
         // Their messages may mention lengths, too.
-        "rate_limit_error" | "overloaded_error" => ModelError::retryable(told),
-        _ if is_overflow(message) => ModelError::context_overflow(told),
+        "rate_limit_error" | "overloaded_error" => ModelError::retryable(text),
+        _ if is_overflow(message) => ModelError::context_overflow(text),
         "invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "billing_error" => {
-            ModelError::fatal(told)
+            ModelError::fatal(text)
         }
-        "request_too_large" => ModelError::context_overflow(told),
+        "request_too_large" => ModelError::context_overflow(text),
         // `api_error`, `timeout_error`, and what is not known yet.
-        _ => ModelError::retryable(told),
+        _ => ModelError::retryable(text),
     }
 }

@@ -9,7 +9,7 @@ use andon_core::usage::Usage;
 use andon_runtime::core::message::Signature;
 use andon_runtime::{ModelError, ModelStop, Piece};
 
-use super::event::{Finish, one_more, told};
+use super::event::{Finish, error_text, one_more};
 use super::reported::Reported;
 use crate::refusal::is_overflow;
 use crate::render::bedrock::{NAME, REDACTED};
@@ -208,18 +208,18 @@ fn finish(reason: String) -> Finish {
 
 /// An error in Bedrock's words.
 pub fn error(code: &str, message: &str) -> ModelError {
-    let told = told("Amazon Bedrock", code, message);
+    let text = error_text("Amazon Bedrock", code, message);
     let is_too_long = is_overflow(message) || message.contains("too long") || message.contains("maximum context");
     match code {
-        "ValidationException" if is_too_long => ModelError::context_overflow(told),
+        "ValidationException" if is_too_long => ModelError::context_overflow(text),
         "ValidationException"
         | "AccessDeniedException"
         | "ResourceNotFoundException"
         | "UnrecognizedClientException"
         | "InvalidSignatureException"
         | "ExpiredTokenException"
-        | "MissingAuthenticationTokenException" => ModelError::fatal(told),
+        | "MissingAuthenticationTokenException" => ModelError::fatal(text),
         // Throttling, a model that is not ready, a broken stream, and unknown errors.
-        _ => ModelError::retryable(told),
+        _ => ModelError::retryable(text),
     }
 }

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::loose::{TOO_MANY, Text};
-use super::mend;
+use super::repair;
 use crate::refusal::{ProviderError, shorten};
 
 /// What ends a stream at many servers that speak OpenAI's API.
@@ -45,12 +45,12 @@ impl Kind<'_> {
 /// A frame's JSON. A small mistake in it is repaired before the frame is called broken.
 pub(super) struct Json<'a> {
     data: Cow<'a, str>,
-    mended: OnceCell<Option<String>>,
+    repaired: OnceCell<Option<String>>,
 }
 
 impl<'a> Json<'a> {
     pub(super) fn new(data: &'a str) -> Self {
-        Self { data: mend::surrogates(data), mended: OnceCell::new() }
+        Self { data: repair::surrogates(data), repaired: OnceCell::new() }
     }
 
     /// Reads it as a known type.
@@ -60,16 +60,16 @@ impl<'a> Json<'a> {
             Err(error) => error,
         };
         // A duplicate key: the last one counts.
-        let mend = || tree(&self.data).filter(|_| error.is_data()).map(|tree| tree.to_string());
-        match self.mended.get_or_init(mend) {
-            Some(mended) => serde_json::from_str(mended).map_err(|error| unread(&error)),
+        let repair = || tree(&self.data).filter(|_| error.is_data()).map(|tree| tree.to_string());
+        match self.repaired.get_or_init(repair) {
+            Some(repaired) => serde_json::from_str(repaired).map_err(|error| unread(&error)),
             None => Err(unread(&error)),
         }
     }
 
     /// The error in this frame, in the provider's words.
     pub(super) fn error(&self) -> ProviderError {
-        tree(&mend::as_words(&*self.data)).and_then(|tree| ProviderError::read(&tree)).unwrap_or_default()
+        tree(&repair::as_words(&*self.data)).and_then(|tree| ProviderError::read(&tree)).unwrap_or_default()
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn one_more(calls: &mut usize) -> Result<usize, ModelError> {
 }
 
 /// An error message with a provider's own words.
-pub(super) fn told(who: &str, kind: &str, message: &str) -> String {
+pub(super) fn error_text(who: &str, kind: &str, message: &str) -> String {
     let (kind, clipped) = (shorten(kind), shorten(message));
     match (kind.is_empty(), clipped.is_empty()) {
         (true, true) => format!("{who} reported an error without a message"),
@@ -134,7 +134,7 @@ impl Finish {
         match finish {
             Some(Self::Stopped(stop)) => Ok(stop),
             Some(Self::Failed(reason)) => {
-                let message = told(who, &reason, "the model stopped before its answer was complete");
+                let message = error_text(who, &reason, "the model stopped before its answer was complete");
                 Err(ModelError::retryable(message))
             }
             None => Err(broke_off(who)),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::event::{DONE, Finish, Json, MAX_CALLS, broke_off, one_more, told};
+use super::event::{DONE, Finish, Json, MAX_CALLS, broke_off, error_text, one_more};
 use super::loose::{Count, Few, Text, arguments};
 use super::reported::{Reported, take};
 use super::{Decode, Frame};
@@ -269,20 +269,20 @@ fn finish(reason: String) -> Finish {
 
 /// An error in Google's words, in the stream or in a refused request's body.
 pub fn error(status: &str, code: Option<u16>, message: &str) -> ModelError {
-    let told = told("Gemini", status, message);
+    let text = error_text("Gemini", status, message);
     match status {
         // Its message may mention lengths, too.
-        "RESOURCE_EXHAUSTED" => ModelError::retryable(told),
-        _ if is_overflow(message) => ModelError::context_overflow(told),
-        "" if code.is_some_and(|code| code >= 400 && !is_retryable(code)) => ModelError::fatal(told),
+        "RESOURCE_EXHAUSTED" => ModelError::retryable(text),
+        _ if is_overflow(message) => ModelError::context_overflow(text),
+        "" if code.is_some_and(|code| code >= 400 && !is_retryable(code)) => ModelError::fatal(text),
         "INVALID_ARGUMENT"
         | "FAILED_PRECONDITION"
         | "UNAUTHENTICATED"
         | "PERMISSION_DENIED"
         | "NOT_FOUND"
         | "OUT_OF_RANGE"
-        | "UNIMPLEMENTED" => ModelError::fatal(told),
+        | "UNIMPLEMENTED" => ModelError::fatal(text),
         // `UNAVAILABLE`, `INTERNAL`, `DEADLINE_EXCEEDED`, and unknown errors.
-        _ => ModelError::retryable(told),
+        _ => ModelError::retryable(text),
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::mend::{as_arguments, as_words};
+use super::repair::{as_arguments, as_words};
 
 /// The beginning of the error for a list that is too long.
 pub(super) const TOO_MANY: &str = "more than";

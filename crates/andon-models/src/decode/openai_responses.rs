@@ -15,7 +15,7 @@ use events::{
     ArgumentsEvent, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response, ResponseEvent, item,
 };
 
-use super::event::{DONE, Json, Kind, broke_off, one_more, told};
+use super::event::{DONE, Json, Kind, broke_off, error_text, one_more};
 use super::loose::{Text, arguments};
 use super::reported::{Reported, take};
 use super::{Decode, Frame};
@@ -298,23 +298,23 @@ impl ItemKind {
 
 /// An error in OpenAI's words, in the stream or in a refused request's body.
 pub fn error(code: &str, message: &str) -> ModelError {
-    let told = told("OpenAI", code, message);
+    let text = error_text("OpenAI", code, message);
     match code {
         // Its message may mention lengths, too.
-        "rate_limit_exceeded" => ModelError::retryable(told),
-        _ if is_overflow(message) => ModelError::context_overflow(told),
-        "context_length_exceeded" => ModelError::context_overflow(told),
+        "rate_limit_exceeded" => ModelError::retryable(text),
+        _ if is_overflow(message) => ModelError::context_overflow(text),
+        "context_length_exceeded" => ModelError::context_overflow(text),
         "insufficient_quota"
         | "invalid_prompt"
         | "invalid_api_key"
         | "model_not_found"
         | "invalid_request_error"
         | "billing_hard_limit_reached"
-        | "unsupported_country_region_territory" => ModelError::fatal(told),
-        code if code.starts_with("invalid_") || code.contains("image") => ModelError::fatal(told),
+        | "unsupported_country_region_territory" => ModelError::fatal(text),
+        code if code.starts_with("invalid_") || code.contains("image") => ModelError::fatal(text),
         // A proxy may name a status.
-        code if code.parse().is_ok_and(|status: u16| status >= 400 && !is_retryable(status)) => ModelError::fatal(told),
+        code if code.parse().is_ok_and(|status: u16| status >= 400 && !is_retryable(status)) => ModelError::fatal(text),
         // `server_error`, and unknown errors.
-        _ => ModelError::retryable(told),
+        _ => ModelError::retryable(text),
     }
 }

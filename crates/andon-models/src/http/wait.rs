@@ -63,9 +63,9 @@ fn duration(text: &str) -> Option<f64> {
     let mut seconds = 0.0;
     while !rest.is_empty() {
         let number_end = rest.find(|c: char| c != '.' && !c.is_ascii_digit())?;
-        let (number, behind) = rest.split_at_checked(number_end)?;
-        let unit_end = behind.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at_checked(unit_end)?;
+        let (number, after) = rest.split_at_checked(number_end)?;
+        let unit_end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(unit_end)?;
         let unit = match unit {
             "d" => 86_400.0,
             "h" => 3_600.0,
@@ -76,7 +76,7 @@ fn duration(text: &str) -> Option<f64> {
             _ => return None,
         };
         seconds += number.parse::<f64>().ok()? * unit;
-        rest = behind;
+        rest = after;
     }
     (!text.trim().is_empty()).then_some(seconds)
 }

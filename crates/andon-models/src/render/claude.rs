@@ -49,7 +49,7 @@ impl Fields {
         self.thinking.as_ref().is_some_and(|thinking| thinking.get("type") != Some(&json!("disabled")))
     }
 
-    fn told(thinking: Value) -> Self {
+    fn with_thinking(thinking: Value) -> Self {
         Self { thinking: Some(thinking), output_config: None }
     }
 }
@@ -61,10 +61,10 @@ fn silence(model: &str) -> Option<Fields> {
         // It thinks only when asked.
         (..=4, _) => None,
         // It thinks unless told not to.
-        (5, ..=4) if is("sonnet") || is("opus") => Some(Fields::told(json!({"type": "disabled"}))),
-        (5, _) if is("haiku") => Some(Fields::told(json!({"type": "disabled"}))),
+        (5, ..=4) if is("sonnet") || is("opus") => Some(Fields::with_thinking(json!({"type": "disabled"}))),
+        (5, _) if is("haiku") => Some(Fields::with_thinking(json!({"type": "disabled"}))),
         // The closest setting: no thought before the answer, but some between calls.
-        (5, 5) if is("sonnet") => Some(Fields::told(json!({"type": "between_tools"}))),
+        (5, 5) if is("sonnet") => Some(Fields::with_thinking(json!({"type": "between_tools"}))),
         // It always thinks, but can be asked to think little.
         _ => Some(Fields { thinking: None, output_config: Some(json!({"effort": "low"})) }),
     }
@@ -94,7 +94,7 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
     // The budget is part of the limit, and the answer needs some of it.
     let budget = asked.tokens().max(LEAST).min(max_output.saturating_sub(LEAST));
     let thinking = json!({"type": "enabled", "budget_tokens": budget});
-    (budget >= LEAST).then(|| Fields::told(thinking))
+    (budget >= LEAST).then(|| Fields::with_thinking(thinking))
 }
 
 /// The temperature, if the model takes one: none does while it thinks.

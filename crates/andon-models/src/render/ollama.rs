@@ -52,7 +52,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
 }
 
 /// A message with its images next to the text.
-fn said(role: &str, words: &[String], images: Vec<&str>) -> Map<String, Value> {
+fn wire_message(role: &str, words: &[String], images: Vec<&str>) -> Map<String, Value> {
     let mut message = Map::new();
     message.insert("role".to_owned(), json!(role));
     message.insert("content".to_owned(), json!(words.join("\n\n")));
@@ -82,21 +82,21 @@ fn user(message: &Message) -> Value {
             Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
-    Value::Object(said("user", &words, images))
+    Value::Object(wire_message("user", &words, images))
 }
 
 fn assistant(message: &Message) -> Value {
     let words = words(message, "");
-    let mut said = said("assistant", &[words], Vec::new());
+    let mut written = wire_message("assistant", &[words], Vec::new());
     let call = |call: &ToolCall| {
         let arguments = call.input().unwrap_or_default();
         json!({"function": {"name": wire_name(&call.name), "arguments": arguments}})
     };
     let calls: Vec<Value> = message.calls().map(call).collect();
     if !calls.is_empty() {
-        said.insert("tool_calls".to_owned(), json!(calls));
+        written.insert("tool_calls".to_owned(), json!(calls));
     }
-    Value::Object(said)
+    Value::Object(written)
 }
 
 fn answer(result: &ToolResult, names: &HashMap<String, String>) -> Value {
@@ -104,8 +104,8 @@ fn answer(result: &ToolResult, names: &HashMap<String, String>) -> Value {
         Content::Image(image) => bytes(image),
         Content::Text { .. } => None,
     });
-    let mut said = said("tool", &[contents_in_words(result)], images.collect());
+    let mut written = wire_message("tool", &[contents_in_words(result)], images.collect());
     let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);
-    said.insert("tool_name".to_owned(), json!(name));
-    Value::Object(said)
+    written.insert("tool_name".to_owned(), json!(name));
+    Value::Object(written)
 }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_stays_only_if_it_bears_the_own_seal() {
+    fn a_sealed_thought_goes_back_only_to_its_own_provider() {
         let kept = vec![thought(Some("maker")), Part::text("So.")];
         assert_eq!(answer(&kept, OWN), kept);
         assert_eq!(answer(&kept, Thoughts::Dropped), vec![Part::text("So.")]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_an_own_thought_stays_in_its_order_wherever_the_thought_is() {
+    fn an_answer_with_a_thought_of_its_own_provider_keeps_its_order() {
         let late = [Part::text("So."), thought(Some("maker")), call(), thought(Some("maker")), Part::text("Or.")];
         assert_eq!(answer(&late, OWN), late);
         let mixed = [thought(Some("somebody else")), call(), Part::text("So.")];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_thought_goes_with_the_part_behind_it() {
+    fn a_bound_thought_stays_with_the_part_after_it() {
         let said = [thought(Some("maker")), call(), thought(Some("else")), Part::text("So.")];
         assert_eq!(answer(&said, BOUND), vec![Part::text("So."), thought(Some("maker")), call()]);
         let late = [Part::text("So."), thought(Some("maker")), call()];
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_in_the_clear_goes_only_to_who_takes_it() {
+    fn a_plain_thought_is_sent_only_to_providers_that_accept_it() {
         let said = [thought(None), thought(Some("maker")), Part::text("So.")];
         assert_eq!(answer(&said, Thoughts::Unsealed), vec![thought(None), Part::text("So.")]);
     }
 
     #[test]
-    fn calls_stand_behind_the_words() {
+    fn calls_come_after_the_text() {
         let mixed = [call(), Part::text("Looking.")];
         assert_eq!(answer(&mixed, Thoughts::Dropped), vec![Part::text("Looking."), call()]);
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decode::mend::as_words;
+use crate::decode::repair::as_words;
 
 type Owned = (String, String);
 
@@ -62,7 +62,7 @@ fn a_byte_order_mark_is_taken_off_once() {
 }
 
 #[test]
-fn what_is_no_utf_8_is_replaced_and_nothing_else_suffers() {
+fn invalid_utf8_is_replaced_and_nothing_else_suffers() {
     let bytes = b"event: \xff\ndata: a\xf0\x9f\ndata: b\n\ndata: \xc3\n\ndata: \xc3\xa9\n\n";
     let words = |text: String| as_words(text).into_owned();
     let shown: Vec<_> = frames(bytes).into_iter().map(|(event, data)| (words(event), words(data))).collect();

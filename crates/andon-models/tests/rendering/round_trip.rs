@@ -166,7 +166,7 @@ fn decoded(mut decoder: impl Decode, sent: &[Value]) -> Vec<Part> {
                 parts.push(Part::ToolCall(ToolCall { id, name, arguments: String::new() }));
             }
             (Piece::CallInput { json, .. }, Some(Part::ToolCall(call))) => call.arguments.push_str(&json),
-            (Piece::CallInput { .. }, _) => unreachable!("arguments stand behind their call"),
+            (Piece::CallInput { .. }, _) => unreachable!("arguments come after their call"),
             (Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_), _) => {}
         }
     }

@@ -59,11 +59,11 @@ fn sealed(seal: &str) -> Part {
     Part::Thinking { text: String::new(), signature: Some(Signature::new("anthropic", seal)) }
 }
 
-fn asked(id: &str) -> Part {
+fn call(id: &str) -> Part {
     Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: "weather".into(), arguments: "{}".into() })
 }
 
-fn told(id: &str) -> Part {
+fn result(id: &str) -> Part {
     Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Ok, "Rain"))
 }
 
@@ -72,14 +72,14 @@ async fn an_answer_of_claude_goes_back_in_the_order_in_which_it_came() {
     let message = |role, parts| Arc::new(Message { role, parts, cut: None });
     // As the fifth generation thinks: between its calls, or after its first words.
     for (parts, came) in [
-        (vec![sealed("a"), asked("1"), sealed("b"), asked("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
+        (vec![sealed("a"), call("1"), sealed("b"), call("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
         (
-            vec![Part::text("Let me see."), sealed("a"), asked("1"), asked("2")],
+            vec![Part::text("Let me see."), sealed("a"), call("1"), call("2")],
             ["text", "thinking", "tool_use", "tool_use"],
         ),
-        (vec![sealed("a"), asked("1"), Part::text("And"), asked("2")], ["thinking", "tool_use", "text", "tool_use"]),
+        (vec![sealed("a"), call("1"), Part::text("And"), call("2")], ["thinking", "tool_use", "text", "tool_use"]),
     ] {
-        let results = message(Role::Tool, vec![told("1"), told("2")]);
+        let results = message(Role::Tool, vec![result("1"), result("2")]);
         let history = vec![Arc::new(Message::user("Weather?")), message(Role::Assistant, parts), results];
         let body = body("anthropic/claude-sonnet-5", history).await;
         let content = messages(&body)[1]["content"].as_array().unwrap();

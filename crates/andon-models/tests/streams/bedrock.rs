@@ -83,7 +83,7 @@ fn the_figures_are_unknown_until_they_come_and_the_answer_ends_with_them() {
 fn cut_anywhere_the_session_goes_on_with_every_provider() {
     for events in 0..=rich().len() {
         let history = history(&pieces(&rich()[..events]));
-        assert_eq!(check_history(&history), Vec::<String>::new(), "cut behind event {events}");
+        assert_eq!(check_history(&history), Vec::<String>::new(), "cut after event {events}");
     }
 }
 

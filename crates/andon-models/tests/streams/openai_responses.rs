@@ -96,9 +96,9 @@ fn a_rich_answer_comes_out_whole() {
 fn usage_is_unknown_until_the_last_event() {
     let (said, result, decoder) = play(OpenAiResponses::default(), &rich());
     result.unwrap();
-    let (before, behind) = said.split_at(rich().len() - 1);
+    let (before, after) = said.split_at(rich().len() - 1);
     assert!(before.iter().all(|said| numbers(said.usage) == [None; 5]));
-    for said in behind {
+    for said in after {
         assert_eq!(numbers(said.usage), [Some(100), Some(30), Some(0), Some(77), Some(50)]);
         assert_eq!(said.usage.output.provenance, Provenance::Reported);
     }

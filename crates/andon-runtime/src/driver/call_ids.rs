@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_id_is_none_of_the_conversation_and_none_of_the_answer_in_progress() {
+    fn a_new_id_is_unused_in_the_conversation_and_the_answer() {
         let history = History::from(vec![Arc::new(answer(&["c", "c-2", "d"]))]);
         let mut known = None;
         let mut lazy = LazyIds { known: &mut known, history: &history };

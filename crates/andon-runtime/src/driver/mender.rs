@@ -42,7 +42,7 @@ impl Mender {
         }
         drop(state);
         let running = MenderTask { runtime: Arc::clone(&runtime), is_over: false };
-        runtime.services.door.spawn_keeper(mend(running));
+        runtime.services.door.spawn_keeper(retry(running));
     }
 
     /// The run to try next; `None` when there is none, and then the task counts as ended.
@@ -76,7 +76,7 @@ impl Drop for MenderTask {
     }
 }
 
-async fn mend(mut running: MenderTask) {
+async fn retry(mut running: MenderTask) {
     let runtime = Arc::clone(&running.runtime);
     let leaving = runtime.services.give_up();
     let mut pause = FIRST;

@@ -192,7 +192,7 @@ impl Driver {
     }
 
     /// Updates until when to wait for each tool, now that it may have been told to stop. Returns the first of these
-    /// instants. They never move later: news of another tool is no reason to wait longer.
+    /// instants. They never move later: news of another tool is not a reason to wait longer.
     fn look_at_patience(&mut self) -> Option<Instant> {
         let live = &self.live;
         for running in &mut self.running {

@@ -66,7 +66,7 @@ struct StoredSession {
 
 impl StoredRun {
     /// The messages of this run, and about how many bytes they take.
-    fn said(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
+    fn messages(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
         let progress = Progress::fold(&self.stored.entries);
         let progress = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?;
         // A message that cannot be serialized counts as 0 bytes.
@@ -117,13 +117,13 @@ impl MemoryState {
         let Some(own) = self.runs.get(run) else { return Ok(None) };
         let Some(session) = session_of(&own.stored) else { return Ok(None) };
         let earlier = self.runs_before(run, session);
-        let mut gathering = Gathering::new(most, own.said()?.0);
+        let mut gathering = Gathering::new(most, own.messages()?.0);
         for (id, stored) in earlier.iter().rev().filter(|(_, stored)| !stored.settled) {
-            gathering.unsettled((*id).clone(), stored.said()?.0);
+            gathering.unsettled((*id).clone(), stored.messages()?.0);
         }
         // Those that settled without starting said nothing, and are not among `earlier`.
         for (_, stored) in earlier.iter().rev().filter(|(_, stored)| stored.settled) {
-            let (size, messages) = stored.said()?;
+            let (size, messages) = stored.messages()?;
             if !gathering.settled(size, || Ok::<_, JournalError>(messages))? {
                 break;
             }

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_says_where_the_run_stands_behind_what_is_on_record() {
+    fn a_fact_says_where_the_run_stands_after_what_is_on_record() {
         let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunQuieted });
         let on_record = serde_json::to_string(&record).unwrap();
         let told = |state, phase, force| {

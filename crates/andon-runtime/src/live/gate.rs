@@ -3,7 +3,7 @@
 use andon_core::answer::{Kind, What};
 use andon_core::time::Stamp;
 
-use super::tickets::Ticket;
+use super::tickets::WorkTicket;
 use super::{Inner, Live, WakeList};
 #[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
@@ -111,7 +111,7 @@ impl Inner {
     }
 
     /// The ticket, if the gate is open to its tool.
-    fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
+    fn startable(&mut self, ticket: u32) -> Option<&mut WorkTicket> {
         let goes_on = self.stop.lets_the_turn_go_on() && !self.life.has_lost_its_driver();
         let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;
         (goes_on && ticket.cancelled.is_none()).then_some(ticket)

@@ -29,7 +29,7 @@ mod pull;
 pub(crate) mod run;
 pub(crate) mod services;
 mod show;
-mod stands;
+mod state_byte;
 mod tell;
 mod tickets;
 mod write;
@@ -57,8 +57,8 @@ pub use news::Decision;
 pub(crate) use news::{AsideEnd, News, ToolDone};
 pub(crate) use services::Services;
 pub(crate) use show::Learning;
-pub(crate) use stands::Stands;
-use tickets::Ticket;
+pub(crate) use state_byte::StateByte;
+use tickets::WorkTicket;
 pub(crate) use tickets::{ClosedTicket, Order, REAP, StopRules};
 pub(crate) use write::{Appended, Fresh};
 
@@ -72,9 +72,9 @@ struct Inner {
     inbox: Vec<News>,
     driver: Option<Waker>,
     log: Log,
-    tickets: Vec<Ticket>,
+    tickets: Vec<WorkTicket>,
     /// Tasks that are declared to outlive the run, and do.
-    detached: Vec<Ticket>,
+    detached: Vec<WorkTicket>,
     next_ticket: u32,
     watchers: Vec<(u64, Waker)>,
     /// The turn's calls that have not started. Boxed, like everything that a run which waits for its model does not
@@ -111,7 +111,7 @@ pub(crate) struct Live {
     /// How hard the cord was pulled; 0 if it was not. Only a hint, which saves taking the lock.
     level: AtomicU8,
     /// Where it stands, according to its durable events.
-    pub(crate) stands: Stands,
+    pub(crate) state_byte: StateByte,
     keys: AtomicU64,
     /// Held while a batch is handed to the journal, so that facts and lumps stay in order. Never held by a pull.
     writer: Mutex<()>,
@@ -181,7 +181,7 @@ impl Live {
             services,
             epoch,
             level: AtomicU8::new(0),
-            stands: Stands::queued(),
+            state_byte: StateByte::queued(),
             keys: AtomicU64::new(0),
             writer: Mutex::new(()),
             told,
@@ -198,7 +198,7 @@ impl Live {
         let waiting = WakeList::readers(&mut inner.log);
         inner.taken_over = called_a_model(&log);
         inner.log = log;
-        self.stands.set(progress.state(), progress.phase());
+        self.state_byte.set(progress.state(), progress.phase());
         drop(inner);
         waiting.wake();
     }
@@ -212,7 +212,7 @@ impl Live {
         outcome: Option<Outcome>,
         addenda: Vec<Addendum>,
     ) -> Self {
-        let live = Self { stands: Stands::unknown(), ..Self::new(id, session, services, 0) };
+        let live = Self { state_byte: StateByte::unknown(), ..Self::new(id, session, services, 0) };
         {
             let mut inner = live.inner.lock();
             inner.life = match outcome {

@@ -139,14 +139,14 @@ impl Run {
 
     /// The run's state, according to its durable events. A pull shows here once the request is on record.
     pub fn state(&self) -> State {
-        self.live.stands.get().map_or_else(|| self.standing().state, |(state, _)| state)
+        self.live.state_byte.get().map_or_else(|| self.standing().state, |(state, _)| state)
     }
 
     /// Where the run stands, according to its durable events: its [state](Self::state), its phase, and how hard it was
     /// told to stop. If the state is `Settled`, the [outcome](Self::try_outcome) is available.
     pub fn standing(&self) -> RunStanding {
         // This is read before the log, which says `Settled` from the moment when the outcome is available.
-        let is_settled = match self.live.stands.get() {
+        let is_settled = match self.live.state_byte.get() {
             Some((state, _)) => state == State::Settled,
             // A run whose journal is unreadable has an outcome, whatever its events say.
             None => self.try_outcome().is_some(),
@@ -164,7 +164,7 @@ impl Run {
     /// Whether a call of this run may be waiting for a person. Always true for a run that this process does not drive:
     /// there only its [events](Self::progress) say.
     pub fn may_await_approval(&self) -> bool {
-        self.live.stands.get().is_none() || self.live.awaits_approval()
+        self.live.state_byte.get().is_none() || self.live.awaits_approval()
     }
 
     /// How far the run has come, according to its durable events; `None` before it is on record.

@@ -29,7 +29,7 @@ pub(crate) enum Order {
 }
 
 /// A task beside the driver: a tool call or a hook.
-pub(super) struct Ticket {
+pub(super) struct WorkTicket {
     pub(super) number: u32,
     pub(super) call: Option<CallId>,
     pub(super) rules: StopRules,
@@ -95,7 +95,7 @@ impl Live {
         if let Some(call) = &call {
             inner.unstarted().forget(call);
         }
-        inner.tickets.push(Ticket {
+        inner.tickets.push(WorkTicket {
             number,
             call,
             rules,
@@ -203,14 +203,14 @@ impl Live {
         let all_reported = std::future::poll_fn(|cx| {
             let mut inner = self.inner.lock();
             // The gate is closed to a tool that has not begun.
-            let at_work = |ticket: &&Ticket| ticket.started || ticket.call.is_none();
+            let at_work = |ticket: &&WorkTicket| ticket.started || ticket.call.is_none();
             if inner.tickets.iter().filter(at_work).all(|ticket| inner.has_reported(ticket.number)) {
                 return Poll::Ready(());
             }
             inner.driver = Some(cx.waker().clone());
             Poll::Pending
         });
-        let patience = self.inner.lock().tickets.iter().map(Ticket::after_grace).max().unwrap_or_default();
+        let patience = self.inner.lock().tickets.iter().map(WorkTicket::after_grace).max().unwrap_or_default();
         // A task that does not yield within that time is given up; its ticket is closed with the run.
         let _ = tokio::time::timeout(patience, all_reported).await;
     }
@@ -241,7 +241,7 @@ impl Live {
     pub(crate) fn after_grace(&self, number: u32) -> Duration {
         let inner = self.inner.lock();
         let ticket = inner.tickets.iter().find(|ticket| ticket.number == number);
-        ticket.map_or(REAP, Ticket::after_grace)
+        ticket.map_or(REAP, WorkTicket::after_grace)
     }
 
     /// A task beside the driver has ended: tells the driver, unless the driver has given it up.
@@ -262,7 +262,7 @@ impl Live {
     pub(crate) fn unreported_calls(&self) -> Vec<(CallId, ToolEnd)> {
         let inner = self.inner.lock();
         let detached = inner.detached.iter().map(|ticket| (ticket, ToolEnd::Detached));
-        let given_up = |ticket: &Ticket| if ticket.started { ToolEnd::Leaked } else { ToolEnd::NeverStarted };
+        let given_up = |ticket: &WorkTicket| if ticket.started { ToolEnd::Leaked } else { ToolEnd::NeverStarted };
         let others = inner.tickets.iter().map(|ticket| (ticket, given_up(ticket)));
         detached.chain(others).filter_map(|(ticket, end)| Some((ticket.call.clone()?, end))).collect()
     }
@@ -334,7 +334,7 @@ impl Inner {
     }
 
     fn let_go(&mut self, number: u32) -> bool {
-        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run();
+        let goes = |ticket: &WorkTicket| ticket.number == number && ticket.outlives_the_run();
         let Some(place) = self.tickets.iter().position(goes).filter(|_| !self.has_reported(number)) else {
             return false;
         };
@@ -360,7 +360,7 @@ impl Inner {
     }
 }
 
-impl Ticket {
+impl WorkTicket {
     fn order(&self, request: &CancelRequest) -> Order {
         // A request's grace applies to tools; a hook has its own.
         let asked = request.grace_ms.filter(|_| self.call.is_some()).map(Duration::from_millis);
@@ -382,7 +382,7 @@ impl Ticket {
     }
 }
 
-impl Ticket {
+impl WorkTicket {
     /// Whether it goes on when the run is stopped. The gate keeps a task that has not begun from starting, however it
     /// is declared, and one that was cancelled alone is stopping.
     fn outlives_the_run(&self) -> bool {

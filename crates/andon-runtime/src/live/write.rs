@@ -57,7 +57,7 @@ impl Live {
     pub(crate) fn publish(&self, fresh: Fresh) {
         let mut inner = self.inner.lock();
         inner.publish(fresh.records);
-        self.stands.set(fresh.state, fresh.phase);
+        self.state_byte.set(fresh.state, fresh.phase);
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
@@ -70,7 +70,7 @@ impl Live {
         inner.publish(records);
         inner.life = Life::Settled { outcome: Arc::new(outcome), at: Some(settled) };
         inner.log.close();
-        self.stands.settle();
+        self.state_byte.settle();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         self.services.presence.run_ended(&self.id);
@@ -83,7 +83,7 @@ impl Live {
     pub(crate) fn stall(&self, error: JournalError) {
         let mut inner = self.inner.lock();
         let is_news = inner.life.stall(error.clone());
-        self.stands.stall();
+        self.state_byte.stall();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
@@ -100,9 +100,9 @@ impl Live {
         inner.log.close();
         let is_on_record = inner.log.seq() > 0;
         if !is_on_record {
-            self.stands.settle();
+            self.state_byte.settle();
         }
-        self.stands.stall();
+        self.state_byte.stall();
         self.level.store(level(Force::Now), Ordering::Release);
         inner.let_all_go();
         inner.tickets.clear();

@@ -135,7 +135,7 @@ impl Registry {
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         for entry in self.state.lock().runs.values().filter(|entry| entry.findable) {
-            match entry.live.stands.get() {
+            match entry.live.state_byte.get() {
                 Some((RunState::Queued, _)) => tally.queued += 1,
                 Some((RunState::Running, _)) => tally.running += 1,
                 Some((RunState::Waiting, _)) => tally.waiting += 1,
@@ -143,7 +143,7 @@ impl Registry {
                 // It is about to be removed.
                 Some((RunState::Settled, _)) | None => {}
             }
-            tally.stalled += usize::from(entry.live.stands.is_stalled());
+            tally.stalled += usize::from(entry.live.state_byte.is_stalled());
         }
         tally
     }
@@ -152,7 +152,7 @@ impl Registry {
     pub(crate) fn first_stalled(&self) -> Option<Arc<Live>> {
         let state = self.state.lock();
         let mut findable = state.runs.values().filter(|entry| entry.findable);
-        findable.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
+        findable.find(|entry| entry.live.state_byte.is_stalled()).map(|entry| Arc::clone(&entry.live))
     }
 
     /// An agent's runs in progress; if there are none, arms the agent (invariant 2).

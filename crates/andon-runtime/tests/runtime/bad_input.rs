@@ -290,7 +290,7 @@ async fn a_part_of_a_call_that_was_never_begun_fails_the_run_with_a_clear_messag
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_of_a_call_that_was_never_begun_behind_shown_text_keeps_the_text() {
+async fn a_part_of_a_call_that_was_never_begun_after_shown_text_keeps_the_text() {
     let (_, outcome, history, _) = play(vec![Act::text("Shown. "), input(3, "{}")]).await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.message, "the model sent a piece of tool call 3, which it had not begun");
@@ -306,7 +306,7 @@ async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_without_saying_so_behind_shown_text_fails_and_keeps_the_text() {
+async fn a_stream_that_ends_without_saying_so_after_shown_text_fails_and_keeps_the_text() {
     let (_, outcome, history, _) = play(vec![Act::text("It breaks"), Act::Break]).await;
     let message = "the model's answer broke off: the stream ended before the model said it was done".to_owned();
     assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::StreamBroken, message }));
@@ -372,7 +372,7 @@ async fn a_token_limit_inside_a_call_drops_the_half_call_and_keeps_the_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_limit_behind_a_whole_call_runs_it() {
+async fn a_token_limit_after_a_whole_call_runs_it() {
     let end = Act::Piece(Piece::End(ModelStop::MaxTokens));
     let first = answer([Act::call(0, "a", "look", "{}"), vec![begin("b", "look"), input(1, "{"), end]]);
     let (_, outcome, history, log) = play(first).await;

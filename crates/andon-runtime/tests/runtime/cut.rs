@@ -44,7 +44,7 @@ async fn cancel_inside_the_arguments_of_a_tool_call_drops_the_half_call_and_keep
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_behind_a_whole_call_of_an_unfinished_answer_keeps_the_call_and_says_that_it_was_not_run() {
+async fn cancel_after_a_whole_call_of_an_unfinished_answer_keeps_the_call_and_says_that_it_was_not_run() {
     let model = ScriptedModel::new([answer([Act::call(0, "whole", "look", "{}"), vec![Act::Silence]])]);
     let log = ToolLog::new();
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
@@ -74,7 +74,7 @@ async fn cancel_inside_signed_thinking_keeps_the_thought_without_a_seal_and_send
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_behind_signed_thinking_keeps_the_thought_whole() {
+async fn cancel_after_signed_thinking_keeps_the_thought_whole() {
     let model = ScriptedModel::new([vec![Act::thinking("Two."), Act::signed(), Act::text("It is"), Act::Silence]]);
     let agent = agent(&model).build().unwrap();
     let run = start_until_shown(&agent, "Think.", "It is").await;

@@ -130,7 +130,7 @@ async fn resuming_from_every_byte_of_an_answer_gives_exactly_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resuming_from_every_item_gives_exactly_the_items_behind_it() {
+async fn resuming_from_every_item_gives_exactly_the_items_after_it() {
     let (_, run) = settled_rich_run().await;
     let items = read_all(&mut run.feed()).await;
     for (place, item) in items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The gate: what passes it is counted, and nothing that a pull forbids begins behind it.
+//! The gate: what passes it is counted, and nothing that a pull forbids begins after it.
 
 use std::sync::OnceLock;
 

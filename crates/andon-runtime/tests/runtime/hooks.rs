@@ -308,7 +308,7 @@ async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_does_not_wait_for_the_hook_of_the_call_behind_it() {
+async fn a_tool_does_not_wait_for_the_hook_of_the_call_after_it() {
     let log = ToolLog::new();
     let agent = scripted([calls(&[("a", "look"), ("b", "look")])])
         .tool(tools::quick("look", &log))

@@ -375,7 +375,7 @@ fn a_run_that_is_being_settled_is_not_lost_with_its_callers_runtime() {
 
 /// Checks P7: what was heard while one try failed is part of the next.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_came_behind_a_write_that_was_denied_and_done_is_on_record() {
+async fn a_request_that_came_after_a_write_that_was_denied_and_done_is_on_record() {
     let batches = AtomicUsize::new(0);
     let is_or_ends = |entry: &Entry| is_answer(entry) || is_end(entry);
     let journal = Faulty::new(move |batch| {

@@ -102,7 +102,7 @@ async fn many_calls_are_learned_from_one_at_a_time_and_only_some_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_waits_for_a_few_lessons_and_for_no_more() {
+async fn a_shutdown_waits_for_a_limited_number_of_lessons() {
     let (journal, meter) = (memory(), Arc::<Slow>::default());
     let runtime = runtime_on(&journal);
     let agent = agent(&runtime, &meter, 10);

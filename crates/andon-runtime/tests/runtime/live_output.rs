@@ -33,7 +33,7 @@ fn shown_by(items: &[FeedItem], call: &str) -> String {
 }
 
 /// The feed of a run that another process reads from the journal.
-async fn told(journal: &TestJournal, run: &Run) -> Vec<FeedItem> {
+async fn feed_from_journal(journal: &TestJournal, run: &Run) -> Vec<FeedItem> {
     let next = next_runtime_on(journal);
     read_all(&mut next.feed(run.id(), Cursor::default()).await.unwrap().unwrap()).await
 }
@@ -53,7 +53,7 @@ fn joined(items: &[FeedItem]) -> Vec<(u64, Kind, String)> {
 }
 
 /// Checks that nothing of a call is shown after its end, and nothing at all after the run's end.
-fn assert_nothing_behind_the_end(items: &[FeedItem]) {
+fn assert_nothing_after_the_end(items: &[FeedItem]) {
     let mut over: Vec<String> = Vec::new();
     for item in items {
         match item {
@@ -63,8 +63,8 @@ fn assert_nothing_behind_the_end(items: &[FeedItem]) {
                 _ => {}
             },
             FeedItem::Delta(Delta { kind: Kind::ToolOutput(call), text, .. }) => {
-                assert!(!over.contains(&call.to_string()), "{text:?} of {call} is shown behind its end");
-                assert!(!over.contains(&"all".to_owned()), "{text:?} is shown behind the end of the run");
+                assert!(!over.contains(&call.to_string()), "{text:?} of {call} is shown after its end");
+                assert!(!over.contains(&"all".to_owned()), "{text:?} is shown after the end of the run");
             }
             FeedItem::Delta(_) => {}
             FeedItem::TextLost { at } => panic!("text was lost at {at}"),
@@ -105,10 +105,10 @@ async fn what_a_tool_shows_is_the_same_live_and_from_the_journal_on_a_quick_and_
         let live = read_all(&mut run.feed()).await;
         settled(&agent, &run).await;
         assert_eq!(shown_by(&live, "c"), counted());
-        assert_nothing_behind_the_end(&live);
-        let told = told(&journal, &run).await;
+        assert_nothing_after_the_end(&live);
+        let told = feed_from_journal(&journal, &run).await;
         assert_eq!(joined(&told), joined(&live));
-        assert_nothing_behind_the_end(&told);
+        assert_nothing_after_the_end(&told);
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "counted", "the model sees none of it");
     }
 }
@@ -139,8 +139,12 @@ async fn a_stopped_call_keeps_what_it_had_shown() {
             let expected: String = (1..200).map(|number| format!("{number} ")).collect();
             let shown = shown_by(&live, "c");
             assert!(shown.contains("7 ") && expected.starts_with(&shown), "{disk:?} {cancel:?} {on_cancel:?}: {shown}");
-            assert_nothing_behind_the_end(&live);
-            assert_eq!(joined(&told(&journal, &run).await), joined(&live), "{disk:?} {cancel:?} {on_cancel:?}");
+            assert_nothing_after_the_end(&live);
+            assert_eq!(
+                joined(&feed_from_journal(&journal, &run).await),
+                joined(&live),
+                "{disk:?} {cancel:?} {on_cancel:?}"
+            );
             assert_eq!(joined(&read_all(&mut run.feed()).await), joined(&live), "nothing comes later");
         }
     }
@@ -165,8 +169,8 @@ async fn tools_of_one_turn_that_talk_at_once_are_told_apart_and_each_keeps_its_o
             let expected: String = (0..30).map(|number| format!("{call}{number} ")).collect();
             assert_eq!(shown_by(&live, call), expected);
         }
-        assert_nothing_behind_the_end(&live);
-        assert_eq!(joined(&told(&journal, &run).await), joined(&live));
+        assert_nothing_after_the_end(&live);
+        assert_eq!(joined(&feed_from_journal(&journal, &run).await), joined(&live));
     }
 }
 
@@ -225,7 +229,7 @@ async fn a_call_shows_256_kib_and_then_one_notice_and_a_character_is_never_cut()
         assert!(!kept.contains("256 KiB"), "one notice");
         assert!(kept.len() <= CAP && kept.len() > CAP - 4, "{chunk}: {} bytes", kept.len());
         assert!(kept.chars().zip(chunk.chars().cycle()).all(|(a, b)| a == b), "{chunk}: bytes were lost on the way");
-        assert_eq!(shown_by(&told(&journal, &run).await, "c"), live);
+        assert_eq!(shown_by(&feed_from_journal(&journal, &run).await, "c"), live);
     }
 }
 
@@ -246,7 +250,7 @@ async fn what_fits_exactly_is_shown_without_a_notice_and_one_huge_text_is_cut() 
         let (run, _) = run_to_end(&agent, "Go.").await;
         let live = shown_by(&read_all(&mut run.feed()).await, "c");
         assert_eq!((live.ends_with(NOTICE), live.trim_end_matches(NOTICE).len()), (has_notice, kept));
-        assert_eq!(shown_by(&told(&journal, &run).await, "c"), live);
+        assert_eq!(shown_by(&feed_from_journal(&journal, &run).await, "c"), live);
     }
 }
 
@@ -299,7 +303,7 @@ async fn a_reader_that_comes_and_goes_while_a_tool_talks_misses_nothing_and_sees
     }
     settled(&agent, &run).await;
     assert_eq!(shown_by(&items, "c"), counted());
-    assert_eq!(joined(&items), joined(&told(&journal, &run).await));
+    assert_eq!(joined(&items), joined(&feed_from_journal(&journal, &run).await));
 }
 
 /// A tool that talks for two seconds, and a reader that notes what it saw and when.
@@ -339,7 +343,7 @@ async fn after_a_crash_what_a_tool_had_shown_is_there_but_for_the_last_50_millis
         let all: Vec<FeedItem> = seen.iter().map(|(_, item)| item.clone()).collect();
         assert!(!kept.is_empty() && shown_by(&all, "c").starts_with(&kept), "{at:?}: {kept}");
         assert!(kept.starts_with(&shown_by(&old, "c")), "{at:?}: more than 50 ms of what was shown are lost");
-        assert_nothing_behind_the_end(&items);
+        assert_nothing_after_the_end(&items);
         let receipt = next.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
         assert_eq!(receipt.calls[0].verdict, Verdict::Unknown);
     }
@@ -411,7 +415,7 @@ async fn a_journal_that_fails_while_a_tool_shows_ends_the_run_and_the_tool() {
     let outcome = run.outcome().await;
     assert!(matches!(&*outcome.ending, Ending::Failed(failure) if failure.message.contains("disk full")));
     agent.runtime().idle().await;
-    assert_nothing_behind_the_end(&read_all(&mut run.feed()).await);
+    assert_nothing_after_the_end(&read_all(&mut run.feed()).await);
 }
 
 struct Flag(Arc<AtomicBool>);
@@ -427,7 +431,7 @@ fn is_tool_end(entry: &Entry) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_says_while_facts_are_on_their_way_stands_behind_them_and_is_not_lost() {
+async fn what_a_tool_says_while_facts_are_on_their_way_comes_after_them_and_is_not_lost() {
     let journal = HeldJournal::new(is_tool_end);
     let clock = Arc::new(andon_runtime::TestClock::new());
     let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).one_lane().clock(clock).build();
@@ -443,8 +447,8 @@ async fn what_a_tool_says_while_facts_are_on_their_way_stands_behind_them_and_is
     settled(&agent, &run).await;
     let expected: String = (0..200).map(|number| format!("å{number} ")).collect();
     assert_eq!(shown_by(&live, "c"), expected);
-    assert_nothing_behind_the_end(&live);
-    assert_eq!(joined(&told(&journal.durable, &run).await), joined(&live));
+    assert_nothing_after_the_end(&live);
+    assert_eq!(joined(&feed_from_journal(&journal.durable, &run).await), joined(&live));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -476,7 +480,7 @@ async fn from_several_threads_at_once_every_line_is_whole_and_each_threads_are_i
         assert_eq!(own, expected);
     }
     assert_eq!(shown.lines().count(), 2_000);
-    assert_eq!(joined(&told(&journal, &run).await), joined(&live));
+    assert_eq!(joined(&feed_from_journal(&journal, &run).await), joined(&live));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -394,7 +394,7 @@ async fn a_detached_thread_is_let_go_at_once_and_its_late_result_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_with_one_tool_of_each_kind_keeps_the_models_order_and_gives_each_its_due() {
+async fn a_batch_with_one_tool_of_each_kind_keeps_the_models_order_and_closes_each_as_declared() {
     let log = ToolLog::new();
     let ids = [("a", "kind"), ("b", "dropped"), ("c", "finishing"), ("d", "detached"), ("e", "quick"), ("f", "thread")];
     let tools = [

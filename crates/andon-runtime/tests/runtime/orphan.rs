@@ -67,7 +67,7 @@ fn a_run_whose_driver_was_never_polled_is_lost_on_record_and_its_session_is_free
 }
 
 #[test]
-fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_behind_that_commit() {
+fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_after_that_commit() {
     let completed = Ending::Completed { stop: ModelStop::EndTurn };
     // A call and its result have no text.
     let cases: [(IsHeld, Ending, usize, &[&str]); 3] = [

@@ -70,7 +70,7 @@ impl Process {
         self.recovered.iter().map(|recovered| recovered.fate.clone()).collect()
     }
 
-    async fn said(&self) -> Vec<String> {
+    async fn history(&self) -> Vec<String> {
         texts(&self.agent().history().await.unwrap())
     }
 
@@ -180,14 +180,14 @@ async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled
         assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
     }
     let said = ["First.", "Busy [cut]", "Second.", "Two.", "Third.", "Three.", "Fourth.", "Four."];
-    assert_eq!(next.said().await, said);
+    assert_eq!(next.history().await, said);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
-    let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
-    until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
+    let queued = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
 
     let next = first.restarted([says("Done."), says("And that.")]).await;
@@ -197,8 +197,8 @@ async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait()
     settle_down().await;
     assert_eq!(next.model.calls(), 0);
     next.find(&run).await.approve(&id("g"), None).unwrap();
-    assert_eq!(*next.find(&behind).await.outcome().await.ending, DONE);
-    assert_eq!(next.said().await.last().unwrap(), "And that.");
+    assert_eq!(*next.find(&queued).await.outcome().await.ending, DONE);
+    assert_eq!(next.history().await.last().unwrap(), "And that.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +260,7 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
     );
     let receipt = next.find(&run).await.receipt().unwrap();
     let by: Vec<_> = receipt.requests.iter().map(|request| request.by.as_deref().unwrap()).collect();
-    assert_eq!(by, ["ada", "cleo"], "a request that is no harder than the one before changes nothing");
+    assert_eq!(by, ["ada", "cleo"], "a request that is not harder than the one before changes nothing");
     assert_usable(next.agent()).await;
 }
 
@@ -345,12 +345,12 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
         })
     };
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
-    let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
-    until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
+    let queued = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
     let next = first.next([says("Done."), says("Too.")], |builder, log| Some(counting(dangerous(builder, log)))).await;
     next.find(&run).await.approve(&id("g"), None).unwrap();
-    next.find(&behind).await.outcome().await;
+    next.find(&queued).await.outcome().await;
     assert_eq!(began.load(Ordering::SeqCst), 1, "only the run that had not begun");
 }
 
@@ -374,7 +374,7 @@ async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
     assert!(first.runtime.find(run.id()).await.unwrap().is_none());
     assert_eq!(first.runtime.delete_session(&key, Cancel::graceful()).await, Ok(false), "there is none any more");
     assert_usable(first.agent()).await;
-    assert_eq!(first.said().await.len(), 2, "it starts from the beginning");
+    assert_eq!(first.history().await.len(), 2, "it starts from the beginning");
 }
 
 #[tokio::test(start_paused = true)]

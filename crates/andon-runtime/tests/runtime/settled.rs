@@ -224,7 +224,7 @@ async fn a_run_under_which_the_journal_failed_is_not_on_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_driver_panics_behind_its_end_has_settled_once_and_says_when() {
+async fn a_run_whose_driver_panics_after_its_end_has_settled_once_and_says_when() {
     struct Panics;
     impl Probe for Panics {
         fn hit(&self, seam: &'static str) {

@@ -59,7 +59,7 @@ pub(crate) fn ms(duration: Duration) -> f64 {
 pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
-        results.push(task.await.expect("a client that comes to its end"));
+        results.push(task.await.expect("a client that finishes"));
     }
     results
 }

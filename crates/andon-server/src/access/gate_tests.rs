@@ -14,7 +14,7 @@ use crate::{Options, Server};
 
 #[test]
 fn a_ticket_is_taken_out_of_an_address_and_the_rest_stays() {
-    for (before, ticket, behind) in [
+    for (before, ticket, after) in [
         ("/v1/runs/r/events?ticket=abc", Some("abc"), "/v1/runs/r/events"),
         ("/v1/runs/r/events?after=3&ticket=abc&x=y", Some("abc"), "/v1/runs/r/events?after=3&x=y"),
         ("/v1/runs/r/events?ticket=abc&ticket=def", Some("abc"), "/v1/runs/r/events"),
@@ -25,7 +25,7 @@ fn a_ticket_is_taken_out_of_an_address_and_the_rest_stays() {
     ] {
         let mut uri: Uri = before.parse().unwrap();
         assert_eq!(take_ticket(&mut uri).as_deref(), ticket, "{before}");
-        assert_eq!(uri.to_string(), behind);
+        assert_eq!(uri.to_string(), after);
     }
 }
 

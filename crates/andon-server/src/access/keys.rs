@@ -89,7 +89,7 @@ pub struct KeyInfo {
 
 /// A key as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredKey {
     #[serde(flatten)]
     info: KeyInfo,
     sha256: String,
@@ -154,7 +154,7 @@ impl Key {
     }
 
     fn keep(&self, shelf: &dyn Shelf) -> Append {
-        let kept = Kept { info: self.info(), sha256: self.trace.to_text() };
+        let kept = StoredKey { info: self.info(), sha256: self.trace.to_text() };
         match serde_json::to_value(kept) {
             Ok(value) => shelf.keep(KIND, &self.info.id, value),
             Err(error) => Append::ready(Err(JournalError::Storage(error.to_string()))),
@@ -162,7 +162,7 @@ impl Key {
     }
 
     fn read(name: &str, value: Value) -> Result<Self, String> {
-        let kept: Kept = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let kept: StoredKey = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if kept.info.id != name {
             return Err("it is stored under another id".to_owned());
         }

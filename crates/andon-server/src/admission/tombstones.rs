@@ -34,7 +34,7 @@ impl Tombstone {
         Self { principal: principal.who(), run: run.clone(), order, until }
     }
 
-    fn key(&self) -> Key {
+    fn key(&self) -> TombstoneKey {
         (self.run.clone(), self.principal.clone())
     }
 
@@ -53,17 +53,17 @@ impl Tombstone {
 }
 
 /// Which run is meant, and of which principal.
-type Key = (RunId, Who);
+type TombstoneKey = (RunId, Who);
 
 /// The cancels that wait for their runs.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    waiting: HashMap<Key, Tombstone>,
+    waiting: HashMap<TombstoneKey, Tombstone>,
 }
 
 impl Tombstones {
     /// Reads the cancels that earlier processes left, with one message for each that cannot be read. Those are dropped:
-    /// a cancel for a run that may never come is no reason to refuse to start.
+    /// a cancel for a run that may never come is not a reason to refuse to start.
     pub(crate) async fn read(shelf: &dyn Shelf) -> Result<(Self, Vec<String>), JournalError> {
         let (mut waiting, mut dropped) = (HashMap::new(), Vec::new());
         for (name, value) in shelf.kept(KIND).await? {

@@ -71,7 +71,7 @@ pub(crate) struct Conversation {
     messages_left_out: usize,
     /// The parts of the next request that are not known yet. In `request`, the given text is their placeholder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    open: Vec<Open>,
+    open: Vec<OpenPart>,
     /// Whether the beginning was left out because the conversation is too long to be shown.
     truncated: bool,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Conversation {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[schema(as = OpenInConversation)]
-enum Open {
+enum OpenPart {
     /// The user's next prompt.
     Prompt {
         /// The placeholder in `request`.
@@ -171,7 +171,7 @@ struct Messages {
     messages: Vec<Arc<Message>>,
     /// As the next request contains them.
     history: Vec<Arc<Message>>,
-    open: Vec<Open>,
+    open: Vec<OpenPart>,
     truncated: bool,
 }
 
@@ -202,7 +202,7 @@ impl Messages {
         let rest = Message { role: Role::Assistant, parts: vec![Part::text(NOT_SETTLED)], cut: None };
         self.history.extend(more.into_iter().chain([Arc::new(rest)]));
         self.open.extend(open);
-        self.open.push(Open::Run { run: run.id().clone(), text: NOT_SETTLED });
+        self.open.push(OpenPart::Run { run: run.id().clone(), text: NOT_SETTLED });
     }
 
     /// Adds the run that is shown.
@@ -261,8 +261,8 @@ fn fitting(messages: &[Arc<Message>], most: usize) -> usize {
 }
 
 /// What the next request contains after the stored messages, and which parts of it are placeholders (invariant 2).
-fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<Open>) {
-    let prompt = || (Some(Arc::new(Message::user(NEXT_PROMPT))), vec![Open::Prompt { text: NEXT_PROMPT }]);
+fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<OpenPart>) {
+    let prompt = || (Some(Arc::new(Message::user(NEXT_PROMPT))), vec![OpenPart::Prompt { text: NEXT_PROMPT }]);
     if is_over {
         return prompt();
     }
@@ -277,13 +277,13 @@ fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<Open>)
 }
 
 /// The results of an unfinished turn, with placeholders for those that are not there yet.
-fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<Open>) {
+fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
     let mut open = Vec::new();
     let parts = progress.calls().iter().map(|call| match &call.state {
         CallState::Closed(result) => Part::ToolResult((**result).clone()),
         CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => {
             let id = call.call.id.clone();
-            open.push(Open::Result { call: id.clone(), text: NO_RESULT });
+            open.push(OpenPart::Result { call: id.clone(), text: NO_RESULT });
             Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, NO_RESULT))
         }
     });

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::aim::no_such_app;
-use super::events::{self, EventForm, WantedFeed};
+use super::events::{self, RunEventForm, WantedFeed};
 use super::forms::{IdForm, RunView};
 use crate::access::principal::{Principal, user_of};
 use crate::access::scopes::Scope;
@@ -134,7 +134,7 @@ struct LimitsForm {
     responses(
         (status = 201, description = "The run was created and is on record", body = RunView),
         (status = 200, description = "The run that an earlier copy of this request started, or the feed",
-         content((RunView = "application/json"), (EventForm = "text/event-stream"))),
+         content((RunView = "application/json"), (RunEventForm = "text/event-stream"))),
         (status = 204, description = "An earlier copy of this request started the run, and you already have its last event"),
         (status = "4XX", description = "The request was refused", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),

@@ -17,7 +17,7 @@ use super::forms::IdForm;
 use super::{runs, socket};
 use crate::access::principal::{Principal, User, user_of};
 use crate::core::Shared;
-use crate::feed::presence::Watcher;
+use crate::feed::presence::FeedWatcher;
 use crate::feed::{FeedSlot, Leave, Plain, Reading, SSE_HEADERS, SseBody};
 use crate::http::path::Path;
 use crate::http::problem::{Problem, Refusals};
@@ -43,7 +43,7 @@ pub(crate) struct From {
 #[derive(Debug, ToSchema)]
 #[schema(as = FeedEvent)]
 #[expect(dead_code, reason = "a description")]
-pub(crate) struct EventForm {
+pub(crate) struct RunEventForm {
     /// The position after this event, for `Last-Event-ID`.
     id: String,
     /// An event of the run or a live piece of an answer, as JSON. An event has a `standing`: the `state` of the run
@@ -65,7 +65,7 @@ pub(crate) struct EventForm {
         ("Last-Event-ID" = Option<String>, Header, description = "Resume after this event id, such as 12 or 12.340"),
     ),
     responses(
-        (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
+        (status = 200, description = "The feed", body = RunEventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "You already have the run's last event"),
         Refusals,
@@ -125,7 +125,7 @@ pub struct WantedFeed {
     from: Cursor,
     place: FeedSlot,
     leave: Leave,
-    watcher: Option<Watcher>,
+    watcher: Option<FeedWatcher>,
 }
 
 impl WantedFeed {
@@ -138,12 +138,12 @@ impl WantedFeed {
     /// A feed for an onlooker. It counts against the onlooker's own limit, not against that of the run's user.
     fn aside(core: &Shared, principal: &Principal, from: Cursor) -> Result<Self, Problem> {
         let wanted = Self::new(core, principal, principal.reader(), from)?;
-        Ok(Self { watcher: Some(Watcher::aside()), ..wanted })
+        Ok(Self { watcher: Some(FeedWatcher::aside()), ..wanted })
     }
 
     /// Registers the reader with its run, so that the run notices even a reader that leaves before the feed is sent.
     pub(crate) fn watch(&mut self, run: &Run) {
-        self.watcher = Some(Watcher::new(run, &self.leave));
+        self.watcher = Some(FeedWatcher::new(run, &self.leave));
     }
 
     /// Whether the run notices when this reader leaves.
@@ -152,7 +152,7 @@ impl WantedFeed {
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
-        let watcher = self.watcher.unwrap_or_else(|| Watcher::new(run, &self.leave));
+        let watcher = self.watcher.unwrap_or_else(|| FeedWatcher::new(run, &self.leave));
         let (figures, since) = (Arc::clone(&core.figures), core.runtime.now().wall);
         Reading { _place: self.place, watcher, leave: self.leave, figures, since }
     }

@@ -42,11 +42,11 @@ use crate::core::Shared;
     ),
     components(schemas(BoardMessage))
 )]
-struct Description;
+struct ApiDescription;
 
 /// All routes and their description.
 fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Description::openapi())
+    OpenApiRouter::with_openapi(ApiDescription::openapi())
         .routes(routes!(create::create, runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::receipt))

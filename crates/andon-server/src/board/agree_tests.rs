@@ -14,7 +14,7 @@ use andon_testkit::scripts;
 use parking_lot::Mutex;
 
 use super::Board;
-use super::row::Row;
+use super::row::BoardRow;
 use crate::options::prices::{ModelPrice, Price, Prices};
 
 /// Keeps rows, and compares each with the run's events. It panics if they differ, which the explorer reports.
@@ -39,7 +39,7 @@ impl Agrees {
         Arc::new(Self { board, progress: Mutex::default(), learned: Mutex::default() })
     }
 
-    fn row(&self, run: &RunId) -> Option<Arc<Row>> {
+    fn row(&self, run: &RunId) -> Option<Arc<BoardRow>> {
         self.board.rows.lock().get(run).cloned()
     }
 }
@@ -58,12 +58,12 @@ impl Observer for Agrees {
             progress.apply_record(seen.record).unwrap();
         }
         check_progress(row, progress, seen.record.event.kind());
-        assert_eq!(row.pieces, seen.pieces, "the pieces behind {}", seen.record.event.kind());
+        assert_eq!(row.pieces, seen.pieces, "the pieces after {}", seen.record.event.kind());
         if is_looked_at(&seen.record.event) {
             let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
             let learned = self.learned.lock().get(seen.run).cloned().unwrap_or_default();
             check_receipt(row, &facts, learned, Some(seen.now));
-            let anew = Row::new(&facts, Some(&prices())).unwrap();
+            let anew = BoardRow::new(&facts, Some(&prices())).unwrap();
             check_progress(&anew, progress, "all of it");
         }
     }
@@ -97,12 +97,12 @@ fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
     Progress::fold(&facts).unwrap()
 }
 
-fn check_progress(row: &Row, progress: &Progress, behind: &str) {
-    assert_eq!(row.standing(), progress.standing(), "where it stands behind {behind}");
+fn check_progress(row: &BoardRow, progress: &Progress, event: &str) {
+    assert_eq!(row.standing(), progress.standing(), "where it stands after {event}");
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
 }
 
-fn check_receipt(row: &Row, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {
+fn check_receipt(row: &BoardRow, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {
     let known_late = learned.iter().any(|addendum| {
         let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
         is_late && row.standing().state != State::Settled

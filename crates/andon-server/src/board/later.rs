@@ -7,11 +7,11 @@ use std::sync::Arc;
 use andon_runtime::core::event::{Learnt, Remains, ToolEnd};
 use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
 
-use super::row::Row;
+use super::row::BoardRow;
 use super::tokens::Tokens;
 use crate::options::prices::{Prices, Spent};
 
-impl Row {
+impl BoardRow {
     /// Applies an addendum.
     pub(crate) fn learn(&mut self, learned: &SeenLater<'_>, prices: Option<&Prices>) {
         match &learned.addendum.what {

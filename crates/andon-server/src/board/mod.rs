@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 use crate::options::prices::Prices;
 
-use row::Row;
+use row::BoardRow;
 use rows::Rows;
 use seconds::second;
 
@@ -146,9 +146,9 @@ impl Board {
     }
 
     /// A new row. It is made before the lock is taken, because that takes longer the longer the run is (invariant 1).
-    fn row(&self, facts: &[Arc<Record>]) -> Option<Row> {
+    fn row(&self, facts: &[Arc<Record>]) -> Option<BoardRow> {
         let prices = self.rows.lock().prices();
-        Row::new(facts, prices.as_deref())
+        BoardRow::new(facts, prices.as_deref())
     }
 }
 

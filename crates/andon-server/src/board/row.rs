@@ -23,7 +23,7 @@ use crate::options::prices::{Cost, Prices, Spent};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct BoardRow {
     /// Identifies the row on the board.
     pub(crate) n: u64,
     pub(crate) run: RunId,
@@ -34,12 +34,12 @@ pub(crate) struct Row {
     pub(crate) seq: Seq,
     standing: StandingFold,
     settled: Option<Settled>,
-    open_model: Option<OpenModel>,
+    open_model: Option<RowModel>,
     /// The model that was called last.
     pub(crate) model: Option<Arc<str>>,
     /// The open calls of the current turn.
     calls: Vec<Call>,
-    pub(crate) cancel: Option<Cancel>,
+    pub(crate) cancel: Option<FirstCancel>,
     /// Why the journal does not accept the run's end, if it does not.
     pub(crate) stalled: Option<Arc<str>>,
     /// How many pieces were accepted at the last count; `None` if that is not known.
@@ -61,7 +61,7 @@ struct Settled {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct OpenModel {
+struct RowModel {
     number: u32,
     accounted: bool,
 }
@@ -71,11 +71,11 @@ struct OpenModel {
 pub(crate) struct Call {
     pub(crate) id: CallId,
     pub(crate) tool: Arc<str>,
-    pub(crate) state: CallState,
+    pub(crate) state: RowCallState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallState {
+pub(crate) enum RowCallState {
     Ready,
     /// It needs approval for arguments with this digest.
     Waiting(Option<Digest>),
@@ -85,7 +85,7 @@ pub(crate) enum CallState {
 
 /// The first cancel request. How hard the run is being stopped by now is in its standing.
 #[derive(Debug, Clone)]
-pub(crate) struct Cancel {
+pub(crate) struct FirstCancel {
     pub(crate) requested_at: Wall,
     pub(crate) by: Option<Arc<str>>,
     pub(crate) reason: Reason,
@@ -94,7 +94,7 @@ pub(crate) struct Cancel {
     epoch: u32,
 }
 
-impl Row {
+impl BoardRow {
     /// The row of a run with these events, not yet numbered; `None` if they do not start with its acceptance.
     pub(crate) fn new(facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
@@ -156,15 +156,15 @@ impl Row {
             | Event::GraceEnded { .. } => {}
             Event::HookFinished { end, .. } => self.leaked += i64::from(*end == HookEnd::Leaked),
             Event::ModelStarted { call, model } => {
-                self.open_model = Some(OpenModel { number: *call, accounted: false });
+                self.open_model = Some(RowModel { number: *call, accounted: false });
                 self.model = Some(Arc::clone(model));
             }
             Event::Message { message } => self.answered(message),
             Event::Usage { call, used, .. } => self.used(*call, &used.billed, prices),
             Event::ModelFinished { .. } => self.open_model = None,
-            Event::ApprovalRequested { call, arguments } => self.turn(call, CallState::Waiting(*arguments)),
+            Event::ApprovalRequested { call, arguments } => self.turn(call, RowCallState::Waiting(*arguments)),
             Event::ApprovalResolved { call, verdict } => self.turn(call, decided(verdict)),
-            Event::ToolStarted { call, .. } => self.turn(call, CallState::Running),
+            Event::ToolStarted { call, .. } => self.turn(call, RowCallState::Running),
             Event::ToolFinished { call, end, remains, .. } => self.finished(call, *end, remains.as_deref()),
             Event::ToolRefused { call, .. } => self.close(call),
             Event::CancelRequested { request, .. } => self.cancelled(request, record.epoch),
@@ -176,7 +176,7 @@ impl Row {
         let ready = |call: &andon_runtime::ToolCall| Call {
             id: call.id.clone(),
             tool: call.name.as_str().into(),
-            state: CallState::Ready,
+            state: RowCallState::Ready,
         };
         self.calls = message.calls().map(ready).collect();
     }
@@ -196,7 +196,7 @@ impl Row {
         }
     }
 
-    fn turn(&mut self, id: &CallId, state: CallState) {
+    fn turn(&mut self, id: &CallId, state: RowCallState) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
             call.state = state;
         }
@@ -220,7 +220,7 @@ impl Row {
 
     /// The first request stays.
     fn cancelled(&mut self, request: &CancelRequest, epoch: u32) {
-        self.cancel.get_or_insert_with(|| Cancel {
+        self.cancel.get_or_insert_with(|| FirstCancel {
             requested_at: request.requested_at.wall,
             by: request.by.clone(),
             reason: request.reason,
@@ -270,7 +270,7 @@ impl Row {
 
     /// What the tokens cost, if there are prices.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        let cost = self.spent.as_ref()?.told()?;
+        let cost = self.spent.as_ref()?.total()?;
         Some(if self.is_counting() { cost.at_least() } else { cost })
     }
 
@@ -284,9 +284,9 @@ impl Row {
     }
 }
 
-fn decided(verdict: &Approval) -> CallState {
+fn decided(verdict: &Approval) -> RowCallState {
     match verdict {
-        Approval::Approved { .. } => CallState::Ready,
-        Approval::Denied { .. } | Approval::Closed => CallState::Denied,
+        Approval::Approved { .. } => RowCallState::Ready,
+        Approval::Denied { .. } | Approval::Closed => RowCallState::Denied,
     }
 }

@@ -14,7 +14,7 @@ use andon_runtime::core::time::Stamp;
 use andon_runtime::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, SessionKey};
 
 use super::names::Names;
-use super::row::Row;
+use super::row::BoardRow;
 use super::seconds::{Change, HISTORY, Seconds};
 use crate::options::prices::Prices;
 
@@ -41,8 +41,8 @@ type RowPlace = u64;
 pub(crate) type Version = u64;
 
 #[derive(Debug)]
-struct Kept {
-    row: Arc<Row>,
+struct VersionedRow {
+    row: Arc<BoardRow>,
     version: Version,
     /// The key in `settled`, once the run has settled.
     settled: Option<RowPlace>,
@@ -59,7 +59,7 @@ struct Gone {
 /// All rows.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    rows: BTreeMap<RowPlace, Kept>,
+    rows: BTreeMap<RowPlace, VersionedRow>,
     by_run: HashMap<RunId, RowPlace>,
     changed: BTreeMap<Version, RowPlace>,
     /// The settled rows in the order in which they settled, each with its second.
@@ -79,7 +79,7 @@ pub(crate) struct Rows {
 /// What has changed since a mark.
 #[derive(Debug)]
 pub(crate) struct News {
-    pub(crate) rows: Vec<Arc<Row>>,
+    pub(crate) rows: Vec<Arc<BoardRow>>,
     /// Everything up to here is included.
     pub(crate) mark: Version,
 }
@@ -87,7 +87,7 @@ pub(crate) struct News {
 /// A page of the rows that exist at the start.
 #[derive(Debug)]
 pub(crate) struct Page {
-    pub(crate) rows: Vec<Arc<Row>>,
+    pub(crate) rows: Vec<Arc<BoardRow>>,
     /// The row after which the next page starts; `None` if this is the last page.
     pub(crate) next: Option<RowPlace>,
 }
@@ -135,7 +135,7 @@ impl Rows {
     }
 
     /// Adds a run to the board at its first event, and folds the event.
-    pub(crate) fn begin(&mut self, row: Row, seen: &Seen<'_>) {
+    pub(crate) fn begin(&mut self, row: BoardRow, seen: &Seen<'_>) {
         if self.fact(seen) {
             return;
         }
@@ -144,7 +144,7 @@ impl Rows {
     }
 
     /// Adds a run whose earlier events the board did not see.
-    pub(crate) fn adopt(&mut self, runtime: &Runtime, row: Row) {
+    pub(crate) fn adopt(&mut self, runtime: &Runtime, row: BoardRow) {
         // Checked under the lock under which runs are removed from the board: a run that is in progress now was not
         // removed.
         let is_there = || runtime.find_in_progress(&row.run).is_some() || runtime.is_parked(&row.run);
@@ -153,7 +153,7 @@ impl Rows {
         }
     }
 
-    fn join(&mut self, mut row: Row, change: Change, now: Stamp) {
+    fn join(&mut self, mut row: BoardRow, change: Change, now: Stamp) {
         self.advance(now);
         // A run that settled before the board saw it is not shown.
         if row.is_settled() {
@@ -165,7 +165,7 @@ impl Rows {
         self.seconds.count(&row.session, change);
         self.by_run.insert(row.run.clone(), place);
         self.changed.insert(version, place);
-        self.rows.insert(place, Kept { row: Arc::new(row), version, settled: None });
+        self.rows.insert(place, VersionedRow { row: Arc::new(row), version, settled: None });
     }
 
     /// Applies an addendum.
@@ -191,13 +191,13 @@ impl Rows {
 
     /// Removes all runs of a session from the board.
     pub(crate) fn forget(&mut self, session: &SessionKey) {
-        let of_it = |kept: &Kept| kept.row.session == *session;
+        let of_it = |kept: &VersionedRow| kept.row.session == *session;
         let places: Vec<RowPlace> = self.rows.iter().filter(|(_, kept)| of_it(kept)).map(|(place, _)| *place).collect();
         places.into_iter().for_each(|place| self.remove(place));
     }
 
     /// Changes a row. Returns it if that settled it.
-    fn fold(&mut self, place: RowPlace, change: impl FnOnce(&mut Row, Option<&Prices>)) -> Option<Arc<Row>> {
+    fn fold(&mut self, place: RowPlace, change: impl FnOnce(&mut BoardRow, Option<&Prices>)) -> Option<Arc<BoardRow>> {
         let kept = self.rows.get_mut(&place)?;
         let was_settled = kept.row.is_settled();
         change(Arc::make_mut(&mut kept.row), self.prices.as_deref());
@@ -211,7 +211,7 @@ impl Rows {
         (kept.row.is_settled() && !was_settled).then(|| Arc::clone(&kept.row))
     }
 
-    fn settle(&mut self, place: RowPlace, row: &Row) {
+    fn settle(&mut self, place: RowPlace, row: &BoardRow) {
         let change = match row.end() {
             Some((outcome, _)) if matches!(**outcome, Ending::Cancelled { .. }) => Change::Cancelled(row.took_us()),
             _ => Change::Settled,
@@ -249,12 +249,12 @@ impl Rows {
         self.rows.get(&place).is_some_and(|kept| kept.row.is_settled())
     }
 
-    pub(crate) fn get(&self, run: &RunId) -> Option<&Arc<Row>> {
+    pub(crate) fn get(&self, run: &RunId) -> Option<&Arc<BoardRow>> {
         self.rows.get(self.by_run.get(run)?).map(|kept| &kept.row)
     }
 
     /// Sets the number of a run's pieces. Returns its row if the number has changed.
-    pub(crate) fn pieces(&mut self, run: &RunId, pieces: u64) -> Option<&Row> {
+    pub(crate) fn pieces(&mut self, run: &RunId, pieces: u64) -> Option<&BoardRow> {
         let kept = self.rows.get_mut(self.by_run.get(run)?)?;
         if kept.row.pieces == Some(pieces) {
             return None;
@@ -326,7 +326,7 @@ impl Rows {
 }
 
 /// The next rows that match, among those that are examined.
-fn page<'a>(rows: impl Iterator<Item = (RowPlace, &'a Kept)>, wanted: impl Fn(&Kept) -> bool) -> Page {
+fn page<'a>(rows: impl Iterator<Item = (RowPlace, &'a VersionedRow)>, wanted: impl Fn(&VersionedRow) -> bool) -> Page {
     let mut page = Page { rows: Vec::new(), next: None };
     let mut last = None;
     for (looked, (place, kept)) in rows.enumerate() {

@@ -33,7 +33,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::access::principal::{Pass, Principal, RECHECK, User};
 use crate::access::scopes::Scope;
-use crate::feed::presence::Watcher;
+use crate::feed::presence::FeedWatcher;
 use crate::http::problem::Problem;
 use crate::time::after;
 
@@ -55,7 +55,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Reading {
     pub(crate) _place: FeedSlot,
-    pub(crate) watcher: Watcher,
+    pub(crate) watcher: FeedWatcher,
     pub(crate) leave: Leave,
     pub(crate) figures: Arc<Figures>,
     /// When the reader arrived.
@@ -277,11 +277,11 @@ fn write(frame: &mut BytesMut, item: &FeedItem) {
 /// How many feeds are open.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenFeeds>>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenFeeds {
     all: usize,
     users: HashMap<User, usize>,
 }
@@ -312,7 +312,7 @@ impl Feeds {
 /// A slot for a feed.
 #[derive(Debug)]
 pub(crate) struct FeedSlot {
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenFeeds>>,
     user: User,
 }
 

@@ -58,12 +58,12 @@ impl From<OnDisconnect> for andon_runtime::OnDisconnect {
 
 /// A reader of a run's feed.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct FeedWatcher {
     /// `None` if the reader does not count (invariants 1 and 3).
     watched: Option<(andon_runtime::Watcher, Leave)>,
 }
 
-impl Watcher {
+impl FeedWatcher {
     /// Registers a reader until this is dropped.
     pub(crate) fn new(run: &Run, leave: &Leave) -> Self {
         Self { watched: leave.may_stop.then(|| (run.watch(), leave.clone())) }
@@ -82,7 +82,7 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for FeedWatcher {
     fn drop(&mut self) {
         if let Some((watcher, leave)) = &self.watched
             && leave.is_over()

@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::principal::RECHECK;
 use crate::feed::{FRAME, Leave};
-use crate::http::signs::{Progress, Sign};
+use crate::http::signs::{Sign, WriteProgress};
 use crate::http::socket::Written;
 use crate::options::Options;
 use crate::time::after;
@@ -109,7 +109,7 @@ impl Sockets {
         upgrade.on_upgrade(move |mut socket| async move {
             let _held = token;
             match talker.await {
-                Ok(talker) => Talk::new(sockets, (socket, Progress::new(written)), leave, talker).go_on().await,
+                Ok(talker) => Talk::new(sockets, (socket, WriteProgress::new(written)), leave, talker).go_on().await,
                 Err(close) => say_goodbye(&mut socket, close).await,
             }
         })
@@ -143,13 +143,13 @@ struct Talk<T> {
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// When the next heartbeat is due.
     beat: Pin<Box<Sleep>>,
-    progress: Progress,
+    progress: WriteProgress,
     sign: Sign,
     allowance: Allowance,
 }
 
 impl<T: Talker> Talk<T> {
-    fn new(sockets: Sockets, (socket, progress): (WebSocket, Progress), leave: Leave, talker: T) -> Self {
+    fn new(sockets: Sockets, (socket, progress): (WebSocket, WriteProgress), leave: Leave, talker: T) -> Self {
         Self {
             socket,
             talker,

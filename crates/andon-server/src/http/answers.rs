@@ -38,14 +38,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The memory for answers.
 pub(crate) struct Answers {
     reading: Arc<Semaphore>,
-    small: Arc<Room>,
-    large: Arc<Room>,
+    small: Arc<AnswerMemory>,
+    large: Arc<AnswerMemory>,
 }
 
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
-        let room = || Arc::new(Room { held: AtomicUsize::new(0), most: options.max_answers });
-        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: room(), large: room() }
+        let memory = || Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: options.max_answers });
+        Self { reading: Arc::new(crate::http::semaphore(options.max_reading)), small: memory(), large: memory() }
     }
 
     /// A slot for reading a whole session (invariant 1).
@@ -59,7 +59,7 @@ impl Answers {
         }
     }
 
-    fn room_for(&self, bytes: usize) -> &Arc<Room> {
+    fn memory_for(&self, bytes: usize) -> &Arc<AnswerMemory> {
         if bytes <= SMALL { &self.small } else { &self.large }
     }
 }
@@ -83,17 +83,17 @@ impl SessionRead {
 
 /// How many bytes are held, and how many may be.
 #[derive(Debug)]
-struct Room {
+struct AnswerMemory {
     held: AtomicUsize,
     most: usize,
 }
 
-impl Room {
+impl AnswerMemory {
     fn take(self: &Arc<Self>, bytes: usize, is_refused: impl Fn(usize) -> bool) -> Option<Taken> {
         let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
             (!is_refused(held)).then_some(held.saturating_add(bytes))
         });
-        taken.ok().map(|_| Taken { room: Arc::clone(self), bytes })
+        taken.ok().map(|_| Taken { memory: Arc::clone(self), bytes })
     }
 
     /// Takes memory if there is enough, or if nothing else is held (invariant 2).
@@ -105,23 +105,23 @@ impl Room {
 /// Memory that is released when this is dropped.
 #[derive(Debug)]
 struct Taken {
-    room: Arc<Room>,
+    memory: Arc<AnswerMemory>,
     bytes: usize,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// An answer and the place that it takes, which is released when the last byte is dropped.
-struct Held<T, P> {
+struct AccountedBody<T, P> {
     text: T,
     _place: P,
 }
 
-impl<T: AsRef<[u8]>, P> AsRef<[u8]> for Held<T, P> {
+impl<T: AsRef<[u8]>, P> AsRef<[u8]> for AccountedBody<T, P> {
     fn as_ref(&self) -> &[u8] {
         self.text.as_ref()
     }
@@ -129,7 +129,7 @@ impl<T: AsRef<[u8]>, P> AsRef<[u8]> for Held<T, P> {
 
 /// The text of an answer, which holds this place until its last byte is dropped.
 pub(crate) fn holding<P: Send + 'static>(text: impl AsRef<[u8]> + Send + 'static, place: P) -> Bytes {
-    Bytes::from_owner(Held { text, _place: place })
+    Bytes::from_owner(AccountedBody { text, _place: place })
 }
 
 /// Limits the memory that answers take (invariants 2 to 4).
@@ -138,8 +138,8 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
     let mut response = next.run(request).await;
     let reading = response.extensions_mut().remove::<SessionRead>();
     let Some(bytes) = size(&response) else { return response };
-    let room = answers.room_for(bytes);
-    let taken = if does_nothing { room.take_if_free(bytes) } else { room.take(bytes, |_| false) };
+    let memory = answers.memory_for(bytes);
+    let taken = if does_nothing { memory.take_if_free(bytes) } else { memory.take(bytes, |_| false) };
     drop(reading);
     let Some(taken) = taken else {
         let detail =
@@ -167,17 +167,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_back_and_what_is_too_large_comes_alone() {
-        let room = Arc::new(Room { held: AtomicUsize::new(0), most: 100 });
-        let first = room.take_if_free(60).unwrap();
-        assert!(room.take_if_free(60).is_none() && room.take_if_free(40).is_some());
-        let told = room.take(500, |_| false).unwrap();
+    fn memory_is_given_back_and_what_is_too_large_comes_alone() {
+        let memory = Arc::new(AnswerMemory { held: AtomicUsize::new(0), most: 100 });
+        let first = memory.take_if_free(60).unwrap();
+        assert!(memory.take_if_free(60).is_none() && memory.take_if_free(40).is_some());
+        let told = memory.take(500, |_| false).unwrap();
         drop(first);
-        assert!(room.take_if_free(1).is_none(), "what a request did is told, and counts");
+        assert!(memory.take_if_free(1).is_none(), "what a request did is told, and counts");
         drop(told);
-        let all = room.take_if_free(1_000).unwrap();
-        assert!(room.take_if_free(1).is_none());
+        let all = memory.take_if_free(1_000).unwrap();
+        assert!(memory.take_if_free(1).is_none());
         drop(all);
-        assert_eq!(room.held.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.held.load(Ordering::Relaxed), 0);
     }
 }

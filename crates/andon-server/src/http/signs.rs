@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use crate::http::socket::Written;
 
 /// Whether a write makes progress.
-pub(crate) struct Progress {
+pub(crate) struct WriteProgress {
     written: Written,
     seen: u64,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(crate) fn new(written: Written) -> Self {
         Self { seen: written.bytes(), written }
     }

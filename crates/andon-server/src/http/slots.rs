@@ -40,12 +40,12 @@ pub(crate) const HURRY: Duration = Duration::from_secs(2);
 
 /// How many slots there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct SlotCounts {
     usual: usize,
     reserved: usize,
 }
 
-impl Room {
+impl SlotCounts {
     /// The requested numbers, as far as the process can open files, of which `open` are open already. A quarter of all
     /// files, and at least [`WORK`], is left for the journal, tools and models (invariant 4).
     pub(crate) fn new(usual: usize, reserved: usize, files: usize, open: usize) -> Self {
@@ -73,7 +73,7 @@ pub(crate) struct ConnectionSlots {
     /// How many connections are open.
     connections: Arc<AtomicU64>,
     head_time: Duration,
-    room: Room,
+    counts: SlotCounts,
     reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
     /// Notified when a connection that was told to leave has closed, or stays.
     decided: Arc<Notify>,
@@ -154,22 +154,22 @@ impl Guest {
 
 impl ConnectionSlots {
     /// `head_time` is how long the head of a request may take.
-    pub(crate) fn new(connections: &Arc<AtomicU64>, head_time: Duration, room: Room) -> Self {
+    pub(crate) fn new(connections: &Arc<AtomicU64>, head_time: Duration, counts: SlotCounts) -> Self {
         let connections = Arc::clone(connections);
-        Self { connections, head_time, room, reserved: Arc::default(), decided: Arc::default() }
+        Self { connections, head_time, counts, reserved: Arc::default(), decided: Arc::default() }
     }
 
     /// Takes a slot; `None` if even the reserved ones are taken.
     pub(crate) fn take(&self) -> Option<ConnectionSlot> {
         let taken = self.connections.fetch_add(1, Ordering::Relaxed);
         let taken = usize::try_from(taken).unwrap_or(usize::MAX);
-        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new(&self.decided)));
+        let guest = (taken >= self.counts.usual).then(|| Arc::new(Guest::new(&self.decided)));
         if let Some(guest) = &guest {
             self.reserved.lock().push(Arc::clone(guest));
         }
         // If it is one too many, dropping it gives it back.
         let slot = ConnectionSlot { slots: self.clone(), guest };
-        (taken < self.room.usual.saturating_add(self.room.reserved)).then_some(slot)
+        (taken < self.counts.usual.saturating_add(self.counts.reserved)).then_some(slot)
     }
 
     /// Takes a slot, if necessary that of a connection that has not sent a complete request yet (invariant 2).
@@ -302,17 +302,17 @@ mod tests {
 
     #[test]
     fn there_are_never_more_slots_than_files() {
-        assert_eq!(Room::new(25_000, 256, 1 << 20, 20), Room { usual: 25_000, reserved: 256 });
-        assert_eq!(Room::new(25_000, 256, 1_024, 20), Room { usual: 640, reserved: 128 });
-        assert_eq!(Room::new(10, 2, usize::MAX, 20), Room { usual: 10, reserved: 2 });
-        assert_eq!(Room::new(25_000, 256, 64, 20), Room { usual: 20, reserved: 8 });
-        assert_eq!(Room::new(25_000, 256, 32, 20), Room { usual: 1, reserved: 3 });
-        assert_eq!(Room::new(0, 1, 1_024, 20), Room { usual: 0, reserved: 1 });
+        assert_eq!(SlotCounts::new(25_000, 256, 1 << 20, 20), SlotCounts { usual: 25_000, reserved: 256 });
+        assert_eq!(SlotCounts::new(25_000, 256, 1_024, 20), SlotCounts { usual: 640, reserved: 128 });
+        assert_eq!(SlotCounts::new(10, 2, usize::MAX, 20), SlotCounts { usual: 10, reserved: 2 });
+        assert_eq!(SlotCounts::new(25_000, 256, 64, 20), SlotCounts { usual: 20, reserved: 8 });
+        assert_eq!(SlotCounts::new(25_000, 256, 32, 20), SlotCounts { usual: 1, reserved: 3 });
+        assert_eq!(SlotCounts::new(0, 1, 1_024, 20), SlotCounts { usual: 0, reserved: 1 });
     }
 
     #[tokio::test]
     async fn idle_connections_are_evicted_oldest_first_and_busy_ones_stay() {
-        let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 3 });
+        let slots = ConnectionSlots::new(&Arc::default(), HURRY, SlotCounts { usual: 0, reserved: 3 });
         let [first, second, third] = [(); 3].map(|()| Some(slots.take().unwrap()));
         let guest = |slot: &Option<ConnectionSlot>| Arc::clone(slot.as_ref().unwrap().guest().unwrap());
         let guests = [guest(&first), guest(&second), guest(&third)];
@@ -337,7 +337,7 @@ mod tests {
     /// Checks P1: a cancel that has arrived, but was not yet read when its slot was needed, is not lost.
     #[tokio::test]
     async fn a_connection_that_turns_out_to_be_busy_stays_and_the_next_one_is_evicted() {
-        let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 2 });
+        let slots = ConnectionSlots::new(&Arc::default(), HURRY, SlotCounts { usual: 0, reserved: 2 });
         let (cancel, silent) = (slots.take().unwrap(), slots.take().unwrap());
         let (asking, waiting) = (Arc::clone(cancel.guest().unwrap()), Arc::clone(silent.guest().unwrap()));
         let reading = async {

@@ -188,15 +188,16 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::http::slots::{ConnectionSlots, Room};
+    use crate::http::slots::{ConnectionSlots, SlotCounts};
 
     #[tokio::test]
     async fn a_write_that_makes_no_progress_fails_in_time_and_little_was_kept() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _deaf = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let slot =
-            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
+        let slot = ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), SlotCounts::new(1, 0, 100, 0))
+            .take()
+            .unwrap();
         let stalled = Duration::from_millis(300);
         let mut socket = Socket::new(stream, slot, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
@@ -228,8 +229,9 @@ mod tests {
         narrow.set_recv_buffer_size(4 << 10).unwrap();
         let _deaf = narrow.connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let slot =
-            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
+        let slot = ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), SlotCounts::new(1, 0, 100, 0))
+            .take()
+            .unwrap();
         let written = Written::default();
         let mut socket = Socket::new(stream, slot, Duration::from_millis(300), written.clone());
         while socket.write_all(&[b'x'; 1 << 10]).await.is_ok() {}

@@ -128,7 +128,7 @@ impl Prices {
             spent.add(self, &call.model, &call.usage.billed);
             accounted = accounted.plus(call.usage.billed);
         }
-        let sum = spent.told()?;
+        let sum = spent.total()?;
         // An open call has no usage of its own yet, and makes the run's figures uncertain.
         Some(if accounted == receipt.usage.billed { sum } else { sum.at_least() })
     }
@@ -181,7 +181,7 @@ impl Spent {
 
     /// The cost as in a receipt: `None` if no call has a price. If only some have one, the cost of the others is
     /// unknown.
-    pub(crate) fn told(&self) -> Option<Cost> {
+    pub(crate) fn total(&self) -> Option<Cost> {
         match (self.priced, self.unpriced) {
             (0, 1..) => None,
             (_, 0) => Some(self.sum.clone()),

@@ -19,7 +19,7 @@ fn prices() -> Prices {
     usual.with("free", model_price("0", "0")).unwrap()
 }
 
-fn told(model: &str, usage: &Usage) -> Value {
+fn cost_of(model: &str, usage: &Usage) -> Value {
     json!(prices().cost(model, usage))
 }
 
@@ -31,10 +31,10 @@ fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
 fn what_is_known_is_multiplied_and_nothing_is_rounded() {
     let usage =
         Usage { cache_read: Figure::reported(10), cache_write: Figure::reported(4), ..Usage::reported(1000, 7) };
-    let cost = told("claude-sonnet-4-5", &usage);
+    let cost = cost_of("claude-sonnet-4-5", &usage);
     assert_eq!(cost, json!({"currency": "USD", "value": 0.003123, "low": 0.003123, "high": 0.003123}));
     assert_eq!(cost["value"].to_string(), "0.003123");
-    let one = told("claude-sonnet-4-5", &Usage { cache_read: Figure::reported(1), ..Usage::NONE });
+    let one = cost_of("claude-sonnet-4-5", &Usage { cache_read: Figure::reported(1), ..Usage::NONE });
     assert_eq!(one["value"], 0.000_000_3, "one token is not nothing");
     let third = Prices::new("EUR").unwrap().with("*", model_price("0.1", "0.2")).unwrap();
     let cost = third.cost("x", &Usage::reported(1_000_000, 1_000_000)).unwrap();
@@ -46,24 +46,27 @@ fn what_is_known_is_multiplied_and_nothing_is_rounded() {
 #[test]
 fn what_is_unknown_gives_no_value_and_the_bounds_that_are_known() {
     let cut = Usage { output: bounded(Some(100), None), ..Usage::reported(1000, 0) };
-    assert_eq!(told("claude-sonnet-4", &cut), json!({"currency": "USD", "value": null, "low": 0.0045, "high": null}));
+    assert_eq!(
+        cost_of("claude-sonnet-4", &cut),
+        json!({"currency": "USD", "value": null, "low": 0.0045, "high": null})
+    );
     let limited = Usage { output: bounded(None, Some(1000)), ..Usage::reported(1000, 0) };
     assert_eq!(
-        told("claude-sonnet-4", &limited),
+        cost_of("claude-sonnet-4", &limited),
         json!({"currency": "USD", "value": null, "low": 0.003, "high": 0.018})
     );
     let nothing = Usage { ..Usage::UNKNOWN };
-    let cost = told("claude-sonnet-4", &nothing);
+    let cost = cost_of("claude-sonnet-4", &nothing);
     assert_eq!((&cost["value"], &cost["high"]), (&Value::Null, &Value::Null));
     let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(40), high: Some(80) };
-    let cost = told("claude-sonnet-4", &Usage { output: estimate, ..Usage::NONE });
+    let cost = cost_of("claude-sonnet-4", &Usage { output: estimate, ..Usage::NONE });
     assert_eq!(cost, json!({"currency": "USD", "value": 0.00075, "low": 0.0006, "high": 0.0012}));
 }
 
 #[test]
 fn what_is_free_costs_nothing_however_much_there_was() {
     let cost =
-        told("free", &Usage { cache_read: Figure::reported(0), cache_write: Figure::reported(0), ..Usage::UNKNOWN });
+        cost_of("free", &Usage { cache_read: Figure::reported(0), cache_write: Figure::reported(0), ..Usage::UNKNOWN });
     assert_eq!(cost, json!({"currency": "USD", "value": 0.0, "low": 0.0, "high": 0.0}));
 }
 

@@ -21,7 +21,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::http::slots::{ConnectionSlot, ConnectionSlots, Guest, Reserved, Room};
+use crate::http::slots::{ConnectionSlot, ConnectionSlots, Guest, Reserved, SlotCounts};
 use crate::http::socket::{Socket, Written};
 use crate::server::Server;
 use crate::server::files::{Spares, file_limit, open_files};
@@ -81,8 +81,8 @@ async fn accept(server: Server, listener: TcpListener) {
     let usual = server.router();
     let reserved = usual.clone().layer(Extension(Reserved));
     let (core, options) = (&server.core, &server.core.options);
-    let room = Room::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
-    let slots = ConnectionSlots::new(&core.connections, options.head_time, room);
+    let counts = SlotCounts::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
+    let slots = ConnectionSlots::new(&core.connections, options.head_time, counts);
     let mut spares = Spares::new();
     loop {
         let accepted = tokio::select! {

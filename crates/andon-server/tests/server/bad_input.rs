@@ -115,7 +115,7 @@ async fn invalid_ids_are_refused_in_bodies_and_in_paths() {
         ("a/b", 404, "no-such-path"),
         ("../../etc/passwd", 404, "no-such-path"),
     ] {
-        for (method, behind) in [
+        for (method, suffix) in [
             ("GET", ""),
             ("GET", "/receipt"),
             ("GET", "/conversation"),
@@ -123,7 +123,7 @@ async fn invalid_ids_are_refused_in_bodies_and_in_paths() {
             ("POST", "/cancel"),
             ("POST", "/calls/c/cancel"),
         ] {
-            let line = format!("{method} /v1/runs/{bad}{behind}");
+            let line = format!("{method} /v1/runs/{bad}{suffix}");
             let answer = house.ask(&line, &["host: localhost"], "").await;
             // With more segments it may be another path.
             if status == 404 {

@@ -129,7 +129,7 @@ async fn a_run_that_waits_for_its_turn_shows_what_is_known_of_those_before_it_an
         assert_eq!(request[place]["parts"][0]["text"], text, "{place}");
     }
     let of_three = shown(&inside, "three").await["open"].to_string();
-    assert!(of_three.contains("two") && !of_three.contains("four"), "what comes behind it is not in it: {of_three}");
+    assert!(of_three.contains("two") && !of_three.contains("four"), "what comes after it is not in it: {of_three}");
     stopped(&run).await;
 }
 

@@ -325,7 +325,7 @@ async fn routes_that_need_the_journal_document_503() {
         }
     }
     let create = &spec["paths"]["/v1/runs"]["post"]["responses"];
-    assert!(create["204"].is_object(), "a repetition with a last event id gets nothing behind the end");
+    assert!(create["204"].is_object(), "a repetition with a last event id gets nothing after the end");
 }
 
 #[test]

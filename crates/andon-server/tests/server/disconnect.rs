@@ -228,7 +228,7 @@ async fn a_reader_that_leaves_before_the_run_is_on_record_counts_as_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_refused_is_no_reader_of_the_run_that_has_its_id() {
+async fn a_refused_start_is_not_a_reader_of_the_run_that_has_its_id() {
     let inside = Inside::new(agent([endless()])).await;
     let run = inside.start(json!({"run_id": "r", "on_disconnect": "cancel"})).await;
     let other = order(json!({"run_id": "r", "user": "eve"}));

@@ -44,7 +44,7 @@ fn facts(events: &[Event]) -> Vec<&Event> {
 }
 
 #[tokio::test]
-async fn an_id_is_the_events_number_or_a_byte_behind_it() {
+async fn an_id_is_the_events_number_or_a_byte_after_it() {
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), rich_agent()).await;
     let run = house.start(json!({})).await;
     let events = house.feed(&run, None).await.rest().await;
@@ -113,7 +113,7 @@ async fn a_feed_that_is_cut_again_and_again_gives_exactly_the_text_that_is_store
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut feed = house.feed(&run, Some(&last)).await;
         for _ in 0..=(seed >> 33) % 7 {
-            let event = feed.next().await.expect("a feed ends behind the run's last event");
+            let event = feed.next().await.expect("a feed ends after the run's last event");
             last = event.id;
             text.push_str(event.json["text"].as_str().unwrap_or_default());
             if event.json["type"] == "run_settled" {
@@ -148,7 +148,7 @@ async fn a_place_past_what_is_stored_gets_text_lost_and_then_what_follows() {
         assert_eq!((lost.json["type"].as_str(), lost.json["at"].as_str()), (Some("text_lost"), Some(lost.id.as_str())));
         match force {
             "after_turn" => assert_eq!(lost.id, delta.id, "it goes on at the end of what is there"),
-            "now" => assert_eq!(lost.id, "1", "nothing was streamed behind this event"),
+            "now" => assert_eq!(lost.id, "1", "nothing was streamed after this event"),
             _ => {}
         }
         house.post(&format!("/v1/runs/{run}/cancel"), json!({"force": force})).await;

@@ -432,14 +432,14 @@ fn events(bytes: &[u8]) -> Vec<Event> {
     // The response is chunked: each chunk follows a line with its size, and ends in CRLF.
     let mut whole = String::new();
     let mut rest = body;
-    while let Some((size, behind)) = rest.split_once("\r\n") {
+    while let Some((size, after)) = rest.split_once("\r\n") {
         let Ok(size) = usize::from_str_radix(size, 16) else { break };
-        let Some(chunk) = behind.get(..size) else {
-            whole.push_str(behind);
+        let Some(chunk) = after.get(..size) else {
+            whole.push_str(after);
             break;
         };
         whole.push_str(chunk);
-        rest = behind.get(size + 2..).unwrap_or("");
+        rest = after.get(size + 2..).unwrap_or("");
     }
     let end = whole.rfind("\n\n").map_or(0, |end| end + 2);
     whole[..end].split_inclusive("\n\n").filter_map(parse).collect()

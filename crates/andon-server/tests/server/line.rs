@@ -116,7 +116,7 @@ async fn a_run_that_is_being_created_is_refused_or_counted_and_never_missed() {
         let last = house.post("/v1/runs", order(json!({}))).await;
         assert_eq!((first.0, last.0), (StatusCode::CREATED, StatusCode::SERVICE_UNAVAILABLE));
         assert_eq!(status, StatusCode::OK, "{line}");
-        assert!(house.runtime.in_progress().is_empty(), "round {round}: something runs behind the hold");
+        assert!(house.runtime.in_progress().is_empty(), "round {round}: something runs despite the hold");
         let stopped: Vec<&str> =
             line["stopped"]["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
         for (status, told) in raced.into_iter().chain([first, last]) {

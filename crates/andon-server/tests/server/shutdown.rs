@@ -35,7 +35,7 @@ async fn end(house: &House) -> ShutDown {
     timeout(PATIENCE, house.serving.shut_down()).await.expect("it does not end")
 }
 
-fn told(receipt: &Value) -> [&str; 3] {
+fn cancel_of(receipt: &Value) -> [&str; 3] {
     ["reason", "by", "force"].map(|field| receipt[field].as_str().unwrap_or("?"))
 }
 
@@ -81,7 +81,7 @@ async fn runs_that_take_too_long_are_cancelled_with_reason_shutdown_and_their_fe
     }
     assert_eq!((ended.finished, ended.cancelled, ended.unsettled), (0, 2, 0));
     for run in [waits, queued] {
-        assert_eq!(told(&house.settled(&run).await), ["shutdown", "server", "graceful"]);
+        assert_eq!(cancel_of(&house.settled(&run).await), ["shutdown", "server", "graceful"]);
     }
 }
 
@@ -97,7 +97,7 @@ async fn a_second_signal_ends_the_drain_at_once_and_stops_without_grace() {
     };
     let (ended, ()) = tokio::join!(end(&house), again);
     assert_eq!((ended.cancelled, ended.unsettled, ended.hardened), (1, 0, true));
-    assert_eq!(told(&house.settled(&run).await), ["shutdown", "server", "now"]);
+    assert_eq!(cancel_of(&house.settled(&run).await), ["shutdown", "server", "now"]);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_second_signal_hardens_while_runs_settle_too() {
     };
     let (ended, ()) = tokio::join!(end(&house), again);
     assert_eq!((ended.cancelled, ended.unsettled, ended.hardened), (1, 0, true));
-    assert_eq!(told(&house.settled(&run).await), ["shutdown", "server", "now"]);
+    assert_eq!(cancel_of(&house.settled(&run).await), ["shutdown", "server", "now"]);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_long_grace_does_not_cost_a_run_its_end_on_record() {
     house.feed(&run, None).await.until_type("tool_started").await;
     let ended = end(&house).await;
     assert_eq!((ended.cancelled, ended.unsettled, ended.hardened), (1, 0, false));
-    assert_eq!(told(&house.settled(&run).await), ["shutdown", "server", "now"]);
+    assert_eq!(cancel_of(&house.settled(&run).await), ["shutdown", "server", "now"]);
 }
 
 #[tokio::test]

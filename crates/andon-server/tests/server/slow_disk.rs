@@ -23,7 +23,7 @@ async fn on_a_slow_disk(delay: Duration, options: Options, runs: &[&str]) -> (In
     (inside, journal, started)
 }
 
-fn said(problem: &Value) -> (Option<&str>, Option<bool>, Option<bool>) {
+fn type_and_flags(problem: &Value) -> (Option<&str>, Option<bool>, Option<bool>) {
     (problem["type"].as_str(), problem["pulled"].as_bool(), problem["recorded"].as_bool())
 }
 
@@ -40,7 +40,7 @@ async fn a_cancel_takes_effect_however_many_wait_for_the_disk() {
         inside.post("/v1/runs/c/cancel", json!({})),
     );
     assert_eq!((a.0, b.0, c.0), (StatusCode::ACCEPTED, StatusCode::ACCEPTED, StatusCode::SERVICE_UNAVAILABLE));
-    assert_eq!(said(&c.1), PULLED);
+    assert_eq!(type_and_flags(&c.1), PULLED);
     for run in runs {
         assert_eq!(reason(&run).await, "requested");
     }
@@ -59,10 +59,10 @@ async fn with_no_room_to_wait_for_the_disk_a_selector_and_one_call_are_stopped_t
     let run = inside.start(json!({"run_id": "r"})).await;
     inside.feed("r", None).await.until_type("tool_started").await;
     let (status, problem) = inside.post("/v1/runs/r/calls/c0/cancel", json!({})).await;
-    assert_eq!((status, said(&problem)), (StatusCode::SERVICE_UNAVAILABLE, PULLED));
+    assert_eq!((status, type_and_flags(&problem)), (StatusCode::SERVICE_UNAVAILABLE, PULLED));
     inside.feed("r", None).await.until_type("delta").await;
     let (status, problem) = inside.post("/v1/cancel", json!({"all": true})).await;
-    assert_eq!((status, said(&problem)), (StatusCode::SERVICE_UNAVAILABLE, PULLED));
+    assert_eq!((status, type_and_flags(&problem)), (StatusCode::SERVICE_UNAVAILABLE, PULLED));
     assert_eq!((problem["cancelled"].as_u64(), reason(&run).await.as_str()), (Some(1), "requested"));
     // What is recorded without waiting is answered as usual.
     assert_eq!(inside.post("/v1/runs/r/cancel", json!({})).await.0, StatusCode::OK);
@@ -151,7 +151,7 @@ async fn a_cancel_that_is_too_late_is_not_said_to_have_pulled_the_cord() {
     for path in ["/v1/runs/r/cancel", "/v1/runs/r/calls/none/cancel"] {
         let (status, problem) = inside.post(path, json!({})).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(said(&problem), (PULLED.0, Some(false), Some(false)), "{path}: {problem}");
+        assert_eq!(type_and_flags(&problem), (PULLED.0, Some(false), Some(false)), "{path}: {problem}");
     }
     assert_eq!(reason(&run).await, "none");
 }

@@ -256,7 +256,7 @@ async fn the_socket_of_a_run_that_waits_for_its_agent_tells_what_is_known_and_to
 }
 
 #[tokio::test]
-async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begins() {
+async fn sse_and_websocket_facts_carry_the_same_standing() {
     // P7: all readers are told the same, wherever they begin.
     let house = House::with([endless()]).await;
     let run = house.start(json!({})).await;
@@ -278,6 +278,6 @@ async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begi
         let over_socket: Vec<Value> = rest(&mut socket).await.0.into_iter().filter(is_fact).collect();
         let over_events = house.feed(&run, Some(&from.to_string())).await.rest().await;
         let over_events: Vec<Value> = over_events.into_iter().map(|event| event.json).filter(is_fact).collect();
-        assert_eq!((&over_socket[..], &over_events[..]), (&whole[from..], &whole[from..]), "behind {from}");
+        assert_eq!((&over_socket[..], &over_events[..]), (&whole[from..], &whole[from..]), "after {from}");
     }
 }

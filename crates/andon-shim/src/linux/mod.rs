@@ -10,6 +10,8 @@ mod sweep;
 
 use std::ffi::OsString;
 
+use crate::protocol::SHIM;
+
 pub use control::send_stdin;
 pub use limits::rlimits;
 
@@ -17,7 +19,7 @@ pub use limits::rlimits;
 pub(crate) fn serve_if_asked() {
     let args: Vec<OsString> = std::env::args_os().take(4).collect();
     let [name, word, host] = args.as_slice() else { return };
-    if name != crate::SHIM || word != crate::SHIM {
+    if name != SHIM || word != SHIM {
         return;
     }
     let Some(host) = host.to_str().and_then(|host| host.parse().ok()).and_then(rustix::process::Pid::from_raw) else {

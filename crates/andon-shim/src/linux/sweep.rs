@@ -48,7 +48,7 @@ impl Reaper {
     pub(crate) fn reap(&mut self) -> Children {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.tool => self.status = Some(told(status)),
+                Ok(Some((pid, status))) if pid == self.tool => self.status = Some(to_status(status)),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Err(Errno::CHILD) => return Children::None,
                 Ok(None) | Err(_) => return Children::Some,
@@ -57,7 +57,7 @@ impl Reaper {
     }
 }
 
-fn told(status: WaitStatus) -> Status {
+fn to_status(status: WaitStatus) -> Status {
     match status.terminating_signal() {
         Some(signal) => Status::Signal(signal),
         None => Status::Code(status.exit_status().unwrap_or(-1)),

@@ -181,7 +181,7 @@ impl Life {
         if let Some(breaker) = &self.breaker
             && breaker.is_over().await
         {
-            go_on_behind(&client).await;
+            continue_after_outage(&client).await;
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ async fn return_to(
 }
 
 /// After an outage every session accepts a prompt again, except one that may be waiting for a person.
-async fn go_on_behind(client: &Client) {
+async fn continue_after_outage(client: &Client) {
     let mut runs = JoinSet::new();
     for session in Scene::SESSIONS.into_iter().filter(|session| *session != Scene::Approve) {
         let Some(mut run) = client.ask(session, Scene::Plain, 5, true) else { continue };

@@ -48,8 +48,8 @@ Kills the runtime on its SQLite journal and checks that nothing is lost.
   --kills N        how many kills, 200 by default; the last line is `N kills, V violations`
   --seed S         the seed of every random choice, 1 by default; it is printed
   --point POINT..  one round with exactly these lives, as a violation names them: killed at \"store: before commit:17\",
-                   or \"to the end\"; behind either \" with locked:17+1200\" or \" with full:17+300\" if the store
-                   cannot write behind its 17th commit for so many milliseconds
+                   or \"to the end\"; after either \" with locked:17+1200\" or \" with full:17+300\" if the store
+                   cannot write after its 17th commit for so many milliseconds
   --until TEXT     ends with the first violation that has this in it, and shows no others";
 
 fn main() -> ExitCode {

@@ -76,7 +76,7 @@ impl FromStr for Outage {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let form = "write an outage as locked:17+1200 or full:17+300: behind the 17th commit, for so many milliseconds";
+        let form = "write an outage as locked:17+1200 or full:17+300: after the 17th commit, for so many milliseconds";
         let (cause, numbers) = text.split_once(':').context(form)?;
         let (commit, millis) = numbers.split_once('+').context(form)?;
         let cause = match cause {
@@ -113,11 +113,11 @@ impl Breaker {
 
     /// The database is open.
     pub(crate) fn opened(&self) {
-        self.begin_behind(0);
+        self.begin_after(0);
     }
 
     /// Begins the outage if this was the commit before it. Another thread ends it, and passes the seams.
-    fn begin_behind(&self, commit: u64) {
+    fn begin_after(&self, commit: u64) {
         if commit != self.outage.commit {
             return;
         }
@@ -152,7 +152,7 @@ impl Probe for Breaker {
     fn hit(&self, seam: &'static str) {
         self.trigger.hit(seam);
         if seam == "store: after commit" {
-            self.begin_behind(self.commits.fetch_add(1, Ordering::Relaxed) + 1);
+            self.begin_after(self.commits.fetch_add(1, Ordering::Relaxed) + 1);
         }
     }
 }

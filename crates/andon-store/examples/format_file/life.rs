@@ -77,7 +77,7 @@ impl Life {
         Ok(())
     }
 
-    /// Runs that come to their end, all in one session.
+    /// Runs that finish, all in one session.
     async fn settle_some(&self) -> anyhow::Result<()> {
         let monday = self.agent.session_of("ada", "monday")?;
         let state: StateMap = [("asked".to_owned(), Value::from(1))].into_iter().collect();

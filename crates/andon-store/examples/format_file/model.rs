@@ -33,7 +33,7 @@ impl Answer for Scripted {
     }
 }
 
-/// An answer that comes to its end.
+/// An answer that finishes.
 pub(crate) fn whole(text: &str) -> Vec<Piece> {
     let usage = Box::new(Usage::reported(7, 5));
     vec![Piece::Text(text.to_owned()), Piece::Usage(usage), Piece::End(ModelStop::EndTurn)]

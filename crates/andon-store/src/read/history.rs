@@ -11,10 +11,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::run::facts;
 use super::session::find_session;
-use crate::rows::{Read, run_id, said, text, unreadable};
+use crate::rows::{RowResult, run_id, said, text, unreadable};
 
 /// What was said in a session: the messages of its runs that started and have settled.
-pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
+pub(crate) fn history(connection: &Connection, session: &SessionKey) -> RowResult<Vec<Arc<Message>>> {
     let Some(session) = find_session(connection, session)? else { return Ok(Vec::new()) };
     // A run with a row in `said` has settled, so its row in `runs` is not read.
     let mut query = connection.prepare_cached(
@@ -28,7 +28,7 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
         match row.get(1)? {
             Some(false) => {}
             Some(true) => messages.extend(folded(connection, row.get(2)?)?),
-            // The events are the truth and this is a copy, so a row that cannot be read is no loss.
+            // The events are the truth and this is a copy, so nothing is lost if a row cannot be read.
             None => messages.extend(said::read(text(row, 0)?).or_else(|_| folded(connection, row.get(2)?))?),
         }
     }
@@ -36,7 +36,7 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
 }
 
 /// What was said in a run's session before it, by runs that started and have settled; and the earlier runs that have not.
-pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> Read<Option<Earlier>> {
+pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> RowResult<Option<Earlier>> {
     let mut query = connection.prepare_cached("SELECT id, session, started FROM runs WHERE run = ?1")?;
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let found: Option<(i64, i64, Option<i64>)> = query.query_row([run.as_str()], columns).optional()?;
@@ -59,7 +59,7 @@ pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> 
     let mut rows = query.query(params![session, started, id])?;
     while let Some(row) = rows.next()? {
         let earlier = row.get(0)?;
-        if !gathering.settled(size(connection, earlier)?, || said(connection, earlier))? {
+        if !gathering.settled(size(connection, earlier)?, || messages(connection, earlier))? {
             break;
         }
     }
@@ -67,14 +67,14 @@ pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> 
 }
 
 /// How many bytes a run's facts take, found without reading them.
-fn size(connection: &Connection, run: i64) -> Read<usize> {
+fn size(connection: &Connection, run: i64) -> RowResult<usize> {
     let mut query = connection.prepare_cached("SELECT sum(octet_length(body)) FROM events WHERE run = ?1")?;
     let bytes: Option<i64> = query.query_row([run], |row| row.get(0))?;
     Ok(usize::try_from(bytes.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
 /// The messages of a settled run.
-fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
+fn messages(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Message>>> {
     let mut query = connection.prepare_cached("SELECT body FROM said WHERE run = ?1")?;
     let mut rows = query.query([run])?;
     match rows.next()? {
@@ -84,7 +84,7 @@ fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
 }
 
 /// The messages of a run, folded from its events.
-fn folded(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
+fn folded(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Message>>> {
     let entries: Vec<Entry> = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
     let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;
     Ok(progress.messages().to_vec())

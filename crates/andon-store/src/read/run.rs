@@ -10,10 +10,10 @@ use andon_runtime::core::progress::{Progress, State};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
-use crate::rows::{Read, ReadError, durable, parse, run_id, text, unreadable};
+use crate::rows::{ReadError, RowResult, durable, parse, run_id, text, unreadable};
 
 /// Everything that is stored about a run.
-pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
+pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<Stored>> {
     let sql = "SELECT id, epoch, durable_at, durable_mono_us FROM runs WHERE run = ?1";
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
     let found = connection.prepare_cached(sql)?.query_row([run.as_str()], columns).optional()?;
@@ -26,7 +26,7 @@ pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> 
 }
 
 /// A run's facts, each followed by the text that streamed after it.
-fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
+fn entries(connection: &Connection, run: i64) -> RowResult<Vec<Entry>> {
     let facts = facts(connection, run)?;
     let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
     let mut entries = Vec::with_capacity(facts.len() + lumps.len());
@@ -44,27 +44,27 @@ fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
     Ok(entries)
 }
 
-pub(super) fn facts(connection: &Connection, run: i64) -> Read<Vec<Arc<Record>>> {
+pub(super) fn facts(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Record>>> {
     let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
     let record = |row: &Row<'_>| Record::from_json(text(row, 0)?).map_err(|error| unreadable(&error).into());
     query.query_and_then([run], |row| record(row).map(Arc::new))?.collect()
 }
 
 /// The bodies of rows, decoded.
-fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
+fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> RowResult<Vec<T>> {
     connection.prepare_cached(sql)?.query_and_then([id], |row| parse(row, 0))?.collect()
 }
 
 pub(crate) const UNSETTLED: &str = "SELECT run FROM runs INDEXED BY open_runs WHERE settled = 0 ORDER BY id";
 
 /// The runs that have not settled, in the order in which they were accepted.
-pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
+pub(crate) fn unsettled(connection: &Connection) -> RowResult<Vec<RunId>> {
     connection.prepare_cached(UNSETTLED)?.query_and_then([], |row| run_id(row, 0))?.collect()
 }
 
 /// The state of a run that has not settled, folded from its record. If the record does not fold, all that is known is that the run
 /// has not settled; that must not fail the list it is in.
-pub(crate) fn state_of(connection: &Connection, run: i64) -> Read<State> {
+pub(crate) fn state_of(connection: &Connection, run: i64) -> RowResult<State> {
     match entries(connection, run) {
         Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
         Err(ReadError::Journal(_)) => Ok(State::Running),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::run::run;
-use crate::rows::{Read, parse, run_id, wall};
+use crate::rows::{RowResult, parse, run_id, wall};
 
 /// A session's row and its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn find_session(connection: &Connection, key: &SessionKey) -> rusqlit
 }
 
 /// A session's state, with the keys that it shares.
-pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<StateMap>> {
+pub(crate) fn state(connection: &Connection, key: &SessionKey) -> RowResult<Option<StateMap>> {
     if find_session(connection, key)?.is_none() {
         return Ok(None);
     }
@@ -35,11 +35,11 @@ pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<St
          WHERE tenant = ?1 AND app = ?2 AND (user, session) IN (VALUES ('', ''), (?3, ''), (?3, ?4))",
     )?;
     let scopes = params![key.tenant, key.app, key.user, key.session.as_str()];
-    query.query_and_then(scopes, |row| Ok((row.get(0)?, parse(row, 1)?)))?.collect::<Read<_>>().map(Some)
+    query.query_and_then(scopes, |row| Ok((row.get(0)?, parse(row, 1)?)))?.collect::<RowResult<_>>().map(Some)
 }
 
 /// All values of a kind on the shelf, by name.
-pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Value)>> {
+pub(crate) fn kept(connection: &Connection, kind: &str) -> RowResult<Vec<(String, Value)>> {
     let mut query = connection.prepare_cached("SELECT name, body FROM shelf WHERE kind = ?1 ORDER BY name")?;
     let mut rows = query.query([kind])?;
     let mut kept = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Val
 }
 
 /// What is kept with a session, of one kind or of all kinds.
-pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Vec<Kept>> {
+pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> RowResult<Vec<Kept>> {
     let Some(session) = find_session(connection, key)? else { return Ok(Vec::new()) };
     let mut query = connection.prepare_cached(
         "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
@@ -64,7 +64,7 @@ pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<
 }
 
 /// A whole session, with the things of one kind that are kept with it, or all of them.
-pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Option<Moved>> {
+pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> RowResult<Option<Moved>> {
     let (Some(SessionRow { id, .. }), Some(state)) = (find_session(connection, key)?, state(connection, key)?) else {
         return Ok(None);
     };

@@ -4,5 +4,5 @@ pub(crate) mod said;
 mod values;
 
 pub(crate) use values::{
-    Read, ReadError, durable, int, json, parse, run_id, session_key, state_number, text, unreadable, wall,
+    ReadError, RowResult, durable, int, json, parse, run_id, session_key, state_number, text, unreadable, wall,
 };

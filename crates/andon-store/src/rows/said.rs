@@ -28,13 +28,13 @@ enum SaidPart<'a> {
 
 /// Messages as text; `None` if that would be too long.
 pub(crate) fn write(messages: &[Arc<Message>]) -> Option<String> {
-    let messages: Vec<SaidMessage<'_>> = messages.iter().map(|message| said(message)).collect();
+    let messages: Vec<SaidMessage<'_>> = messages.iter().map(|message| said_message(message)).collect();
     let mut bounded = Bounded(Vec::with_capacity(256));
     serde_json::to_writer(&mut bounded, &messages).ok()?;
     String::from_utf8(bounded.0).ok()
 }
 
-fn said(message: &Message) -> SaidMessage<'_> {
+fn said_message(message: &Message) -> SaidMessage<'_> {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text { text } => SaidPart::Text(text.into()),
         other => SaidPart::Other(Cow::Borrowed(other)),

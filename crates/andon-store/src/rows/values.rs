@@ -36,13 +36,13 @@ pub(crate) enum ReadError {
     Journal(#[from] JournalError),
 }
 
-pub(crate) type Read<T> = Result<T, ReadError>;
+pub(crate) type RowResult<T> = Result<T, ReadError>;
 
-pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
+pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> RowResult<T> {
     serde_json::from_str(text(row, column)?).map_err(|error| unreadable(&error).into())
 }
 
-pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Read<&'a str> {
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> RowResult<&'a str> {
     row.get_ref(column)?.as_str().map_err(|error| unreadable(&error).into())
 }
 
@@ -50,13 +50,13 @@ pub(crate) fn unreadable(error: &impl ToString) -> JournalError {
     JournalError::Unreadable(error.to_string())
 }
 
-pub(crate) fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
+pub(crate) fn run_id(row: &Row<'_>, column: usize) -> RowResult<RunId> {
     let text: String = row.get(column)?;
     RunId::new(text).map_err(|error| unreadable(&error).into())
 }
 
 /// A session's key, from four columns.
-pub(crate) fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
+pub(crate) fn session_key(row: &Row<'_>, first: usize) -> RowResult<SessionKey> {
     let text = |column: usize| row.get::<_, String>(first + column);
     let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
     Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })

@@ -165,7 +165,7 @@ async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is
             () = stall.stalled.notified() => true,
             _ = run.outcome() => false,
         };
-        // Behind the end the writer may stall over a note about it, before or after the end is shown.
+        // After the end the writer may stall over a note about it, before or after the end is shown.
         let stored = journal.read(run.id()).await.unwrap();
         let is_settled = stored.is_some_and(|stored| stored.end().is_some());
         if !stalled || is_settled {

@@ -38,7 +38,7 @@ async fn tell(journal: &SqliteJournal, numbers: impl IntoIterator<Item = usize>)
 }
 
 /// The numbers of the secrets in any file of a folder.
-fn told(folder: &Path) -> Vec<usize> {
+fn secrets_in(folder: &Path) -> Vec<usize> {
     let mut told = vec![false; SESSIONS];
     for name in names(folder).iter().filter(|name| !name.ends_with("-shm")) {
         let bytes = std::fs::read(folder.join(name)).unwrap();
@@ -81,12 +81,12 @@ async fn of_many_sessions_the_deleted_ones_leave_no_trace() {
     for number in one_by_one {
         delete(&journal, *number).await;
     }
-    assert_eq!(told(folder.path()), sorted(&order[20..]), "seed {SEED}, one by one");
+    assert_eq!(secrets_in(folder.path()), sorted(&order[20..]), "seed {SEED}, one by one");
     let together: Vec<_> = together.iter().map(|number| journal.sessions().delete(&telling(*number))).collect();
     for gone in together {
         assert_eq!(gone.await, Ok(true));
     }
-    assert_eq!(told(folder.path()), sorted(kept), "seed {SEED}, together");
+    assert_eq!(secrets_in(folder.path()), sorted(kept), "seed {SEED}, together");
 }
 
 /// A reader that holds a snapshot of the database.
@@ -106,21 +106,21 @@ async fn an_erasure_that_was_held_up_when_the_process_was_killed_is_finished_by_
     let looks = looking(&path);
     let order = shuffled(SEED + 2);
     delete(&journal, order[0]).await;
-    assert!(told(folder.path()).contains(&order[0]), "nobody was in the way");
+    assert!(secrets_in(folder.path()).contains(&order[0]), "nobody was in the way");
     let copy = as_if_killed(folder.path());
     drop((looks, journal));
     let next = SqliteJournal::open(copy.path().join("andon.db")).unwrap();
-    assert_eq!(told(copy.path()), sorted(&order[1..]), "seed {SEED}");
+    assert_eq!(secrets_in(copy.path()), sorted(&order[1..]), "seed {SEED}");
     assert_eq!(next.sessions().state(&telling(order[0])).await, Ok(None));
 }
 
 /// Waits until only these secrets are left in a folder. The writer retries by itself, without a signal.
 async fn until_told(folder: &Path, expected: &[usize]) {
-    let mut found = told(folder);
+    let mut found = secrets_in(folder);
     let over = tokio::time::timeout(SOON / 4, async {
         while found != expected {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            found = told(folder);
+            found = secrets_in(folder);
         }
     });
     let over = over.await;
@@ -157,7 +157,7 @@ async fn data_deleted_from_a_large_database_is_overwritten_in_place() {
     let ballast: StateMap = (0..20).map(|n| (format!("k{n}"), json!("x".repeat(1 << 20)))).collect();
     assert_eq!(journal.sessions().create(&key("ballast"), Wall(1), ballast).await, Ok(true));
     tell(&journal, [1, 2, 3]).await;
-    assert_eq!(told(folder.path()), [1, 2, 3]);
+    assert_eq!(secrets_in(folder.path()), [1, 2, 3]);
     delete(&journal, 2).await;
-    assert_eq!(told(folder.path()), [1, 3]);
+    assert_eq!(secrets_in(folder.path()), [1, 3]);
 }

@@ -9,7 +9,7 @@ use andon_testkit::tools::Deed;
 use andon_testkit::{check, wire};
 use rusqlite::Connection;
 
-use crate::{Life, all, key, said};
+use crate::{Life, all, key, lines};
 
 const SESSIONS: [(&str, &str); 5] =
     [("ada", "monday"), ("ada", "tuesday"), ("bob", "friday"), ("bob", "monday"), ("bob", "tuesday")];
@@ -76,11 +76,11 @@ async fn recover(life: &Life, name: &str) {
         lives_on("waiting", State::Waiting),
     ];
     assert_eq!(fates, expected, "{name}");
-    assert_eq!(said(&life.history("bob", "monday").await), ["User: Count.", "Assistant: One, two,  [Lost]"], "{name}");
+    assert_eq!(lines(&life.history("bob", "monday").await), ["User: Count.", "Assistant: One, two,  [Lost]"], "{name}");
     let expected = ["User: Go on.", "Assistant: Stop me if you can. [Lost]"];
-    assert_eq!(said(&life.history("bob", "friday").await), expected, "{name}");
+    assert_eq!(lines(&life.history("bob", "friday").await), expected, "{name}");
     let expected = ["User: Work.", "Assistant: Working on it.", "Tool: Unknown"];
-    assert_eq!(said(&life.history("bob", "tuesday").await), expected, "{name}");
+    assert_eq!(lines(&life.history("bob", "tuesday").await), expected, "{name}");
 }
 
 async fn approve(life: &Life, name: &str) {
@@ -97,7 +97,7 @@ async fn approve(life: &Life, name: &str) {
         "User: And then?",
         "Assistant: Nothing.",
     ];
-    assert_eq!(said(&life.history("ada", "tuesday").await), expected, "{name}");
+    assert_eq!(lines(&life.history("ada", "tuesday").await), expected, "{name}");
     let calls = life.tools.deeds().into_iter().filter_map(|deed| match deed {
         Deed::Started { call, .. } => Some(call.to_string()),
         _ => None,
@@ -113,7 +113,7 @@ async fn stop(life: &Life, name: &str) {
     run.cancel(Cancel::graceful());
     let outcome = run.outcome().await;
     assert_eq!(*outcome.ending, Ending::Cancelled { reason: Reason::Requested }, "{name}");
-    let history = said(&life.history("ada", "monday").await);
+    let history = lines(&life.history("ada", "monday").await);
     let expected = ["User: Once more.", "Assistant: So far [Cancelled(Requested)]"];
     assert_eq!(history[history.len() - 2..], expected, "{name}");
 }
@@ -125,7 +125,7 @@ async fn find(life: &Life, run: &str) -> Run {
 async fn histories(life: &Life) -> Vec<Vec<String>> {
     let mut histories = Vec::new();
     for (user, session) in SESSIONS {
-        histories.push(said(&life.history(user, session).await));
+        histories.push(lines(&life.history(user, session).await));
     }
     histories
 }

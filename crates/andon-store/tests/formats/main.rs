@@ -94,7 +94,7 @@ fn key(user: &str, session: &str) -> SessionKey {
 }
 
 /// Who says what in a history, with the results of tools as text.
-fn said(history: &[Arc<Message>]) -> Vec<String> {
+fn lines(history: &[Arc<Message>]) -> Vec<String> {
     let line = |message: &Arc<Message>| {
         let results: Vec<String> = message.results().map(|result| format!("{:?}", result.status)).collect();
         let cut = message.cut.map_or(String::new(), |cut| format!(" [{cut:?}]"));

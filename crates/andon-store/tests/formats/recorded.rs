@@ -7,7 +7,7 @@ use andon_runtime::{RunFilter, SessionFilter, StateMap};
 use andon_testkit::{check, wire};
 use serde_json::json;
 
-use crate::{Life, all, key, said};
+use crate::{Life, all, key, lines};
 
 /// Checks P3.
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_history_is_read_from_a_file_of_every_format() {
             "Tool: Error",
             "Assistant: It did not work.",
         ];
-        assert_eq!(said(&life.history("ada", "monday").await), expected, "{}", old.name);
+        assert_eq!(lines(&life.history("ada", "monday").await), expected, "{}", old.name);
     }
 }
 

@@ -24,8 +24,8 @@ async fn begun(journal: &SqliteJournal) -> (Told, Vec<Entry>) {
 async fn assert_refused_until_claimed(journal: &SqliteJournal, before: &Told, mut record: Vec<Entry>) {
     let mut told = before.clone();
     told.is_refused(journal, [told.clone().quieted()], "an event in place of one that failed").await;
-    let text = told.streamed("behind");
-    told.is_refused(journal, [text], "text behind what failed").await;
+    let text = told.streamed("after");
+    told.is_refused(journal, [text], "text after what failed").await;
     let mut told = before.clone();
     told.epoch = journal.claim(&told.run, told.epoch).await.unwrap().unwrap();
     assert_eq!(told.epoch, 2);
@@ -54,8 +54,8 @@ async fn after_an_event_that_a_full_disk_refused_nothing_is_accepted_until_the_r
     let (told, record) = begun(&journal).await;
     disk.fill();
     let mut ahead = told.clone();
-    let (lost, behind) = (ahead.quieted(), ahead.streamed("behind"));
-    let given = [told.give(&journal, [lost]), told.give(&journal, [behind])];
+    let (lost, after) = (ahead.quieted(), ahead.streamed("after"));
+    let given = [told.give(&journal, [lost]), told.give(&journal, [after])];
     for refused in given {
         let refused = refused.await;
         assert!(matches!(refused, Err(JournalError::Storage(_))), "{refused:?}");

@@ -82,7 +82,7 @@ async fn when_the_writer_panics_every_caller_is_told_and_acknowledged_data_is_th
         let acknowledged = seam == "store: acknowledged";
         assert_eq!(held, if acknowledged { Ok(()) } else { Err(JournalError::Closed) }, "{seam}");
         assert_closed(waits, &format!("in line at {seam:?}")).await;
-        assert_closed(everything(&journal, &told), &format!("behind {seam:?}")).await;
+        assert_closed(everything(&journal, &told), &format!("after {seam:?}")).await;
         // Readers are still answered.
         let listed = timeout(SOON, journal.sessions().list(SessionFilter::default())).await.expect("it is answered");
         assert_eq!(listed.unwrap().len(), 1);

@@ -15,7 +15,7 @@ fn learned() -> Learnt {
 }
 
 /// A session with a settled run, a request, an addendum and some state.
-async fn told(subject: &Subject) -> Story {
+async fn settled_run(subject: &Subject) -> Story {
     let mut story = Story::new("r");
     let entries = story.whole("Secret.");
     let (end, before) = entries.split_last().unwrap();
@@ -28,7 +28,7 @@ async fn told(subject: &Subject) -> Story {
 }
 
 pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(subject: Subject) {
-    let told = told(&subject).await;
+    let told = settled_run(&subject).await;
     let mut open = Story::new("open");
     open.tell(&subject, |run| [run.accepted()]).await;
     let before = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
@@ -59,7 +59,7 @@ async fn assert_gone(subject: &Subject, story: &Story) {
 }
 
 pub(super) async fn nothing_remains_of_a_deleted_session(subject: Subject) {
-    let story = told(&subject).await;
+    let story = settled_run(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
     assert_gone(&subject, &story).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "it is gone");
@@ -68,7 +68,7 @@ pub(super) async fn nothing_remains_of_a_deleted_session(subject: Subject) {
 }
 
 pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: Subject) {
-    let story = told(&subject).await;
+    let story = settled_run(&subject).await;
     // Neighbours: another session of the user, and sessions of the same id of another user and another app.
     let neighbours = [session("t"), key("local", "shop", "bob", "s"), key("local", "zoo", "ada", "s")];
     let mut runs = Vec::new();
@@ -91,7 +91,7 @@ pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: S
 }
 
 pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
-    let mut story = told(&subject).await;
+    let mut story = settled_run(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
     let added = subject.journal().append_addendum(story.run(), stamp(2), learned()).await;
     assert!(added.is_err(), "an addendum to a deleted run was taken");
@@ -103,7 +103,7 @@ pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
 }
 
 pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
-    let old = told(&subject).await;
+    let old = settled_run(&subject).await;
     let mut neighbour = Story::within("n", &session("t"));
     neighbour.tell(&subject, Story::begun).await;
     assert_eq!(subject.journal().sessions().delete(old.key()).await, Ok(true));
@@ -113,6 +113,6 @@ pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
     new.write(&subject, entries.clone()).await;
     neighbour.go_on(&subject).await;
     assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![], None));
-    assert_eq!(subject.said(new.key()).await, ["Anew?", "Anew."]);
+    assert_eq!(subject.texts(new.key()).await, ["Anew?", "Anew."]);
     assert_eq!(subject.stored(&neighbour).await.facts().count(), 3);
 }

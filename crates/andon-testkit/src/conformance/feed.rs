@@ -14,7 +14,7 @@ use super::subject::Subject;
 use crate::check::{facts, read_all};
 
 /// A run with thoughts, text and the input of two calls, which streams in pieces after several events.
-fn told(story: &mut Story) -> Vec<Entry> {
+fn streaming_run(story: &mut Story) -> Vec<Entry> {
     let mut entries = story.begun();
     entries.push(story.model_started());
     entries.push(story.streamed(&Kind::Thinking, "så "));
@@ -81,7 +81,7 @@ fn streamed(full: &[FeedItem], seq: u64) -> usize {
 
 async fn told_to(subject: &Subject) -> (Runtime, Story, Vec<FeedItem>) {
     let mut story = Story::new("r");
-    let entries = told(&mut story);
+    let entries = streaming_run(&mut story);
     story.write(subject, entries.clone()).await;
     let runtime = Runtime::builder().journal(Arc::clone(subject.journal())).build();
     let full = read_from(&runtime, &story, Cursor::default()).await;

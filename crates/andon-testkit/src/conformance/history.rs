@@ -6,7 +6,7 @@ use super::story::{Story, session};
 use super::subject::Subject;
 
 /// A session with runs in every state, accepted in one order and started in another. Returns what its history must be.
-async fn told(subject: &Subject) -> Vec<String> {
+async fn runs_in_every_state(subject: &Subject) -> Vec<String> {
     let mut runs = ["late", "early", "queued", "open", "never"].map(Story::new);
     for story in &mut runs {
         story.tell(subject, |run| [run.accepted()]).await;
@@ -31,23 +31,23 @@ async fn told(subject: &Subject) -> Vec<String> {
 }
 
 pub(super) async fn history_is_what_settled_runs_said_in_the_order_in_which_they_started(subject: Subject) {
-    let said = told(&subject).await;
-    assert_eq!(subject.said(&session("s")).await, said);
+    let said = runs_in_every_state(&subject).await;
+    assert_eq!(subject.texts(&session("s")).await, said);
     let nowhere = subject.journal().history(&session("nowhere")).await;
     assert_eq!(nowhere, Ok(vec![]), "an unknown session has said nothing");
 }
 
 pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(subject: Subject) {
-    let mut said = told(&subject).await;
+    let mut said = runs_in_every_state(&subject).await;
     let subject = subject.opened_again();
-    assert_eq!(subject.said(&session("s")).await, said);
+    assert_eq!(subject.texts(&session("s")).await, said);
     Story::new("next").whole_in(&subject, "next is fine").await;
     said.extend(["What about next?", "next is fine"].map(str::to_owned));
-    assert_eq!(subject.said(&session("s")).await, said, "a run that started later comes later");
+    assert_eq!(subject.texts(&session("s")).await, said, "a run that started later comes later");
 }
 
 pub(super) async fn what_was_said_before_a_run_is_what_earlier_runs_said(subject: Subject) {
-    told(&subject).await;
+    runs_in_every_state(&subject).await;
     let (early, late) = (["What about early?", "early is fine"], ["What about late?", "late is fine"]);
     let both = [early, late].concat();
     let whole = [("early", vec![]), ("open", early.to_vec()), ("late", early.to_vec())];
@@ -96,7 +96,7 @@ async fn unsettled_before(subject: &Subject, run: &str, most: usize) -> Vec<Stri
 }
 
 pub(super) async fn unsettled_runs_are_listed_in_the_order_in_which_they_came(subject: Subject) {
-    told(&subject).await;
+    runs_in_every_state(&subject).await;
     let ids = |runs: Vec<andon_runtime::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);
     let subject = subject.opened_again();

@@ -73,7 +73,7 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
     }
     let kept = |(_, stored): &(RunId, andon_runtime::Stored)| stored.settled_at.is_some();
     assert_eq!(moved.runs.iter().map(kept).collect::<Vec<_>>(), [true, false, false], "when it settled moves with it");
-    assert_eq!(subject.said(&moved.session).await, ["What about said?", "Gut — 好"]);
+    assert_eq!(subject.texts(&moved.session).await, ["What about said?", "Gut — 好"]);
     let unsettled = subject.journal().unsettled().await.unwrap();
     assert_eq!(unsettled.len(), 2, "{unsettled:?}");
 }
@@ -133,7 +133,7 @@ pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subj
     listed.sort_unstable();
     assert_eq!(listed, [("between", 0), ("other", 1), ("s", 1)], "what was refused is remembered");
     assert_eq!(state(&subject, &moved.session).await, Some(json!({"own": "here"})));
-    assert_eq!(subject.said(&moved.session).await, ["What about said?"]);
+    assert_eq!(subject.texts(&moved.session).await, ["What about said?"]);
 }
 
 pub(super) async fn what_is_shared_is_taken_only_where_there_is_nothing(subject: Subject) {

@@ -112,12 +112,12 @@ pub(super) async fn a_failed_batch_ends_its_epoch(subject: Subject) {
     let (_skipped, gap) = (story.quieted(), story.quieted());
     // Both are given before either is awaited: the second would fit, were it not for the first.
     let broken = story.give(subject.journal(), [gap]);
-    let mut behind = good.clone();
-    let fits = behind.quieted();
-    let fitting = behind.give(subject.journal(), [fits.clone()]);
+    let mut next = good.clone();
+    let fits = next.quieted();
+    let fitting = next.give(subject.journal(), [fits.clone()]);
     assert!(matches!(broken.await, Err(JournalError::Storage(_))), "a gap");
     assert!(matches!(fitting.await, Err(JournalError::Storage(_))), "a batch after one that failed");
-    behind.is_refused(&subject, [fits], "a batch after one that failed, later,").await;
+    next.is_refused(&subject, [fits], "a batch after one that failed, later,").await;
     // A newer epoch goes on, and fails in its turn; a claim makes a newer one.
     let mut newer = good.clone();
     newer.epoch = 2;

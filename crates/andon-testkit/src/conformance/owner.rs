@@ -66,7 +66,7 @@ pub(super) async fn a_claim_waits_for_the_batches_before_it(subject: Subject) {
         .collect();
     let claim = subject.journal().claim(story.run(), story.epoch);
     let next = story.clone().quieted();
-    let behind = story.give(subject.journal(), [next]);
+    let after = story.give(subject.journal(), [next]);
     assert_eq!(claim.await, Ok(Some(2)));
     // Nobody has awaited the batches: they are durable all the same.
     let stored = subject.stored(&story).await;
@@ -74,7 +74,7 @@ pub(super) async fn a_claim_waits_for_the_batches_before_it(subject: Subject) {
     for append in appends {
         assert_eq!(append.await, Ok(()));
     }
-    assert_eq!(behind.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch after the claim");
+    assert_eq!(after.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch after the claim");
 }
 
 pub(super) async fn a_run_is_claimed_from_its_owner_and_from_nobody_else(subject: Subject) {
@@ -151,8 +151,8 @@ pub(super) async fn taking_a_run_over_is_one_step(subject: Subject) {
     let next = owner.quieted();
     assert_eq!(take_over(&subject, &stale, [next]).await, Ok(()));
     assert_eq!(subject.stored(&owner).await.epoch, 2);
-    let behind = as_owner(&owner, 1);
-    let refused = behind.give(subject.journal(), [next_of(&behind)]).await;
+    let after = as_owner(&owner, 1);
+    let refused = after.give(subject.journal(), [next_of(&after)]).await;
     assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 2 }));
     owner.go_on(&subject).await;
 }

@@ -7,7 +7,7 @@ use super::story::{Story, stamp};
 use super::subject::Subject;
 
 /// What a read of the run, a list and a copy of its session say. They must agree.
-async fn told(subject: &Subject, story: &Story) -> Option<Stamp> {
+async fn settled_at(subject: &Subject, story: &Story) -> Option<Stamp> {
     let told = subject.stored(story).await.settled_at;
     let runs = subject.journal().sessions().runs(RunFilter::default()).await.unwrap();
     let listed = runs.iter().find(|info| info.run == *story.run()).unwrap();
@@ -24,9 +24,9 @@ pub(super) async fn when_a_run_settled_is_known_at_once_and_when_the_journal_is_
     // The two clocks differ.
     let settled = Stamp { wall: Wall(2_000_000), mono_us: 6_543 };
     subject.journal().keep_settled(story.run(), settled);
-    assert_eq!(told(&subject, &story).await, Some(settled));
+    assert_eq!(settled_at(&subject, &story).await, Some(settled));
     let subject = subject.opened_again();
-    assert_eq!(told(&subject, &story).await, Some(settled));
+    assert_eq!(settled_at(&subject, &story).await, Some(settled));
     let runs = subject.journal().sessions().runs(RunFilter::default()).await.unwrap();
     let times = runs.iter().map(|info| (info.ended_at, info.settled_at)).collect::<Vec<_>>();
     assert_eq!(times, [(Some(ended), Some(settled.wall))], "its last event has a time of its own");
@@ -40,19 +40,19 @@ pub(super) async fn only_the_first_instant_of_a_run_that_has_settled_is_kept(sub
     subject.journal().keep_settled(over.run(), stamp(5_001));
     subject.journal().keep_settled(over.run(), stamp(5_002));
     subject.journal().keep_settled(&RunId::new("nobody").unwrap(), stamp(5_003));
-    assert_eq!((told(&subject, &open).await, told(&subject, &over).await), (None, Some(stamp(5_001))));
+    assert_eq!((settled_at(&subject, &open).await, settled_at(&subject, &over).await), (None, Some(stamp(5_001))));
     let subject = subject.opened_again();
     subject.journal().keep_settled(over.run(), stamp(5_004));
-    assert_eq!((told(&subject, &open).await, told(&subject, &over).await), (None, Some(stamp(5_001))));
+    assert_eq!((settled_at(&subject, &open).await, settled_at(&subject, &over).await), (None, Some(stamp(5_001))));
     open.settle(&subject).await;
     let subject = subject.opened_again();
-    assert_eq!((told(&subject, &open).await, told(&subject, &over).await), (None, Some(stamp(5_001))));
+    assert_eq!((settled_at(&subject, &open).await, settled_at(&subject, &over).await), (None, Some(stamp(5_001))));
 }
 
 pub(super) async fn an_instant_that_was_never_kept_is_unknown(subject: Subject) {
     let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let subject = subject.opened_again();
-    assert_eq!(told(&subject, &story).await, None);
+    assert_eq!(settled_at(&subject, &story).await, None);
     let receipt = subject.stored(&story).await.receipt().unwrap();
     assert_eq!((receipt.on_disk, receipt.settled_at), (true, None));
 }
@@ -76,7 +76,7 @@ pub(super) async fn a_run_id_that_is_used_again_has_no_instant_of_the_run_before
     assert_eq!(subject.journal().sessions().delete(first.key()).await, Ok(true));
     let mut again = Story::new("r");
     again.write_whole(&subject, "No.").await;
-    assert_eq!(told(&subject, &again).await, None);
+    assert_eq!(settled_at(&subject, &again).await, None);
     let subject = subject.opened_again();
-    assert_eq!(told(&subject, &again).await, None);
+    assert_eq!(settled_at(&subject, &again).await, None);
 }

@@ -53,7 +53,7 @@ impl Subject {
     }
 
     /// The texts of a session's history.
-    pub(super) async fn said(&self, session: &SessionKey) -> Vec<String> {
+    pub(super) async fn texts(&self, session: &SessionKey) -> Vec<String> {
         let history = self.journal.history(session).await.expect("a history can be read");
         history.iter().map(|message| message.text()).collect()
     }

@@ -57,7 +57,7 @@ fn call() -> impl Strategy<Value = AnswerPart> {
     (ids, names, arguments).prop_map(|(id, name, arguments)| AnswerPart::Call { id, name, arguments })
 }
 
-fn said() -> impl Strategy<Value = AnswerPart> {
+fn answer_part() -> impl Strategy<Value = AnswerPart> {
     let makers = vec!["anthropic", "bedrock", "gemini", "openai-responses", "somebody else"];
     let seal = option::of(select(makers).prop_map(seal));
     let thought = (text(), seal).prop_map(|(text, signature)| Part::Thinking { text, signature });
@@ -80,9 +80,9 @@ fn cut() -> impl Strategy<Value = Option<Cut>> {
 
 fn run() -> impl Strategy<Value = Run> {
     // A turn without calls would have been the last.
-    let turn = (vec(said(), 0..4), call(), vec(said(), 0..2))
-        .prop_map(|(before, call, behind)| before.into_iter().chain([call]).chain(behind).collect::<Vec<_>>());
-    let last = option::of((vec(said(), 0..5), cut()));
+    let turn = (vec(answer_part(), 0..4), call(), vec(answer_part(), 0..2))
+        .prop_map(|(before, call, after)| before.into_iter().chain([call]).chain(after).collect::<Vec<_>>());
+    let last = option::of((vec(answer_part(), 0..5), cut()));
     (input(), vec(turn, 0..3), last, vec(end(), 1..5)).prop_map(|(input, turns, last, ends)| Run {
         input,
         turns,
@@ -134,7 +134,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_history_that_a_session_can_have_stored_goes_on(history in histories()) {
+        fn every_history_that_a_session_can_have_stored_can_be_sent_next(history in histories()) {
             prop_assert_eq!(check_history(&history), Vec::<String>::new(), "{:#?}", history);
         }
     }

@@ -176,8 +176,8 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     let next = Message::user("Go on.");
     let history: Vec<&Message> = history.into_iter().chain([&next]).collect();
     let prompt = prompt(history.iter().copied());
-    let mut found = told("prompt", check_prompt(&prompt));
-    found.extend(told("prompt", check_prompt_of(&history, &prompt)));
+    let mut found = violations_of("prompt", check_prompt(&prompt));
+    found.extend(violations_of("prompt", check_prompt_of(&history, &prompt)));
     let tool = ToolSpec::new("look", "Looks.", json!({"type": "object", "properties": {}}));
     let tools = [Arc::new(tool)];
     let plain = Settings::default();
@@ -187,7 +187,7 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
             let ask = Ask { instructions: Some("Be brief."), ..provider.ask(&prompt, tools, settings) };
             let body = provider.render(&ask);
             // Most violations occur both ways.
-            for line in told(provider.name(), provider.validate(&body)) {
+            for line in violations_of(provider.name(), provider.validate(&body)) {
                 if !found.contains(&line) {
                     found.push(line);
                 }
@@ -197,7 +197,7 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     found
 }
 
-fn told(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
+fn violations_of(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
     let violations = checked.err().unwrap_or_default();
     violations.iter().map(|violation| format!("{who}: {violation}")).collect()
 }
@@ -247,25 +247,25 @@ mod tests {
         Message { role: Role::Tool, parts, cut: None }
     }
 
-    fn assert_goes_on(history: &[Message]) {
+    fn assert_can_be_sent_next(history: &[Message]) {
         assert_eq!(check_history(history), Vec::<String>::new(), "{history:#?}");
     }
 
     #[test]
-    fn an_empty_history_goes_on() {
-        assert_goes_on(&[]);
+    fn an_empty_history_can_be_sent_next() {
+        assert_can_be_sent_next(&[]);
     }
 
     #[test]
-    fn an_answer_that_was_cut_in_its_text_goes_on_for_every_reason() {
+    fn an_answer_that_was_cut_in_its_text_can_be_sent_next_for_every_reason() {
         for cut in [CANCELLED, Some(Cut::Cancelled(Reason::Superseded)), Some(Cut::Broken), Some(Cut::Lost), None] {
-            assert_goes_on(&[Message::user("Count"), assistant(vec![Part::text("One, two ")], cut)]);
-            assert_goes_on(&[Message::user("Count"), assistant(vec![Part::text(" \n")], cut)]);
+            assert_can_be_sent_next(&[Message::user("Count"), assistant(vec![Part::text("One, two ")], cut)]);
+            assert_can_be_sent_next(&[Message::user("Count"), assistant(vec![Part::text(" \n")], cut)]);
         }
     }
 
     #[test]
-    fn an_answer_that_was_cut_while_thinking_goes_on_wherever_the_cut_was() {
+    fn an_answer_that_was_cut_while_thinking_can_be_sent_next_wherever_the_cut_was() {
         let pieces = [
             vec![thought(None)],
             vec![thought(Some("anthropic"))],
@@ -277,32 +277,37 @@ mod tests {
             vec![Part::Thinking { text: String::new(), signature: Some(seal("anthropic")) }],
         ];
         for parts in pieces {
-            assert_goes_on(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);
-            assert_goes_on(&[Message::user("A"), assistant(parts.clone(), None)]);
+            assert_can_be_sent_next(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);
+            assert_can_be_sent_next(&[Message::user("A"), assistant(parts.clone(), None)]);
             let again = [Message::user("A"), assistant(parts.clone(), CANCELLED), Message::user("B")];
-            assert_goes_on(&[&again[..], &[assistant(parts, Some(Cut::Lost))]].concat());
+            assert_can_be_sent_next(&[&again[..], &[assistant(parts, Some(Cut::Lost))]].concat());
         }
     }
 
     #[test]
-    fn blank_inputs_and_results_without_words_go_on() {
+    fn blank_inputs_and_results_without_words_can_be_sent_next() {
         let blank = |id: &str| Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Error, " "));
         let silent = ToolResult { call: CallId::new("b").unwrap(), status: ResultStatus::Ok, content: vec![] };
         let answer = assistant(vec![call("a", "look", "{}"), call("b", "look", "{}")], None);
-        assert_goes_on(&[Message::user(" "), answer, results(vec![blank("a"), Part::ToolResult(silent)])]);
-        assert_goes_on(&[Message { parts: vec![], ..Message::user("") }, Message::assistant("Yes?")]);
+        assert_can_be_sent_next(&[Message::user(" "), answer, results(vec![blank("a"), Part::ToolResult(silent)])]);
+        assert_can_be_sent_next(&[Message { parts: vec![], ..Message::user("") }, Message::assistant("Yes?")]);
     }
 
     #[test]
-    fn an_empty_cut_answer_and_unanswered_prompts_go_on() {
-        assert_goes_on(&[Message::user("A"), assistant(vec![], CANCELLED)]);
-        assert_goes_on(&[Message::user("A")]);
-        assert_goes_on(&[Message::user("A"), Message::user("B")]);
-        assert_goes_on(&[Message::user("A"), Message::assistant("So."), Message::user("B"), Message::user("C")]);
+    fn an_empty_cut_answer_and_unanswered_prompts_can_be_sent_next() {
+        assert_can_be_sent_next(&[Message::user("A"), assistant(vec![], CANCELLED)]);
+        assert_can_be_sent_next(&[Message::user("A")]);
+        assert_can_be_sent_next(&[Message::user("A"), Message::user("B")]);
+        assert_can_be_sent_next(&[
+            Message::user("A"),
+            Message::assistant("So."),
+            Message::user("B"),
+            Message::user("C"),
+        ]);
     }
 
     #[test]
-    fn parallel_calls_go_on_with_any_mix_of_ends() {
+    fn parallel_calls_can_be_sent_next_with_any_mix_of_ends() {
         let statuses =
             [ResultStatus::Ok, ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
         let ids = ["a", "b", "c", "d", "e"];
@@ -310,39 +315,43 @@ mod tests {
         said.extend(ids.map(|id| call(id, "look", "{\"at\": 1}")));
         let ends = ids.into_iter().zip(statuses).map(|(id, status)| result(id, status)).collect();
         let turn = [Message::user("Look."), assistant(said, None), results(ends)];
-        assert_goes_on(&turn);
-        assert_goes_on(&[&turn[..], &[Message::assistant("So.")]].concat());
-        assert_goes_on(&[&turn[..], &[assistant(vec![Part::text("So")], CANCELLED)]].concat());
-        assert_goes_on(&[&turn[..], &[assistant(vec![thought(None)], CANCELLED)]].concat());
+        assert_can_be_sent_next(&turn);
+        assert_can_be_sent_next(&[&turn[..], &[Message::assistant("So.")]].concat());
+        assert_can_be_sent_next(&[&turn[..], &[assistant(vec![Part::text("So")], CANCELLED)]].concat());
+        assert_can_be_sent_next(&[&turn[..], &[assistant(vec![thought(None)], CANCELLED)]].concat());
     }
 
     #[test]
-    fn a_refused_call_of_a_cut_answer_goes_on() {
+    fn a_refused_call_of_a_cut_answer_can_be_sent_next() {
         let answer = assistant(vec![call("a", "look", "{}"), Part::text("And")], CANCELLED);
-        assert_goes_on(&[Message::user("Look."), answer, results(vec![result("a", ResultStatus::Refused)])]);
+        assert_can_be_sent_next(&[Message::user("Look."), answer, results(vec![result("a", ResultStatus::Refused)])]);
     }
 
     #[test]
-    fn malformed_arguments_go_on() {
+    fn malformed_arguments_can_be_sent_next() {
         for arguments in ["", " ", "{", "[1]", "null", "\"text\"", "{\"a\":1}}", "{\"a\":\"\\ud800\"}", "{\"a\":1e999}"]
         {
             let answer = assistant(vec![call("a", "look", arguments)], None);
-            assert_goes_on(&[Message::user("Look."), answer, results(vec![result("a", ResultStatus::Refused)])]);
+            assert_can_be_sent_next(&[
+                Message::user("Look."),
+                answer,
+                results(vec![result("a", ResultStatus::Refused)]),
+            ]);
         }
     }
 
     #[test]
-    fn strange_ids_and_names_go_on() {
+    fn strange_ids_and_names_can_be_sent_next() {
         let long = "x".repeat(256);
         let ids = ["functions.look:0", "call 1", "ünïcode", long.as_str(), "fc_1|rs_2", "-"];
         let names = ["functions.look", "", "look at/this", "1st", long.as_str(), "ögon"];
         let said = ids.iter().zip(names).map(|(id, name)| call(id, name, "{}")).collect();
         let ends = ids.iter().map(|id| result(id, ResultStatus::Ok)).collect();
-        assert_goes_on(&[Message::user("Look."), assistant(said, None), results(ends)]);
+        assert_can_be_sent_next(&[Message::user("Look."), assistant(said, None), results(ends)]);
     }
 
     #[test]
-    fn images_go_on_wherever_their_bytes_are() {
+    fn images_can_be_sent_next_wherever_their_bytes_are() {
         let references = ["https://example.com/a.png", "data:image/png;base64,AAAA", "blob-1"];
         let image = |reference: &str| Image { media_type: "image/png".into(), reference: reference.into() };
         let content = references.iter().map(|reference| Content::Image(image(reference))).collect();
@@ -352,7 +361,7 @@ mod tests {
             ..Message::user("")
         };
         let answer = assistant(vec![Part::Image(image("blob-1")), call("a", "look", "{}")], None);
-        assert_goes_on(&[user, answer, results(vec![Part::ToolResult(seen)])]);
+        assert_can_be_sent_next(&[user, answer, results(vec![Part::ToolResult(seen)])]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::caller::Caller;
 pub(crate) const ALL: [Scene; 4] = [
     Scene { name: "calls", measure: calls },
     Scene { name: "blocking", measure: blocking_calls },
-    Scene { name: "told", measure: told },
+    Scene { name: "told", measure: pull_notice },
     Scene { name: "others", measure: others },
 ];
 
@@ -80,7 +80,7 @@ fn blocking_calls() -> Vec<Line> {
 }
 
 /// How long after the pull each of 1,000 cooperative tools notices it.
-fn told() -> Vec<Line> {
+fn pull_notice() -> Vec<Line> {
     const RUNS: usize = 125;
     const CALLS: usize = 8;
     let mut worst = Vec::new();

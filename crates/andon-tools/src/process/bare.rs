@@ -10,25 +10,23 @@ use parking_lot::Mutex;
 use tokio::process::Child;
 
 use super::pipes::ToolEnds;
+#[cfg(target_os = "linux")]
+use super::scan::Traces;
 
 pub(crate) struct Bare {
     child: tokio::sync::Mutex<Child>,
     status: Mutex<Option<Status>>,
     /// Whether we killed it before it had ended.
     killed: AtomicBool,
-    group: Group,
+    traces: Traces,
     name: String,
     /// Whether its limits could not be set.
     unlimited: bool,
 }
 
-/// How the processes of the tree are found: on Linux by their traces.
-#[cfg(target_os = "linux")]
-type Group = super::scan::Traces;
-
-/// How the processes of the tree are found: elsewhere only by their group.
+/// How the processes of the tree are found where there is no `/proc`: only by their group.
 #[cfg(not(target_os = "linux"))]
-struct Group {
+struct Traces {
     leader: Option<rustix::process::Pid>,
 }
 
@@ -47,17 +45,17 @@ impl Bare {
         #[cfg(not(target_os = "linux"))]
         let child = command.spawn();
         let child = child.map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
-        let group = Group::of(&child, config, mark);
+        let traces = Traces::of(&child, config, mark);
         let name = config.program.to_string_lossy().into_owned();
         let unlimited = !cfg!(target_os = "linux") && config.limits != Limits::default();
         let (child, status, killed) = (tokio::sync::Mutex::new(child), Mutex::default(), AtomicBool::new(false));
-        Ok(Self { child, status, killed, group, name, unlimited })
+        Ok(Self { child, status, killed, traces, name, unlimited })
     }
 
     /// Waits for the end of the main process.
     pub(crate) async fn exited(&self) -> Option<Status> {
         let ended = self.child.lock().await.wait().await.ok()?;
-        let status = told(ended);
+        let status = status(ended);
         *self.status.lock() = status;
         status
     }
@@ -73,14 +71,14 @@ impl Bare {
     }
 
     pub(crate) fn ask_to_end(&self) {
-        self.group.ask_to_end();
+        self.traces.ask_to_end();
     }
 
     pub(crate) fn kill(&self) {
         if self.status().is_none() {
             self.killed.store(true, Ordering::Relaxed);
         }
-        self.group.kill();
+        self.traces.kill();
     }
 
     /// Whether the main process was killed from here.
@@ -90,7 +88,7 @@ impl Bare {
 
     /// Kills what can be found, and notes that this was best effort.
     pub(crate) async fn end(&self) -> Remains {
-        let leaked = self.group.end_all(&self.name).await;
+        let leaked = self.traces.end_all(&self.name).await;
         let reaped = tokio::time::timeout(super::PATIENCE, self.exited()).await;
         let mut notes = vec![format!(
             "`{}` ran without a shim and was stopped on a best-effort basis, by its process group{}: a process that left it may \
@@ -113,13 +111,13 @@ fn enter(folder: &std::ffi::OsStr) -> io::Result<()> {
     if std::fs::metadata(folder)?.is_dir() { Ok(()) } else { Err(rustix::io::Errno::NOTDIR.into()) }
 }
 
-fn told(status: std::process::ExitStatus) -> Option<Status> {
+fn status(status: std::process::ExitStatus) -> Option<Status> {
     use std::os::unix::process::ExitStatusExt;
     status.code().map(Status::Code).or(status.signal().map(Status::Signal))
 }
 
 #[cfg(target_os = "linux")]
-impl Group {
+impl Traces {
     fn of(child: &Child, config: &Config, mark: String) -> Self {
         let leader = child.id().and_then(|id| andon_shim::proc::look(id.cast_signed()));
         for (resource, limit) in andon_shim::rlimits(&config.limits) {
@@ -137,7 +135,7 @@ impl Group {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Group {
+impl Traces {
     fn of(child: &Child, _: &Config, _: String) -> Self {
         Self { leader: child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) }
     }

@@ -84,7 +84,7 @@ impl Log {
     }
 
     /// Everything that the server was told about this request. It logs that a moment after it obeys.
-    pub(crate) async fn told(&self, id: &Value) -> Vec<Value> {
+    pub(crate) async fn cancel_notices(&self, id: &Value) -> Vec<Value> {
         let cancels = |entry: &Value| entry["method"] == "notifications/cancelled" && &entry["cancels"] == id;
         self.wait_for("notifications/cancelled", cancels).await;
         self.entries().into_iter().filter(cancels).collect()

@@ -205,7 +205,7 @@ async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not
 }
 
 /// Answers everything but calls correctly. A call is answered with these bytes, and its connection is closed.
-#[expect(clippy::disallowed_methods, reason = "a server is no part of the runtime")]
+#[expect(clippy::disallowed_methods, reason = "a server is not part of the runtime")]
 async fn a_server_that_answers_calls_with(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());

@@ -21,7 +21,7 @@ async fn stop_slow(python: &Python, toolset: &McpToolset, cancel: Cancel) -> (Va
 }
 
 /// The verdict on the only call, and what leaked.
-fn told(receipt: &Receipt) -> (Verdict, &[String]) {
+fn verdict_and_leaks(receipt: &Receipt) -> (Verdict, &[String]) {
     (receipt.calls[0].verdict, &receipt.leaked)
 }
 
@@ -36,12 +36,12 @@ async fn over_lines_the_server_is_told_with_the_right_id_and_our_reason_ends_and
         let python = Python::new();
         let toolset = python.stdio(protocol).grace(PATIENCE).connect().await.unwrap();
         let (id, receipt) = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
-        assert_eq!(told(&receipt), (Verdict::Cut, &[][..]));
+        assert_eq!(verdict_and_leaks(&receipt), (Verdict::Cut, &[][..]));
         let note = "the MCP server `test` was told: requested: stop button; its program was ended, and is started again when \
                     needed";
         assert_eq!(receipt.calls[0].notes, [note]);
         assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
-        let told = python.log.told(&id).await;
+        let told = python.log.cancel_notices(&id).await;
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0]["reason"], "requested: stop button");
         goes_on(&toolset).await;
@@ -57,8 +57,8 @@ async fn over_http_with_the_older_protocol_a_notification_tells_the_server_and_t
     let (id, receipt) = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
     let leaked =
         "slow (c): the MCP server `test` was told to stop it (requested: stop button); it may still be running";
-    assert_eq!(told(&receipt), (Verdict::Leaked, &[leaked.to_owned()][..]));
-    let told = python.log.told(&id).await;
+    assert_eq!(verdict_and_leaks(&receipt), (Verdict::Leaked, &[leaked.to_owned()][..]));
+    let told = python.log.cancel_notices(&id).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["reason"], "requested: stop button");
     goes_on(&toolset).await;
@@ -73,7 +73,7 @@ async fn over_http_with_the_newer_protocol_closing_the_stream_is_the_cancel_and_
     let toolset = http.server(McpProtocol::Only2026).grace(PATIENCE).connect().await.unwrap();
     let (_, receipt) = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
     let leaked = "slow (c): the MCP server `test` was told to stop it by closing its stream; it may still be running";
-    assert_eq!(told(&receipt), (Verdict::Leaked, &[leaked.to_owned()][..]));
+    assert_eq!(verdict_and_leaks(&receipt), (Verdict::Leaked, &[leaked.to_owned()][..]));
     python
         .log
         .wait_for("disconnected", |entry| entry["what"] == "disconnected" && entry["method"] == "tools/call")
@@ -92,7 +92,7 @@ async fn with_force_now_a_program_is_killed_at_once() {
         python.log.wait("slow started").await;
         run.cancel(Cancel::now().note("enough"));
         let (outcome, _) = result(&agent, &run).await;
-        assert_eq!(told(&outcome.receipt), (Verdict::Cut, &[][..]));
+        assert_eq!(verdict_and_leaks(&outcome.receipt), (Verdict::Cut, &[][..]));
         let notes = format!("{:?}", outcome.receipt.calls);
         assert!(notes.contains("was told: requested: enough; its program was ended"), "{notes}");
         assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
@@ -127,7 +127,7 @@ async fn a_stop_that_hardens_at_once_ends_the_program() {
         run.cancel(Cancel::graceful());
         run.cancel(Cancel::now());
         let (outcome, _) = result(&agent, &run).await;
-        assert_eq!(told(&outcome.receipt), (Verdict::Unknown, &[][..]));
+        assert_eq!(verdict_and_leaks(&outcome.receipt), (Verdict::Unknown, &[][..]));
         assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
         goes_on(&toolset).await;
     }
@@ -166,7 +166,7 @@ async fn a_time_limit_tells_the_server_and_the_run_goes_on() {
         assert_ne!(result.status, ResultStatus::Ok);
         python.log.wait("slow stopped").await;
         let id = python.log.find(|entry| entry["what"] == "slow started").unwrap()["id"].clone();
-        let told = python.log.told(&id).await;
+        let told = python.log.cancel_notices(&id).await;
         assert_eq!(told.len(), 1);
         assert!(told[0]["reason"].as_str().is_some_and(|reason| !reason.contains("abandoned")), "{told:?}");
         // The server takes longer to restart than a call may take, but in the end a call finds it ready.
@@ -197,7 +197,7 @@ async fn a_late_answer_is_never_mistaken_for_another_calls() {
             goes_on(&toolset).await;
         }
         goes_on(&toolset).await;
-        assert_eq!(python.log.told(&started["id"]).await.len(), 1);
+        assert_eq!(python.log.cancel_notices(&started["id"]).await.len(), 1);
     }
 }
 

@@ -12,7 +12,7 @@ tests![
     both_outputs_are_read_at_once,
     merged_outputs_keep_their_order,
     a_gigabyte_is_read_and_little_of_it_is_kept,
-    what_is_no_utf8_is_kept_in_a_form_that_can_be_read_back,
+    non_utf8_output_is_kept_in_a_form_that_can_be_read_back,
     text_for_it_to_read_arrives_and_then_ends,
     a_process_that_closes_its_outputs_can_still_read,
     a_process_that_does_not_read_its_text_is_not_an_error,
@@ -50,7 +50,7 @@ fn a_gigabyte_is_read_and_little_of_it_is_kept() {
     assert!(grown < 50_000_000, "the host grew by {grown} bytes");
 }
 
-fn what_is_no_utf8_is_kept_in_a_form_that_can_be_read_back() {
+fn non_utf8_output_is_kept_in_a_form_that_can_be_read_back() {
     block_on(async {
         let mut shown = String::new();
         let tree = Tree::new();

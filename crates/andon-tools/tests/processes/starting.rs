@@ -15,7 +15,7 @@ tests![
     a_nul_byte_is_refused,
     a_long_argument_arrives_whole,
     an_argument_that_is_too_long_is_refused,
-    arguments_that_are_no_utf8_arrive_as_they_are,
+    non_utf8_arguments_arrive_unchanged,
     a_process_starts_in_its_folder,
     an_exit_by_signal_differs_from_an_exit_code,
     only_the_named_variables_of_the_host_are_passed_on,
@@ -77,7 +77,7 @@ fn an_argument_that_is_too_long_is_refused() {
     assert_eq!(error(&Command::new("true").arg("x".repeat(10_000_000))), want);
 }
 
-fn arguments_that_are_no_utf8_arrive_as_they_are() {
+fn non_utf8_arguments_arrive_unchanged() {
     use std::os::unix::ffi::OsStringExt;
     let strange = std::ffi::OsString::from_vec(b"a\xff\n\xfe".to_vec());
     let (finished, _) = block_on(run(Command::new("printf").arg("%s").arg(strange)));

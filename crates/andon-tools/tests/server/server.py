@@ -250,7 +250,7 @@ async def huge(mebibytes: int) -> str:
 
 @server.tool()
 async def garbage(lines: int = 3, answer: bool = True) -> str:
-    """Writes on the wire what is no message."""
+    """Writes something on the wire that is not a message."""
     for line in range(lines):
         os.write(wire, f"this is no message {line}\n".encode())
     if not answer:

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::decode::event::MAX_CALLS;
 use crate::decode::loose::{Count, Few, Text};
-use crate::decode::mend::as_words;
+use crate::decode::repair::as_words;
 use crate::decode::reported::Details;
 
 /// We ask for one choice; some servers split it.

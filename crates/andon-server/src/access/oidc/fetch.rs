@@ -14,7 +14,7 @@ const MOST: usize = 256 << 10;
 
 /// The part of an issuer's description that we need.
 #[derive(Deserialize)]
-struct Description {
+struct Discovery {
     issuer: String,
     jwks_uri: String,
 }
@@ -37,11 +37,11 @@ pub(super) async fn keys(settings: &Oidc) -> Result<Vec<IssuerKey>, String> {
 
 async fn discovered(issuer: &str) -> Result<String, String> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-    let description: Description = read(&address).await?;
-    if description.issuer != issuer {
+    let discovery: Discovery = read(&address).await?;
+    if discovery.issuer != issuer {
         return Err("its discovery document names another issuer".to_owned());
     }
-    Ok(description.jwks_uri)
+    Ok(discovery.jwks_uri)
 }
 
 async fn read<T: DeserializeOwned>(address: &str) -> Result<T, String> {

@@ -18,7 +18,7 @@ use super::form::{BoardMessage, RowForm, SecondAndPieces};
 use crate::access::principal::{Principal, Whose};
 use crate::api::line;
 use crate::board::Board;
-use crate::board::row::Row;
+use crate::board::row::BoardRow;
 use crate::board::rows::{Page, Version};
 use crate::board::seconds::second;
 use crate::core::Shared;
@@ -55,12 +55,12 @@ pub(crate) struct BoardFeed {
     second: u64,
     /// How often pieces had been counted when they were last sent.
     pieces: u64,
-    line: Line,
+    line: SentLine,
     timer: Pin<Box<Sleep>>,
 }
 
 /// The line, as it was last sent.
-struct Line {
+struct SentLine {
     changes: u64,
     told: String,
 }
@@ -77,7 +77,7 @@ impl BoardFeed {
             gone: 0,
             second: 0,
             pieces: 0,
-            line: Line { changes: 0, told: String::new() },
+            line: SentLine { changes: 0, told: String::new() },
             timer: Box::pin(sleep_until(after(Instant::now(), RHYTHM))),
         }
     }
@@ -106,7 +106,7 @@ impl BoardFeed {
         self.board.count_pieces(&self.core.runtime);
         let changes = self.core.admission.changes();
         let line = Arc::new(line::view(&self.core, &self.principal));
-        self.line = Line { changes, told: BoardMessage::Line { line: Arc::clone(&line) }.to_json() };
+        self.line = SentLine { changes, told: BoardMessage::Line { line: Arc::clone(&line) }.to_json() };
         self.pieces = self.board.pieces_since(0).1;
         self.stage = Stage::Live(u64::MAX);
         let now = self.core.runtime.now();
@@ -190,7 +190,7 @@ impl BoardFeed {
         let told = BoardMessage::Line { line }.to_json();
         // A hold that this principal may not see changes nothing for it.
         let is_new = told != self.line.told;
-        self.line = Line { changes, told };
+        self.line = SentLine { changes, told };
         is_new.then(|| self.line.told.clone())
     }
 
@@ -230,6 +230,6 @@ impl Stream for BoardFeed {
     }
 }
 
-fn runs(rows: &[Arc<Row>], principal: &Principal) -> String {
+fn runs(rows: &[Arc<BoardRow>], principal: &Principal) -> String {
     BoardMessage::Runs { runs: rows.iter().map(|row| RowForm::of(row, principal)).collect() }.to_json()
 }

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::access::principal::Principal;
 use crate::api::forms::{OutcomeForm, StateForm};
 use crate::api::line::LineView;
-use crate::board::row::{Call, CallState, Row};
+use crate::board::row::{BoardRow, Call, RowCallState};
 use crate::board::seconds::Told;
 use crate::board::tokens::Tokens;
 use crate::options::prices::Cost;
@@ -24,7 +24,7 @@ const MOST_CALLS: usize = 50;
 #[derive(Debug, ToSchema)]
 #[schema(as = BoardEvent)]
 #[expect(dead_code, reason = "a description")]
-pub(crate) struct EventForm {
+pub(crate) struct BoardEventForm {
     /// One `BoardMessage`, as JSON. Over a WebSocket each message is one of these.
     data: String,
 }
@@ -206,10 +206,10 @@ pub(crate) struct WaitingForm {
 
 impl RowForm {
     /// A row as a principal may see it.
-    pub(super) fn of(row: &Row, principal: &Principal) -> Self {
+    pub(super) fn of(row: &BoardRow, principal: &Principal) -> Self {
         let (end, standing) = (row.end(), row.standing());
         let SessionKey { tenant, app, user, session } = row.session.clone();
-        let running = |call: &Call| (call.state == CallState::Running).then(|| Arc::clone(&call.tool));
+        let running = |call: &Call| (call.state == RowCallState::Running).then(|| Arc::clone(&call.tool));
         Self {
             n: row.n,
             run_id: row.run.clone(),
@@ -245,7 +245,9 @@ impl RowForm {
 
 fn waiting(call: &Call) -> Option<WaitingForm> {
     match call.state {
-        CallState::Waiting(digest) => Some(WaitingForm { call: call.id.clone(), tool: Arc::clone(&call.tool), digest }),
-        CallState::Ready | CallState::Denied | CallState::Running => None,
+        RowCallState::Waiting(digest) => {
+            Some(WaitingForm { call: call.id.clone(), tool: Arc::clone(&call.tool), digest })
+        }
+        RowCallState::Ready | RowCallState::Denied | RowCallState::Running => None,
     }
 }

@@ -13,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use self::feed::BoardFeed;
+use self::form::BoardEventForm;
 pub(super) use self::form::BoardMessage;
-use self::form::EventForm;
 use super::events::wants_socket;
 use crate::access::principal::Principal;
 use crate::core::Shared;
@@ -39,7 +39,7 @@ pub(crate) struct NoParams {}
 #[utoipa::path(
     get, path = "/v1/board", tag = "runs",
     responses(
-        (status = 200, description = "The board", body = EventForm, content_type = "text/event-stream"),
+        (status = 200, description = "The board", body = BoardEventForm, content_type = "text/event-stream"),
         (status = 101, description = "The board, over a WebSocket"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Temporarily unavailable, or this server keeps no board", body = ProblemForm, content_type = "application/problem+json"),

@@ -161,7 +161,7 @@ pub(super) fn check_left(book: &Book, seen: &Seen, life: u32, deleted: &Deleted)
         match book.runs.get(run) {
             None => broken.push(format!("{run}: I1: it was taken on in life {life}, and is not on record")),
             Some(pages) if !pages.is_settled && !waits_for_a_person(pages) => {
-                broken.push(format!("{run}: I1: life {life} came to its end, and the run did not"));
+                broken.push(format!("{run}: I1: life {life} ended, and the run did not"));
             }
             Some(_) => {}
         }

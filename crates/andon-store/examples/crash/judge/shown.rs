@@ -35,7 +35,7 @@ pub(super) fn check_shown(
                 let is_lost = kept.len() < text.len() && !seen.may_be_lost(line, run);
                 if is_lost || !text.starts_with(kept) {
                     broken.push(format!(
-                        "{run}: I6: behind event {seq}, bytes {begin} to {end} were shown as {text:?}, kept is {kept:?}"
+                        "{run}: I6: after event {seq}, bytes {begin} to {end} were shown as {text:?}, kept is {kept:?}"
                     ));
                 }
             }
@@ -53,7 +53,7 @@ pub(super) fn check_readers(seen: &Seen) -> Vec<String> {
         if let What::Fact { run, seq, .. } = &line.what {
             let before = last.insert(run, *seq).unwrap_or_default();
             if *seq != before + 1 {
-                broken.push(format!("{run}: I14: a reader saw event {seq} behind {before}"));
+                broken.push(format!("{run}: I14: a reader saw event {seq} after {before}"));
             }
         }
     }

@@ -17,7 +17,7 @@ pub(crate) use sessions::{sessions, with_state};
 use rusqlite::{Connection, params};
 
 use super::session::SessionRow;
-use crate::rows::Read;
+use crate::rows::RowResult;
 
 /// The places whose rows a list shows.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Places {
         tenant: Option<&String>,
         app: Option<&String>,
         user: Option<&String>,
-    ) -> Read<Self> {
+    ) -> RowResult<Self> {
         let mut query = connection.prepare_cached(
             "SELECT id FROM places WHERE user = ?3 AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR app = ?2)",
         )?;

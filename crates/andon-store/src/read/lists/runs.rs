@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::Places;
 use crate::read::run::state_of;
-use crate::rows::{Read, durable, int, parse, run_id, session_key, state_number, text, wall};
+use crate::rows::{RowResult, durable, int, parse, run_id, session_key, state_number, text, wall};
 
 /// A part of a list of runs that an index yields in order, the newest first.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ const OF_USER: &str = "runs AS r INDEXED BY runs_of_user";
 const SETTLED: &str = "events AS e CROSS JOIN runs AS r ON r.id = e.run";
 
 /// Runs, the newest first.
-pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
+pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> RowResult<Vec<RunInfo>> {
     let most = which.limit.unwrap_or(usize::MAX);
     let mut found: Vec<(i64, RunInfo)> = Vec::new();
     if most == 0 {
@@ -59,7 +59,7 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
 }
 
 /// The streams that together hold the runs that the filter selects; no run is in two of them.
-fn streams(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
+fn streams(connection: &Connection, which: &RunFilter) -> RowResult<Vec<Stream>> {
     if which.run.is_some() {
         return Ok(vec![Stream::new("runs AS r", "TRUE")]);
     }
@@ -102,7 +102,7 @@ fn open(which: &RunFilter, places: Option<&Places>) -> Vec<Stream> {
     numbers.into_iter().map(of).collect()
 }
 
-fn of_sessions(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
+fn of_sessions(connection: &Connection, which: &RunFilter) -> RowResult<Vec<Stream>> {
     let mut query = connection.prepare_cached(
         "SELECT id FROM sessions INDEXED BY sessions_of_name WHERE session = ?1
          AND (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR app = ?3) AND (?4 IS NULL OR user = ?4)",
@@ -116,7 +116,7 @@ fn of_sessions(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> 
 }
 
 /// The runs of a stream that the filter selects, with ids above `floor`.
-fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i64) -> Read<Vec<(i64, RunInfo)>> {
+fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i64) -> RowResult<Vec<(i64, RunInfo)>> {
     let (sql, values) = query_for(which, stream, floor);
     let mut query = connection.prepare_cached(&sql)?;
     let mut rows = query.query(params_from_iter(values))?;
@@ -135,7 +135,7 @@ fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i
     Ok(runs)
 }
 
-fn run_info(connection: &Connection, row: &Row<'_>) -> Read<RunInfo> {
+fn run_info(connection: &Connection, row: &Row<'_>) -> RowResult<RunInfo> {
     let ended_at: Option<i64> = row.get(7)?;
     let ending: Option<Ending> = if ended_at.is_some() { Some(parse(row, 8)?) } else { None };
     let state = match (&ending, row.get(12)?) {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 
 use super::Places;
 use crate::read::uses::{self, Use};
-use crate::rows::{Read, parse, session_key, wall};
+use crate::rows::{RowResult, parse, session_key, wall};
 
 /// Sessions, the most recently used first. `pending` are the uses that are not in the file yet; without them they are found from
 /// the runs in the file.
@@ -19,7 +19,7 @@ pub(crate) fn sessions(
     connection: &Connection,
     which: &SessionFilter,
     pending: Option<Vec<Use>>,
-) -> Read<Vec<SessionInfo>> {
+) -> RowResult<Vec<SessionInfo>> {
     let most = which.limit.unwrap_or(usize::MAX);
     if most == 0 {
         return Ok(Vec::new());
@@ -47,7 +47,7 @@ pub(crate) fn sessions(
 }
 
 /// The most recently used sessions of these places according to the file, and when they were used.
-fn latest(connection: &Connection, places: &Places, most: usize) -> Read<Vec<(i64, i64)>> {
+fn latest(connection: &Connection, places: &Places, most: usize) -> RowResult<Vec<(i64, i64)>> {
     let mut query = connection.prepare_cached(&latest_in(places.column()))?;
     let (mut latest, mut floor) = (Vec::new(), i64::MIN);
     for place in &places.ids {
@@ -92,7 +92,7 @@ SELECT tenant, app, user, session, created_at,
                     (SELECT min(id) FROM runs INDEXED BY runs_of_session WHERE session = sessions.id)))
 FROM sessions WHERE id = ?1";
 
-fn session_info(connection: &Connection, id: i64, used_at: i64) -> Read<Option<SessionInfo>> {
+fn session_info(connection: &Connection, id: i64, used_at: i64) -> RowResult<Option<SessionInfo>> {
     let mut query = connection.prepare_cached(SESSION)?;
     let mut rows = query.query([id])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -106,7 +106,7 @@ fn session_info(connection: &Connection, id: i64, used_at: i64) -> Read<Option<S
 }
 
 /// Sessions, each with its state. Shared state is read once.
-pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> Read<Vec<(SessionInfo, StateMap)>> {
+pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> RowResult<Vec<(SessionInfo, StateMap)>> {
     type Owner = (Arc<str>, Arc<str>, Arc<str>);
     let mut shared: HashMap<Owner, StateMap> = HashMap::new();
     let mut with_state = Vec::with_capacity(listed.len());
@@ -127,7 +127,7 @@ pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> R
     Ok(with_state)
 }
 
-fn state_at(connection: &Connection, [tenant, app, user, session]: [&str; 4]) -> Read<StateMap> {
+fn state_at(connection: &Connection, [tenant, app, user, session]: [&str; 4]) -> RowResult<StateMap> {
     let mut query = connection
         .prepare_cached("SELECT key, value FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
     query.query_and_then([tenant, app, user, session], |row| Ok((row.get(0)?, parse(row, 1)?)))?.collect()

@@ -37,7 +37,10 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
 }
 
 fn line(reply: &Reply, message: &Value, usage: Option<Tokens>) -> Frame {
-    Frame::line(&told(json!({"model": reply.model, "created_at": CREATED, "message": message, "done": false}), usage))
+    Frame::line(&with_usage(
+        json!({"model": reply.model, "created_at": CREATED, "message": message, "done": false}),
+        usage,
+    ))
 }
 
 fn end(reply: &Reply) -> Frame {
@@ -56,12 +59,12 @@ fn end(reply: &Reply) -> Frame {
         "prompt_eval_duration": 60_000_000,
         "eval_duration": 1_100_000_000_u64,
     });
-    Frame::line(&told(data, reply.usage_at(UsagePlace::Last, UsageWhen::Late)))
+    Frame::line(&with_usage(data, reply.usage_at(UsagePlace::Last, UsageWhen::Late)))
 }
 
 const CREATED: &str = "2030-01-01T00:00:00.000000Z";
 
-fn told(mut data: Value, usage: Option<Tokens>) -> Value {
+fn with_usage(mut data: Value, usage: Option<Tokens>) -> Value {
     if let (Some(data), Some(tokens)) = (data.as_object_mut(), usage) {
         data.insert("prompt_eval_count".to_owned(), json!(tokens.prompt()));
         data.insert("eval_count".to_owned(), json!(tokens.output));

@@ -48,7 +48,7 @@ fn documents(dialect: Dialect, reply: &Reply) -> Vec<Value> {
 }
 
 /// Every usage report, in order: all input, and output. What is left out counts as zero.
-fn told(dialect: Dialect, when: UsageWhen) -> Vec<(u64, u64)> {
+fn usage_reports(dialect: Dialect, when: UsageWhen) -> Vec<(u64, u64)> {
     let number = |value: &Value, names: &[&str]| names.iter().filter_map(|name| value[name].as_u64()).sum::<u64>();
     let figures = |data: Value| {
         let usage = match dialect {
@@ -98,29 +98,29 @@ fn usage_is_told_when_it_is_wanted() {
     let (all, none) = ((123, 40), Vec::new());
     let running = [5, 11, 17, 22, 28, 34, 40].map(|output| (123, output));
     for dialect in Dialect::ALL {
-        assert_eq!(told(dialect, Never), none, "{dialect:?}");
-        let early = told(dialect, Early);
+        assert_eq!(usage_reports(dialect, Never), none, "{dialect:?}");
+        let early = usage_reports(dialect, Early);
         assert!(!early.is_empty() && early.iter().all(|told| *told == all), "{dialect:?} {early:?}");
-        let twice = told(dialect, Twice);
+        let twice = usage_reports(dialect, Twice);
         assert_eq!(twice, [all, all], "{dialect:?}");
-        let corrected = told(dialect, CorrectedDown);
+        let corrected = usage_reports(dialect, CorrectedDown);
         assert_eq!((corrected[0].0, corrected[corrected.len() - 1]), (233, all), "{dialect:?} {corrected:?}");
-        let so_far = told(dialect, Running);
+        let so_far = usage_reports(dialect, Running);
         assert_eq!(so_far[so_far.len() - 1], all);
         assert!(so_far.windows(2).all(|pair| pair[0] <= pair[1] && pair[0].0 == 123), "{dialect:?} {so_far:?}");
         assert!(so_far.len() >= 6, "{dialect:?} {so_far:?}");
     }
     assert_eq!(
-        told(Dialect::Gemini, AsUsual),
+        usage_reports(Dialect::Gemini, AsUsual),
         [running[0], running[1], running[2], running[3], running[5], running[6]]
     );
-    assert_eq!(told(Dialect::Anthropic, AsUsual), [(123, 1), (0, 40)]);
-    assert_eq!(told(Dialect::Anthropic, Late), [(0, 0), all]);
+    assert_eq!(usage_reports(Dialect::Anthropic, AsUsual), [(123, 1), (0, 40)]);
+    assert_eq!(usage_reports(Dialect::Anthropic, Late), [(0, 0), all]);
     for dialect in [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Ollama] {
-        assert_eq!(told(dialect, AsUsual), [all]);
-        assert_eq!(told(dialect, Late), [all]);
+        assert_eq!(usage_reports(dialect, AsUsual), [all]);
+        assert_eq!(usage_reports(dialect, Late), [all]);
     }
-    assert_eq!(told(Dialect::Gemini, Late), [all]);
+    assert_eq!(usage_reports(Dialect::Gemini, Late), [all]);
     let silent = Reply { usage: None, ..reply() };
     for dialect in Dialect::ALL {
         let body = String::from_utf8(dialect.body(&silent).to_vec()).unwrap();

@@ -134,7 +134,7 @@ impl Wire for Http2 {
                 Some(stream) => stream.poll_reset(cx),
                 None => self.respond.poll_reset(cx),
             };
-            reset.map(told)
+            reset.map(hangup)
         })
         .await
     }
@@ -147,7 +147,7 @@ impl Http2 {
         stream.reserve_capacity(wanted);
         poll_fn(|cx| {
             if let Poll::Ready(reset) = stream.poll_reset(cx) {
-                return Poll::Ready(Err(told(reset)));
+                return Poll::Ready(Err(hangup(reset)));
             }
             // Polling reports only new capacity, not what is there already.
             match (stream.capacity(), stream.poll_capacity(cx)) {
@@ -190,7 +190,7 @@ impl Http2 {
 }
 
 /// What the end of a stream says about the client.
-fn told(reset: Result<Reason, h2::Error>) -> Hangup {
+fn hangup(reset: Result<Reason, h2::Error>) -> Hangup {
     match reset {
         Ok(reason) => Hangup::StreamReset(reason.into()),
         Err(error) => match error.get_io().map(std::io::Error::kind) {

@@ -34,15 +34,15 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
     if !has(b"\\ud") && !has(b"\\uD") {
         return Cow::Borrowed(data);
     }
-    let (mut mended, mut copied, mut at) = (String::new(), 0, 0);
+    let (mut repaired, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'\\', rest)) {
         at += found;
         at += match (code(bytes, at), code(bytes, at + LENGTH)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * LENGTH,
             (Some(half), _) if HALVES.contains(&half) => {
-                mended.push_str(data.get(copied..at).unwrap_or_default());
-                mended.push(LOST);
-                mended.extend(char::from_u32(half - HALVES.start() + FIRST_HALF));
+                repaired.push_str(data.get(copied..at).unwrap_or_default());
+                repaired.push(LOST);
+                repaired.extend(char::from_u32(half - HALVES.start() + FIRST_HALF));
                 copied = at + LENGTH;
                 LENGTH
             }
@@ -53,8 +53,8 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
     if copied == 0 {
         return Cow::Borrowed(data);
     }
-    mended.push_str(data.get(copied..).unwrap_or_default());
-    Cow::Owned(mended)
+    repaired.push_str(data.get(copied..).unwrap_or_default());
+    Cow::Owned(repaired)
 }
 
 /// Adds bytes to a text, with a mark in place of those that are not UTF-8.

@@ -9,7 +9,7 @@ use crate::lanes::sync::{AtomicU8, Ordering};
 
 /// Where a live run stands.
 #[derive(Debug)]
-pub(crate) struct Stands(AtomicU8);
+pub(crate) struct StateByte(AtomicU8);
 
 /// The journal does not accept its end, or did not before the run was given up.
 const STALLED: u8 = 0x80;
@@ -25,7 +25,7 @@ fn place<T: PartialEq>(all: &[T], one: &T) -> Option<u8> {
     u8::try_from(all.iter().position(|other| other == one)?).ok()
 }
 
-impl Stands {
+impl StateByte {
     pub(crate) fn queued() -> Self {
         Self(AtomicU8::new(0))
     }
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn what_was_set_is_read_until_the_run_has_settled() {
-        let stands = Stands::queued();
-        assert_eq!(stands.get(), Some((State::Queued, Some(Phase::Queued))));
+        let byte = StateByte::queued();
+        assert_eq!(byte.get(), Some((State::Queued, Some(Phase::Queued))));
         for state in STATES {
             for phase in PHASES {
-                stands.set(state, phase);
-                assert_eq!((stands.get(), stands.is_stalled()), (Some((state, Some(phase))), false));
+                byte.set(state, phase);
+                assert_eq!((byte.get(), byte.is_stalled()), (Some((state, Some(phase))), false));
             }
         }
-        stands.set(State::Settled, Phase::Between);
-        assert_eq!(stands.get(), Some((State::Cancelling, Some(Phase::Between))), "it is not closed yet");
-        stands.stall();
-        assert_eq!((stands.get(), stands.is_stalled()), (Some((State::Cancelling, Some(Phase::Between))), true));
-        stands.settle();
-        assert_eq!((stands.get(), stands.is_stalled()), (Some((State::Settled, None)), false));
-        assert_eq!(Stands::unknown().get(), None);
+        byte.set(State::Settled, Phase::Between);
+        assert_eq!(byte.get(), Some((State::Cancelling, Some(Phase::Between))), "it is not closed yet");
+        byte.stall();
+        assert_eq!((byte.get(), byte.is_stalled()), (Some((State::Cancelling, Some(Phase::Between))), true));
+        byte.settle();
+        assert_eq!((byte.get(), byte.is_stalled()), (Some((State::Settled, None)), false));
+        assert_eq!(StateByte::unknown().get(), None);
     }
 }
