@@ -76,12 +76,13 @@ async fn a_missing_server_is_an_error_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_sees_only_the_variables_that_it_is_given() {
-    // Cargo sets this one for every test.
+    // Whoever runs the tests sets this one.
+    let ours = format!("has [{}]", std::env::var("CARGO_PKG_NAME").unwrap());
     let shows = || McpServer::stdio("sh", ["-c", "echo has [$CARGO_PKG_NAME$OWN] >&2; exit 1"]);
     for (server, seen) in [
         (shows(), "has []"),
         (shows().env("OWN", "mine"), "has [mine]"),
-        (shows().pass_env(["CARGO_PKG_NAME"]), "has [andon-tools]"),
+        (shows().pass_env(["CARGO_PKG_NAME"]), ours.as_str()),
     ] {
         let error = server.connect().await.unwrap_err().to_string();
         assert!(error.contains(seen), "{error}");
