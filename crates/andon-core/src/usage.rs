@@ -62,6 +62,11 @@ impl Figure {
         self.low.or(self.value).unwrap_or(0)
     }
 
+    /// Whether it is certain that nothing was used.
+    fn is_nothing(&self) -> bool {
+        self.provenance == Provenance::Reported && self.high == Some(0)
+    }
+
     /// The same figure, given that it is at most `most`.
     #[must_use]
     fn capped(self, most: u64) -> Self {
@@ -72,6 +77,13 @@ impl Figure {
     /// The sum of two figures (invariant 3).
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
+        // The sum of no calls adds nothing. Above all it does not make "unknown" into "at least 0".
+        if self.is_nothing() {
+            return other;
+        }
+        if other.is_nothing() {
+            return self;
+        }
         let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         let value = add(self.value, other.value);
         // An unknown part is at least 0 and has no upper bound.
@@ -122,8 +134,8 @@ impl Usage {
 
     /// Nothing was used: the sum of no calls at all.
     pub const NONE: Self = {
-        let zero = Figure::reported(0);
-        Self { input: zero, cache_read: zero, cache_write: zero, output: zero, reasoning: zero }
+        let none = Figure::reported(0);
+        Self { input: none, cache_read: none, cache_write: none, output: none, reasoning: none }
     };
 
     /// What the provider says in its final report: input and output. A provider without a cache reports none used.
@@ -341,6 +353,8 @@ mod tests {
     #[test]
     fn a_sum_of_unknown_figures_is_unknown() {
         assert_eq!(Figure::UNKNOWN.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+        assert_eq!(Usage::NONE.plus(Usage::UNKNOWN), Usage::UNKNOWN);
+        assert_eq!(Usage::UNKNOWN.plus(Usage::NONE), Usage::UNKNOWN);
     }
 
     #[test]
