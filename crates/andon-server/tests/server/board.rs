@@ -14,7 +14,7 @@ async fn a_row_follows_its_run_from_its_beginning_to_its_end() {
     let row = reader.until_state("running", "model").await;
     let accepted = run.records()[0].at.wall.to_string();
     // The call is open: nothing is known about it, which is not 0.
-    let open = json!({"value": null, "provenance": "bounded", "low": 0, "high": null});
+    let open = json!({"value": null, "provenance": "unknown", "low": null, "high": null});
     let expected = json!({
         "n": row["n"], "run_id": run.id(), "app": "shop", "user": "ada", "session": "s", "state": "running",
         "phase": "model", "accepted_at": accepted, "title": "hello", "model": row["model"], "pieces": 0, "open": true,
