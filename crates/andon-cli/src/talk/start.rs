@@ -124,7 +124,12 @@ async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<S
         Some(session) => {
             let key = session.key()?;
             if (&*key.app, &*key.user) != (PRACTICE, LOCAL) {
-                bail!("session {key} belongs to another agent, which needs a server: {}", db.no_server());
+                let why = if db.is_kept() {
+                    format!(", and {}", db.no_server())
+                } else {
+                    ": name one with --server".to_owned()
+                };
+                bail!("session {key} belongs to another agent. Only a server can run that agent{why}");
             }
             Ok(key.session.to_string())
         }

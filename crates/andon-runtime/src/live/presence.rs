@@ -174,8 +174,8 @@ enum ReadersLost {
 impl ReadersLost {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Restarted => "the server restarted, and the reader of its feed was gone",
-            Self::Imported => "its session was imported, and the reader of its feed was elsewhere",
+            Self::Restarted => "the server restarted, and its reader was disconnected",
+            Self::Imported => "its session was imported, so it lost its reader",
         }
     }
 }

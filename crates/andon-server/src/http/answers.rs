@@ -173,7 +173,7 @@ mod tests {
         assert!(memory.take_if_free(60).is_none() && memory.take_if_free(40).is_some());
         let told = memory.take(500, |_| false).unwrap();
         drop(first);
-        assert!(memory.take_if_free(1).is_none(), "what a request did is told, and counts");
+        assert!(memory.take_if_free(1).is_none(), "the result of a change is always reported, and counts");
         drop(told);
         let all = memory.take_if_free(1_000).unwrap();
         assert!(memory.take_if_free(1).is_none());
