@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use andon_runtime::{Ending, FeedItem, Outcome, StateMap};
+use andon_runtime::{BoxFuture, Ending, FeedItem, Outcome, StateMap};
 use andon_server::dialect::{Close, Over, Principal, Problem, Talker, Written, not_too_deep};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
@@ -118,19 +118,16 @@ struct Live {
     principal: Principal,
     place: SessionAgent,
     /// A message that is being acted on; no further message is read meanwhile.
-    beginning: Option<Pending<Result<Option<Followed>, Problem>>>,
+    beginning: Option<BoxFuture<Result<Option<Followed>, Problem>>>,
     /// The requested runs, the one in progress first.
     turns: VecDeque<Followed>,
     /// A run whose feed has ended, and the event to send once its outcome is known.
-    ending: Option<(Pending<Arc<Outcome>>, AdkEvent)>,
+    ending: Option<(BoxFuture<Arc<Outcome>>, AdkEvent)>,
     /// What to send next.
     said: VecDeque<String>,
     /// One of the runs was cancelled.
     is_cancelled: bool,
 }
-
-/// A future in progress.
-type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Live {
     fn new(core: Shared, principal: Principal, place: SessionAgent) -> Self {
