@@ -60,8 +60,8 @@ pub(super) fn is_own(model: &str) -> bool {
     !matches!(family(model), Family::Other | Family::Oss)
 }
 
-/// Whether the model reasons and can be asked for its sealed reasoning. The others refuse the question.
-pub(super) fn seals_reasoning(model: &str) -> bool {
+/// Whether the model reasons and can be asked for its encrypted reasoning. The others refuse the question.
+pub(super) fn encrypts_reasoning(model: &str) -> bool {
     matches!(family(model), Family::O | Family::Gpt(..) | Family::AlwaysReasons | Family::Oss)
 }
 
@@ -134,7 +134,7 @@ mod tests {
     fn a_model_that_does_not_reason_is_told_nothing_of_it() {
         for model in ["gpt-4o", "gpt-4.1", "gpt-5-chat-latest"] {
             assert_eq!(effort(model, Thinking::High), None, "{model}");
-            assert!(!seals_reasoning(model), "{model}");
+            assert!(!encrypts_reasoning(model), "{model}");
         }
         for model in ["o3", "gpt-5.2", "qwen3-32b", "gpt-oss-20b"] {
             assert_eq!(effort(model, Thinking::High), Some("high"), "{model}");
