@@ -166,7 +166,7 @@ async fn a_reader_disconnected_on_purpose_was_not_lost_and_one_that_comes_after_
     let first = Process::first([asks()]).await;
     let run = first.ask(first.prompt(OnDisconnect::Cancel).with_reader()).await;
     let reader = run.watch();
-    reader.leave_in_peace();
+    reader.leave_without_disconnect();
     drop(reader);
     settle_down().await;
     assert_eq!(run.state(), State::Waiting);
