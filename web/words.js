@@ -38,7 +38,7 @@ export const dayAndTime = (/** @type {string} */ wall) => `${day.format(new Date
 export const PROVENANCE = {
   reported: "reported by the provider",
   reported_running: "reported by the provider before the call was cut",
-  looked_up: "looked up with the provider afterwards",
+  looked_up: "obtained from the provider afterwards",
   counted: "counted",
   estimated: "estimated",
   bounded: "only bounds are known",

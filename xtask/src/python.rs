@@ -2,11 +2,12 @@
 //! schemathesis, which fuzzes ours; and ADK, in one of its own because it is large and needs other versions.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::debian;
+use crate::stages::quietly;
 
 /// What is installed, in exact versions, so that it behaves the same tomorrow and on every machine.
 struct Packages {
@@ -54,7 +55,7 @@ fn ensure(name: &str, packages: &Packages) -> Result<PathBuf> {
         .args(["--constraint", packages.constraints])
         .args(packages.wanted);
     let words = "the Python packages for the tests could not be installed; is there a network?";
-    run(&mut install).with_context(|| format!("{words} ({})", packages.wanted.join(", ")))?;
+    quietly(&mut install).with_context(|| format!("{words} ({})", packages.wanted.join(", ")))?;
     std::fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(python)
 }
@@ -75,24 +76,14 @@ fn make(folder: &Path) -> Result<()> {
         command
     };
     let needed = "tests need Python 3.10 or newer with its module `venv` (on Debian and Ubuntu: python3-venv)";
-    let Err(missing) = run(&mut venv()) else { return check_version(folder).context(needed) };
+    let Err(missing) = quietly(&mut venv()) else { return check_version(folder).context(needed) };
     if !debian::install("python3-venv") {
         return Err(missing.context(needed));
     }
-    run(&mut venv())?;
+    quietly(&mut venv())?;
     check_version(folder).context(needed)
 }
 
 fn check_version(folder: &Path) -> Result<()> {
-    run(Command::new(folder.join("bin").join("python")).args(["-c", NEW_ENOUGH]))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("`{program}` cannot be run"))?;
-    if !output.status.success() {
-        let said = [output.stdout, output.stderr].concat();
-        bail!("`{program}` failed ({}): {}", output.status, String::from_utf8_lossy(&said).trim());
-    }
-    Ok(())
+    quietly(Command::new(folder.join("bin").join("python")).args(["-c", NEW_ENOUGH]))
 }

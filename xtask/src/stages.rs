@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,6 +186,26 @@ fn left_out(name: &str, printed: &str) -> BTreeSet<String> {
     what.map(|what| format!("{name}: {what}")).collect()
 }
 
+/// Runs a command that prepares a stage, and shows nothing of it. If it fails, the error is one line: the last that it printed, and
+/// where the rest is.
+pub(crate) fn quietly(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("`{program}` cannot be run"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let printed = [output.stdout, output.stderr].concat();
+    let log = log_of(&program)?;
+    std::fs::write(&log, &printed).with_context(|| format!("{} cannot be written", log.display()))?;
+    let last = last_line(&String::from_utf8_lossy(&printed)).to_owned();
+    bail!("`{program}` failed ({}), all that it printed is in {}: {last}", output.status, log.display())
+}
+
+/// The last line that is not empty.
+fn last_line(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+}
+
 fn last_lines(log: &Path) -> String {
     let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
@@ -270,5 +290,14 @@ mod tests {
         let expected = BTreeSet::from(["crash: a full disk, because none can be mounted".to_owned()]);
         assert_eq!(left_out("crash", printed), expected);
         assert!(left_out("crash", "it was not tried: no\n").is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_installed_is_told_in_one_line() {
+        let error = quietly(Command::new("sh").args(["-c", "echo one; echo two >&2; echo >&2; exit 3"])).unwrap_err();
+        let log = log_of("sh").unwrap();
+        let expected = format!("`sh` failed (exit status: 3), all that it printed is in {}: two", log.display());
+        assert_eq!(format!("{error:#}"), expected);
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "one\ntwo\n\n");
     }
 }

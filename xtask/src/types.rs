@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::{Stages, xtask};
+use crate::stages::{Stages, quietly, xtask};
 
 /// Pinned, because another version finds other errors.
 const VERSION: &str = "5.9.3";
@@ -57,10 +57,11 @@ pub(crate) fn ensure_compiler() -> Result<PathBuf> {
         "--loglevel=error",
         "--prefix",
     ]);
-    let output = install.arg(&place).arg(format!("typescript@{VERSION}")).output().context("npm cannot be started")?;
-    if !output.status.success() || !is_wanted(&compiler) {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("typescript@{VERSION} could not be installed by npm; is there a network? {}", said.trim());
+    install.arg(&place).arg(format!("typescript@{VERSION}"));
+    let failed = || format!("typescript@{VERSION} could not be installed by npm; is there a network?");
+    quietly(&mut install).with_context(failed)?;
+    if !is_wanted(&compiler) {
+        bail!("npm installed another version than typescript@{VERSION}");
     }
     Ok(compiler)
 }

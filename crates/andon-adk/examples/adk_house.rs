@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future as _;
-use std::io::Read as _;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -31,7 +31,6 @@ use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, 
 use andon_server::{Board, Options, Server};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
 /// A model that does what it is told.
@@ -124,12 +123,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let serving = server.serve(TcpListener::bind("127.0.0.1:0").await?)?;
     println!("http://{}", serving.address());
 
-    let (ended, end) = oneshot::channel();
-    std::thread::spawn(move || {
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = ended.send(());
-    });
-    let _ = end.await;
+    tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
     serving.shut_down().await;
     Ok(())
 }

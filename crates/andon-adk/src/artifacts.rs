@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::event::seconds;
 use super::form::Body;
-use super::reach::{self, no_session};
+use super::reach::{self, SessionPath, no_session};
 use super::valid::{self, Fields, noted};
 use crate::core::Shared;
 
@@ -39,8 +39,6 @@ const MOST_BYTES: u64 = 32 << 20;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 256;
-
-type Name = (String, String, String);
 
 /// One version of an artifact.
 struct Version {
@@ -140,7 +138,7 @@ async fn of_name(core: &Shared, key: &SessionKey, name: &str) -> Result<Vec<Vers
 pub(crate) async fn names(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<Name>,
+    Path((app, user, session)): Path<SessionPath>,
 ) -> Result<Json<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     let mut all = of_session(&core, &key).await?;
@@ -154,7 +152,7 @@ pub(crate) async fn names(
 pub(crate) async fn save(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<Name>,
+    Path((app, user, session)): Path<SessionPath>,
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
     let (name, value, part) = valid::read(&body, order)?;

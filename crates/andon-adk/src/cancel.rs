@@ -17,8 +17,9 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use super::form::MaybeBody;
+use super::reach::{self, SessionPath};
+use super::sessions;
 use super::valid::{self, Fields};
-use super::{reach, sessions};
 use crate::core::Shared;
 
 /// How to stop.
@@ -79,7 +80,7 @@ struct CancelledRun {
 pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, name)): Path<(String, String, String)>,
+    Path((app, user, name)): Path<SessionPath>,
     MayWait(may_wait): MayWait,
     request: Request,
 ) -> Result<Response, Problem> {

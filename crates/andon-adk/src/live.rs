@@ -15,8 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use andon_runtime::{Ending, FeedItem, Outcome, StateMap};
-use andon_server::dialect::{Close, Over, Principal, Problem, Talker, Written, not_too_deep};
+use andon_runtime::{BoxFuture, Ending, FeedItem, Outcome, StateMap};
+use andon_server::dialect::{Close, Principal, Problem, SocketEnd, SocketHandler, Written, not_too_deep};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::extract::{RawQuery, State};
@@ -118,19 +118,16 @@ struct Live {
     principal: Principal,
     place: SessionAgent,
     /// A message that is being acted on; no further message is read meanwhile.
-    beginning: Option<Pending<Result<Option<Followed>, Problem>>>,
+    beginning: Option<BoxFuture<Result<Option<Followed>, Problem>>>,
     /// The requested runs, the one in progress first.
     turns: VecDeque<Followed>,
     /// A run whose feed has ended, and the event to send once its outcome is known.
-    ending: Option<(Pending<Arc<Outcome>>, AdkEvent)>,
+    ending: Option<(BoxFuture<Arc<Outcome>>, AdkEvent)>,
     /// What to send next.
     said: VecDeque<String>,
     /// One of the runs was cancelled.
     is_cancelled: bool,
 }
-
-/// A future in progress.
-type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Live {
     fn new(core: Shared, principal: Principal, place: SessionAgent) -> Self {
@@ -147,7 +144,7 @@ impl Live {
     }
 
     /// Sends what happened in the turn.
-    fn tell(&mut self, item: Option<&FeedItem>) -> Result<(), Over> {
+    fn tell(&mut self, item: Option<&FeedItem>) -> Result<(), SocketEnd> {
         let now = self.core.host.runtime().now().wall;
         let Some(turn) = self.turns.front_mut() else { return Ok(()) };
         let event = item.and_then(|item| turn.rendering.tell(item, || now));
@@ -161,7 +158,7 @@ impl Live {
         }
         let Some(turn) = self.turns.pop_front() else { return Ok(()) };
         // If the run goes on, it does so without its client.
-        turn.reading.leave_in_peace();
+        turn.reading.leave_without_disconnect();
         if waits {
             return self.say(&complete);
         }
@@ -171,27 +168,27 @@ impl Live {
     }
 
     /// A run is over.
-    fn end(&mut self, ending: &Ending, complete: &AdkEvent) -> Result<(), Over> {
+    fn end(&mut self, ending: &Ending, complete: &AdkEvent) -> Result<(), SocketEnd> {
         match ending {
             Ending::Cancelled { .. } => self.is_cancelled = true,
             Ending::Failed(failure) if !is_providers_answer(failure.error) => {
-                return Err(Over::because(close_code::ERROR, failure.message.clone()));
+                return Err(SocketEnd::because(close_code::ERROR, failure.message.clone()));
             }
             _ => self.say(complete)?,
         }
         Ok(())
     }
 
-    fn say(&mut self, told: &impl Serialize) -> Result<(), Over> {
+    fn say(&mut self, told: &impl Serialize) -> Result<(), SocketEnd> {
         // Plain data, so this does not fail.
-        self.said.push_back(serde_json::to_string(told).map_err(|_| Over::Gone)?);
+        self.said.push_back(serde_json::to_string(told).map_err(|_| SocketEnd::Gone)?);
         Ok(())
     }
 }
 
-impl Talker for Live {
+impl SocketHandler for Live {
     /// Ready once the last message has been acted on (invariant 1).
-    fn poll_free(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Over>> {
+    fn poll_free(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SocketEnd>> {
         let Some(beginning) = &mut self.beginning else { return Poll::Ready(Ok(())) };
         let begun = ready!(beginning.as_mut().poll(cx));
         self.beginning = None;
@@ -200,17 +197,17 @@ impl Talker for Live {
                 self.turns.extend(followed);
                 Ok(())
             }
-            Err(problem) => Err(Over::Because(trouble(&problem))),
+            Err(problem) => Err(SocketEnd::Because(trouble(&problem))),
         })
     }
 
-    fn hear(&mut self, text: &str) -> Result<(), Over> {
-        let wrong = |problem: Problem| Over::because(close_code::INVALID, first_error(&problem));
+    fn on_text(&mut self, text: &str) -> Result<(), SocketEnd> {
+        let wrong = |problem: Problem| SocketEnd::because(close_code::INVALID, first_error(&problem));
         not_too_deep(text.as_bytes(), self.core.host.options().max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
         match valid::read(&body, |fields| Ok(FrameContent::read(fields))).map_err(wrong)? {
-            FrameContent::Spoken => Err(Over::Because(text_only())),
-            FrameContent::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
+            FrameContent::Spoken => Err(SocketEnd::Because(text_only())),
+            FrameContent::Close => Err(SocketEnd::because(close_code::NORMAL, "closed by the client")),
             FrameContent::Content(asked, state) => {
                 let asked = asked.transpose().map_err(wrong)?;
                 let (core, principal) = (Shared::clone(&self.core), self.principal.clone());
@@ -220,11 +217,11 @@ impl Talker for Live {
         }
     }
 
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, SocketEnd>> {
         loop {
             // Checked first, so that a long backlog does not delay it (invariant 4).
             if self.core.host.closing().is_cancelled() {
-                return Poll::Ready(Err(Over::away()));
+                return Poll::Ready(Err(SocketEnd::away()));
             }
             if let Some(said) = self.said.pop_front() {
                 return Poll::Ready(Ok(said));
@@ -238,7 +235,7 @@ impl Talker for Live {
                 let item = ready!(Pin::new(&mut turn.feed).poll_next(cx));
                 self.tell(item.as_ref())
             } else if self.is_cancelled && self.beginning.is_none() {
-                Err(Over::because(close_code::NORMAL, "cancelled"))
+                Err(SocketEnd::because(close_code::NORMAL, "cancelled"))
             } else {
                 return Poll::Pending;
             };

@@ -10,6 +10,9 @@ use percent_encoding::percent_decode_str;
 /// The suffix with which ADK's clients cancel what runs in a session.
 pub(crate) const CANCEL: &str = ":cancel";
 
+/// The app, the user and the session in a path.
+pub(crate) type SessionPath = (String, String, String);
+
 /// Whether a name would read as a cancel: no session may have such a name, nor one that becomes such a name if a program on the
 /// way trims it or lowercases it.
 pub(crate) fn is_cancel(session: &str) -> bool {

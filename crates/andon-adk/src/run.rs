@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
-use super::hand::EventByEvent;
+use super::feed_format::EventByEvent;
 use super::render::{Rendering, View, confirmation_id};
 use super::request::{Decision, RequestInput, RunRequest};
 use crate::core::Shared;
@@ -76,7 +76,7 @@ async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) 
         }
     }
     // The client gets everything so far; if the run goes on, it does so without its client.
-    reading.leave_in_peace();
+    reading.leave_without_disconnect();
     if rendering.waits() {
         return (events, None);
     }
@@ -94,8 +94,8 @@ pub(crate) async fn run_sse(
     let request = RunRequest::read(&json_bytes(request).await?)?;
     let view = View::Caller { pieces: request.streaming };
     let Followed { rendering, feed, reading, .. } = begin(&core, &principal, request, view).await?;
-    let hand = EventByEvent::new(rendering, core.host.runtime().clone());
-    let body = core.host.sse(feed, hand, reading);
+    let format = EventByEvent::new(rendering, core.host.runtime().clone());
+    let body = core.host.sse(feed, format, reading);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

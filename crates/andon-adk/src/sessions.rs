@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::event::{AdkEvent, seconds};
 use super::form::{Body, MaybeBody};
-use super::reach::{self, CANCEL, is_cancel, no_session};
+use super::reach::{self, CANCEL, SessionPath, is_cancel, no_session};
 use super::valid::{self, Fields, noted};
 use super::{import, story};
 use crate::core::Shared;
@@ -31,8 +31,6 @@ const MOST: usize = 1_000;
 
 /// Prefixes of the sessions that evaluations leave behind, which are not listed.
 const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
-
-type Name = (String, String, String);
 
 /// A request to create a session.
 #[derive(Default)]
@@ -170,7 +168,7 @@ fn view(key: &SessionKey, state: StateMap, events: Vec<AdkEvent>, last: f64) -> 
 pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<Name>,
+    Path((app, user, session)): Path<SessionPath>,
 ) -> Result<Response, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     shown(&core, &key, core.host.read_session().await?, |_| true).await
@@ -201,7 +199,7 @@ pub(crate) async fn list(
 pub(crate) async fn change(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<Name>,
+    Path((app, user, session)): Path<SessionPath>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
     let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
@@ -225,7 +223,7 @@ pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMa
 pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<Name>,
+    Path((app, user, session)): Path<SessionPath>,
 ) -> Result<Json<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     core.host.delete_session(&principal, key).await?;

@@ -369,7 +369,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The next line from the person who decides, or that they left the run to itself.
+/// The next line from the person who decides, or `Left` if they stopped following.
 async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -> Next {
     match approver {
         Approver::Person(input) if is_asked => Next::Typed(input.line().await),

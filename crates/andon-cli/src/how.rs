@@ -1,4 +1,4 @@
-//! How a stop is asked for: the same words for a run here and for one at a server.
+//! How to stop a run, in this process or on a server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct How {
     pub(crate) force: Force,
-    /// For a run of this program: that the program shuts down or leaves is not a reason of a server.
+    /// Not sent: only a run in this process can have these reasons (`shutdown`, `client_disconnected`).
     #[serde(skip)]
     pub(crate) reason: Reason,
     /// Who asks, for a run of this program: a server knows its callers.

@@ -62,16 +62,16 @@ fn price(node: &Node) -> Result<Price, NodeError> {
     text.parse().map_err(|error: PriceError| (node.at, error.to_string()))
 }
 
-type Fields = [(Key, Node)];
+type Entries = [(Key, Node)];
 
-fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Fields, NodeError> {
+fn map<'n>(node: &'n Node, why_not: &str) -> Result<&'n Entries, NodeError> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
         _ => Err((node.at, why_not.to_owned())),
     }
 }
 
-fn known(fields: &Fields, names: &[&str]) -> Result<(), NodeError> {
+fn known(fields: &Entries, names: &[&str]) -> Result<(), NodeError> {
     match fields.iter().find(|(key, _)| !names.contains(&key.text.as_str())) {
         None => Ok(()),
         Some((key, _)) => {
@@ -80,11 +80,11 @@ fn known(fields: &Fields, names: &[&str]) -> Result<(), NodeError> {
     }
 }
 
-fn find<'n>(fields: &'n Fields, name: &str) -> Option<&'n Node> {
+fn find<'n>(fields: &'n Entries, name: &str) -> Option<&'n Node> {
     fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
 }
 
-fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, NodeError> {
+fn needed<'n>(owner: &Node, fields: &'n Entries, name: &str) -> Result<&'n Node, NodeError> {
     find(fields, name).ok_or_else(|| (owner.at, format!("`{name}` is missing: add it")))
 }
 

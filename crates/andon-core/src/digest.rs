@@ -20,7 +20,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -39,17 +39,8 @@ impl FromStr for Digest {
     type Err = NoDigest;
 
     fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let no_digest = || NoDigest(text.to_owned());
         let mut bytes = [0; 32];
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        if !rest.is_empty() || pairs.len() != bytes.len() {
-            return Err(no_digest());
-        }
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            // `from_str_radix` would accept a sign.
-            let digits = std::str::from_utf8(pair).ok().filter(|_| pair.iter().all(u8::is_ascii_hexdigit));
-            *byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(no_digest)?;
-        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| NoDigest(text.to_owned()))?;
         Ok(Self(bytes))
     }
 }

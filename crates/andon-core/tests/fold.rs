@@ -115,7 +115,7 @@ mod sense {
     fn an_event_of_a_tool_call_out_of_place_is_refused() {
         let both = ["a", "b"];
         let unknown = "the model did not ask for this call in this turn";
-        let approval = "approval is asked before the call starts";
+        let approval = "approval is requested before the call starts";
         let starts = "a call starts once, and only when it may";
         let finishes = "only a call that runs can finish";
         let refuses = "a call that has started cannot be refused";
@@ -148,7 +148,7 @@ mod sense {
             assert_refused(vec![
                 (no(), approved("a"), "no approval is open for this call"),
                 (no(), denied("a"), "no approval is open for this call"),
-                (no(), approval_requested("a"), "approval is asked before the call starts"),
+                (no(), approval_requested("a"), "approval is requested before the call starts"),
                 (no(), tool_started("a"), "a call starts once, and only when it may"),
                 (no(), tool_finished("a"), "only a call that runs can finish"),
             ]);

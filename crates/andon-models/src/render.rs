@@ -4,8 +4,8 @@
 //!
 //! 1. The same history gives the same bytes each time, and what is appended to a history changes nothing before it:
 //!    prompt caches compare prefixes. Only the mark for the cache moves, with the last message.
-//! 2. A thought is sent back only to the provider that sealed it (`NAME` of each module); the others' thoughts are left out. A
-//!    thought without a seal goes only to DeepSeek, which seals nothing and wants its words back.
+//! 2. A thought is sent back only to the provider that signed it (`NAME` of each module); the others' thoughts are left out. A
+//!    thought without a signature goes only to DeepSeek, which signs nothing and wants its words back.
 //! 3. The user's `extra` fields are merged last, and override the rest.
 
 pub mod anthropic;

@@ -15,7 +15,7 @@ use crate::decode::Frame;
 use crate::decode::repair::add_bytes;
 
 /// How many bytes a frame may have by default. The longest frames repeat a whole answer. The longest answers have a few hundred
-/// thousand tokens, about a megabyte of text, and JSON escapes, a sealed thought and the repeated tools may multiply that.
+/// thousand tokens, about a megabyte of text, and JSON escapes, an encrypted thought and the repeated tools may multiply that.
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
 /// A frame that does not end.

@@ -5,13 +5,12 @@
 //! http://127.0.0.1:39471
 //! ```
 
-use std::io::Read as _;
+use std::io;
 
 use andon_practice::Practice;
 use andon_runtime::{Agent, Runtime};
 use andon_server::{Board, Options, Server};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,12 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let serving = server.serve(TcpListener::bind("127.0.0.1:0").await?)?;
     println!("http://{}", serving.address());
 
-    let (ended, end) = oneshot::channel();
-    std::thread::spawn(move || {
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = ended.send(());
-    });
-    let _ = end.await;
+    tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
     serving.shut_down().await;
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::api::create;
 use crate::api::selector::{self, Selector};
 use crate::api::sessions;
 use crate::core::Shared;
-use crate::feed::Leave;
+use crate::feed::ReadPermission;
 use crate::options::Options;
 
 pub use crate::access::principal::{Principal, unauthorized};
@@ -38,8 +38,8 @@ pub use crate::api::create::RunOrder;
 pub use crate::api::events::WantedFeed;
 pub use crate::api::forms::MAX_NOTE;
 pub use crate::api::selector::CancelledMany;
-pub use crate::feed::talk::{Close, Over, Talker};
-pub use crate::feed::{Hand, Reading, SseBody};
+pub use crate::feed::talk::{Close, SocketEnd, SocketHandler};
+pub use crate::feed::{FeedFormat, Reading, SseBody};
 pub use crate::http::answers::SessionRead;
 pub use crate::http::body::{json_bytes, not_too_deep, optional_json_bytes};
 pub use crate::http::json::Json;
@@ -124,7 +124,7 @@ impl Host {
 
     /// A slot for reading a whole session. There are few, because sessions can be large.
     pub async fn read_session(&self) -> Result<SessionRead, Problem> {
-        self.core.answers.place().await
+        self.core.answers.slot().await
     }
 
     /// Waits until a principal's key or token is no longer valid, which it notices within a few seconds.
@@ -154,19 +154,19 @@ impl Host {
         Ok((run, reading))
     }
 
-    /// A run's feed as Server-Sent Events, in the format of this hand.
-    pub fn sse<H: Hand>(&self, feed: andon_runtime::Feed, hand: H, reading: Reading) -> SseBody<H> {
-        SseBody::new(feed, hand, reading, None, self.core.closing.clone(), self.core.options.heartbeat)
+    /// A run's feed as Server-Sent Events, in this format.
+    pub fn sse<F: FeedFormat>(&self, feed: andon_runtime::Feed, format: F, reading: Reading) -> SseBody<F> {
+        SseBody::new(feed, format, reading, None, self.core.closing.clone(), self.core.options.heartbeat)
     }
 
-    /// Responds with a WebSocket, which this talker then handles.
-    pub fn talk<T: Talker + 'static>(
+    /// Responds with a WebSocket, which this handler then handles.
+    pub fn talk<T: SocketHandler + 'static>(
         &self,
         principal: &Principal,
         upgrade: (WebSocketUpgrade, Written),
-        talker: impl Future<Output = Result<T, Close>> + Send + 'static,
+        handler: impl Future<Output = Result<T, Close>> + Send + 'static,
     ) -> Response {
-        self.core.sockets.upgrade(upgrade, Leave::new(principal, &self.core.runtime), talker)
+        self.core.sockets.upgrade(upgrade, ReadPermission::new(principal, &self.core.runtime), handler)
     }
 
     /// Cancels all runs in one session of the principal's own tenant, given by app, user and name. Waits until that is

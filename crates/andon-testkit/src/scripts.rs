@@ -110,7 +110,7 @@ pub fn all() -> Vec<Script> {
         script!(|log| tools::elsewhere("tool", millis(300), log), "a tool that works elsewhere"),
         script!(|log| tools::on_thread("tool", millis(300), true, log), "a thread that looks at its cord", millis(600)),
         script!(|log| tools::on_thread("tool", millis(2_000), false, log), "a thread that goes on", millis(700)),
-        script!(threads_in_a_queue, "more threads than places", millis(700)),
+        script!(threads_in_a_queue, "more threads than slots", millis(700)),
         script!(compensated_call, "a call that is undone", GRACE),
         script!(figures::looked_up, "a cut call that is looked up", GRACE),
         script!(

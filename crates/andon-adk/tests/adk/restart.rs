@@ -152,7 +152,7 @@ async fn a_reader_that_returns_too_late_learns_that_the_server_restarted() {
     assert_eq!(told.last().unwrap().json["outcome"], json!({"kind": "cancelled", "reason": "client_disconnected"}));
     let (_, receipt) = next.get("/v1/runs/r/receipt").await;
     let said = ["by", "force", "cut_in", "note"].map(|field| receipt[field].as_str().unwrap_or_default());
-    let note = "the server restarted, and the reader of its feed was gone";
+    let note = "the server restarted, and its reader was disconnected";
     assert_eq!(said, ["server", "graceful", "waiting", note], "{receipt}");
     let instants = ["requested_at", "delivered_at", "settled_at"];
     assert!(instants.iter().all(|instant| receipt[instant].is_string()), "{receipt}");

@@ -16,7 +16,7 @@ pub(crate) struct ServeArgs {
     /// The address and port to listen on. Port 0 picks a free port. An address that other machines can reach needs --auth.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = address)]
     pub(crate) bind: SocketAddr,
-    /// A folder with one folder per agent, each with a `root_agent.yaml`. Changes take effect at once.
+    /// A folder with one folder per agent, each with a `root_agent.yaml`. Changes are picked up within about a second.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) agents: Option<PathBuf>,
     /// The folder with ADK's web page, `google/adk/cli/browser` in the package `google-adk`, to serve at `/dev-ui/`.

@@ -11,7 +11,7 @@ use crate::names::PRACTICE;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DbArgs {
     /// The database file, or `memory` to keep nothing. Default: `andon/andon.db` in your data folder.
-    // An empty text counts as none: many scripts unset a variable that way.
+    // An empty value counts as unset: many scripts unset a variable that way.
     #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) db: Option<OsString>,
 }

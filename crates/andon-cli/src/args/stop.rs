@@ -36,7 +36,7 @@ Examples:
   andon cancel --user ada --wait
   andon cancel --all --json
 
-The answer says what was asked for, which runs were reached, and how many other runs go on.
+The output says what was targeted, which runs were reached, and how many others are still in progress.
 
 Exit codes:
   0    the runs are stopping or have ended, or none was running

@@ -16,7 +16,7 @@ pub(crate) struct TargetArgs {
     #[command(flatten)]
     flag_sources: FlagSources,
     /// The server to use. Default: the one that holds the database, if there is one.
-    // An empty text counts as none.
+    // An empty value counts as unset.
     #[arg(long, value_name = "URL", env = "ANDON_SERVER", hide_env_values = true)]
     pub(crate) server: Option<String>,
     /// A file with the key or token for the server. Or put the key into the variable ANDON_KEY.

@@ -260,6 +260,12 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
     }
 }
 
+/// The most recently used sessions of a user of an app.
+pub(crate) fn last_sessions(app: &str, user: &str, limit: usize) -> SessionFilter {
+    let [tenant, app, user] = [LOCAL, app, user].map(|name| Some(name.to_owned()));
+    SessionFilter { tenant, app, user, limit: Some(limit) }
+}
+
 /// `None` if the server answered 404.
 fn some<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {

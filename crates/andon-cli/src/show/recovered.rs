@@ -56,7 +56,10 @@ fn one_line(run: &Recovered, here: &SessionKey, target: &Target) -> Option<Strin
         Fate::LivesOn { session, .. } => Some(format!("1 queued run in session {} continues.", session_shown(session))),
         Fate::Parked { session, .. } => {
             let name = session_shown(session);
-            Some(format!("1 run in session {name} is waiting: it continues when the agent {} is there.", session.app))
+            Some(format!(
+                "1 run in session {name} is waiting: it continues once the agent {} is available.",
+                session.app
+            ))
         }
         Fate::Unreadable { why } => {
             Some(format!("The record of run {} cannot be read and was left as it is: {why}.", run.run))
@@ -113,7 +116,7 @@ mod tests {
             "1 run that an earlier program left open has been settled: stopped, as requested.",
             "1 run continues. It needs your approval.",
             &format!("1 run in session there needs approval: decide in `{program} chat --session there --db x.db`."),
-            "1 run in session shop/ada/s1 is waiting: it continues when the agent shop is there.",
+            "1 run in session shop/ada/s1 is waiting: it continues once the agent shop is available.",
         ];
         assert_eq!(recovered(&runs, &here, &db), expected);
     }

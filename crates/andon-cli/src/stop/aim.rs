@@ -1,4 +1,4 @@
-//! What a stop or a hold was aimed at, in words. One that reached nothing says so, and says what goes on.
+//! What a stop or a hold was aimed at, in words. One that reached nothing says so, and says what is still in progress.
 
 use andon_runtime::core::id::LOCAL;
 
@@ -31,18 +31,18 @@ pub(super) fn of_hold(aim: &Aim, given: Option<KeySource>) -> String {
     format!("The hold is on {looked_for}, and no such run is on record. {}", rest(aim, given))
 }
 
-/// What goes on, what may have been meant, and who asked.
+/// What is still in progress, what may have been meant, and who asked.
 fn rest(aim: &Aim, given: Option<KeySource>) -> String {
     format!("{}{}\n{}", others(aim), meant(aim), asked(aim, given))
 }
 
-/// How many other runs go on, as far as this key can tell.
+/// How many other runs are in progress, as far as this key can tell.
 fn others(aim: &Aim) -> String {
     let in_reach = if aim.asked_by.as_ref().is_some_and(is_somebody) { " that you can reach" } else { "" };
     match aim.others {
         0 => format!("No other run{in_reach} was in progress."),
-        1 => format!("1 other run{in_reach} goes on."),
-        many => format!("{many} other runs{in_reach} go on."),
+        1 => format!("1 other run{in_reach} is still in progress."),
+        many => format!("{many} other runs{in_reach} are still in progress."),
     }
 }
 
@@ -97,19 +97,23 @@ mod tests {
         let looked_for = "looked for all runs of the user ada";
         let words = [
             (true, true, 0, "Looked for all runs of the user ada. No other run was in progress.\n".to_owned()),
-            (true, true, 2, "Looked for all runs of the user ada. 2 other runs go on.\n".to_owned()),
+            (true, true, 2, "Looked for all runs of the user ada. 2 other runs are still in progress.\n".to_owned()),
             (false, true, 0, format!("Nothing was running: {looked_for}. No other run was in progress.\n")),
             (
                 false,
                 true,
                 1,
-                format!("Nothing was stopped: {looked_for}, and none is in progress. 1 other run goes on.\n"),
+                format!(
+                    "Nothing was stopped: {looked_for}, and none is in progress. 1 other run is still in progress.\n"
+                ),
             ),
             (
                 false,
                 false,
                 1,
-                format!("Nothing was stopped: {looked_for}, and none is on record. 1 other run goes on.\n"),
+                format!(
+                    "Nothing was stopped: {looked_for}, and none is on record. 1 other run is still in progress.\n"
+                ),
             ),
         ];
         for (reached, known, others, expected) in words {
@@ -138,7 +142,9 @@ mod tests {
     fn a_near_miss_is_suggested_as_flags() {
         let near = Selector { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..Selector::default() };
         let miss = Aim { did_you_mean: Some(near), ..aim(false, 1) };
-        assert!(text(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
+        assert!(
+            text(&miss, false, None).ends_with("is still in progress. Did you mean --tenant south --user 'ada l'?\n")
+        );
         assert!(of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, and no such run"));
         assert_eq!(of_hold(&aim(true, 1), None), "");
     }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
-    Agent, Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, SessionFilter, SessionInfo, SessionKey,
-    State,
+    Agent, Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, SessionInfo, SessionKey, State,
 };
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-use crate::client::calls::runs_of;
+use crate::client::calls::{last_sessions, runs_of};
 use crate::client::{Client, ClientError, RemoteRun, RunOptions, RunRequest};
 use crate::follow::Subject;
 
@@ -109,12 +107,7 @@ impl Conversation {
     /// Sessions of the same agent and user, most recently used first.
     pub(crate) async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
         let key = self.key();
-        let which = SessionFilter {
-            tenant: Some(key.tenant.to_string()),
-            app: Some(key.app.to_string()),
-            user: Some(key.user.to_string()),
-            limit: Some(limit),
-        };
+        let which = last_sessions(&key.app, &key.user, limit);
         match self {
             Self::Local(agent) => Ok(agent.runtime().list_sessions(which).await?),
             Self::Remote(remote) => Ok(remote.client.list_sessions(which).await?),
@@ -197,13 +190,7 @@ impl RemoteSession {
                 }
             };
         }
-        let which = SessionFilter {
-            tenant: Some(LOCAL.to_owned()),
-            app: Some(app.to_owned()),
-            user: Some(user.to_owned()),
-            limit: Some(1),
-        };
-        let last = client.list_sessions(which).await?.pop();
+        let last = client.list_sessions(last_sessions(app, user, 1)).await?.pop();
         last.map(|last| last.key).with_context(|| {
             format!(
                 "there is no session to continue on the server at {}: start one with `{}`",

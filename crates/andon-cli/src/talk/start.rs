@@ -2,12 +2,13 @@
 //! dead program left open.
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Recovered, RunId, Runtime, SessionFilter, SessionKey};
+use andon_runtime::{Recovered, RunId, Runtime, SessionKey};
 use anyhow::{Context, bail};
 
 use super::conversation::{Conversation, RemoteSession};
 use crate::agents::build_agent;
 use crate::args::{ConversationArgs, SessionName, TalkArgs};
+use crate::client::calls::last_sessions;
 use crate::client::{Client, RunOptions, Target};
 use crate::db::{Db, OpenFor};
 use crate::names::{self, PRACTICE};
@@ -124,7 +125,12 @@ async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<S
         Some(session) => {
             let key = session.key()?;
             if (&*key.app, &*key.user) != (PRACTICE, LOCAL) {
-                bail!("session {key} belongs to another agent, which needs a server: {}", db.no_server());
+                let why = if db.is_kept() {
+                    format!(", and {}", db.no_server())
+                } else {
+                    ": name one with --server".to_owned()
+                };
+                bail!("session {key} belongs to another agent. Only a server can run that agent{why}");
             }
             Ok(key.session.to_string())
         }
@@ -134,13 +140,7 @@ async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<S
 }
 
 async fn last_used(runtime: &Runtime, db: &Db) -> anyhow::Result<String> {
-    let which = SessionFilter {
-        tenant: Some(LOCAL.to_owned()),
-        app: Some(PRACTICE.to_owned()),
-        user: Some(LOCAL.to_owned()),
-        limit: Some(1),
-    };
-    match runtime.list_sessions(which).await?.first() {
+    match runtime.list_sessions(last_sessions(PRACTICE, LOCAL, 1)).await?.first() {
         Some(last) => Ok(last.key.session.to_string()),
         None if db.is_kept() => {
             bail!("there is no session to continue in {}: start one with `{}`", db.shown(), db.command("chat"))

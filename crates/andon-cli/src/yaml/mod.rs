@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //!
-//! 1. YamlParser a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
+//! 1. Reading a file costs no more than its limits, whatever its aliases expand to: nodes and bytes are counted as they are read.
 //! 2. No error repeats a value of the file, which may be a secret. Keys are named.
 
 pub(crate) mod fields;

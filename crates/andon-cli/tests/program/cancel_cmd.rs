@@ -64,7 +64,7 @@ fn a_session_a_user_or_everything_is_stopped_including_queued_runs() {
     assert_eq!((&told[2]["cancelled"], &told[2]["settled"]), (&json!(2), &json!(true)));
     let told = served.run(&["cancel", "--user", "ada", "--wait"]).stdout;
     assert!(told.starts_with(&format!("■ Run {ada} has stopped.\n1 run cancelled, all settled in ")), "{told}");
-    let tail = "leaked: none.\nLooked for all runs of the user ada. 1 other run goes on.\n";
+    let tail = "leaked: none.\nLooked for all runs of the user ada. 1 other run is still in progress.\n";
     assert!(told.ends_with(tail), "{told}");
     let told = served.run(&["cancel", "--all", "--json"]).json();
     assert_eq!((&told[0]["run_id"], told.len()), (&json!(other), 2));
@@ -79,14 +79,17 @@ fn a_stop_that_reached_nothing_says_what_it_looked_for_and_what_goes_on() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
     let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
-    let said = "Nothing was stopped: looked for all runs of the user Ada, and none is on record. 1 other run goes on. \
+    let said = "Nothing was stopped: looked for all runs of the user Ada, and none is on record. 1 other run is still in progress. \
                 Did you mean --user ada?\n";
     assert_eq!(told, said);
     let told = served.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
     assert_eq!((told.len(), &told[0]["cancelled"], &told[0]["settled"]), (1, &json!(0), &json!(false)), "{told:?}");
     assert_eq!((&told[0]["looked_for"], &told[0]["others"]), (&json!("all runs of the user Ada"), &json!(1)));
     let told = served.run(&["cancel", "--session", "otter"]).stdout;
-    assert!(told.contains("all runs in the session otter, and none is on record. 1 other run goes on."), "{told}");
+    assert!(
+        told.contains("all runs in the session otter, and none is on record. 1 other run is still in progress."),
+        "{told}"
+    );
     for command in [&["cancel", "--app", "practise"][..], &["cancel", "--app", "practise", "--wait", "--json"]] {
         let ended = served.start(command).end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);

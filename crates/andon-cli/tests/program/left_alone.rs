@@ -6,7 +6,7 @@ use crate::adk;
 use crate::child::*;
 use crate::server::Served;
 
-const RESTARTED: &str = "the server restarted, and the reader of its feed was gone";
+const RESTARTED: &str = "the server restarted, and its reader was disconnected";
 
 /// The request for a run of the practice agent, in its own session.
 fn order(run: &str, input: &str, on_disconnect: Value) -> Value {

@@ -67,7 +67,7 @@ fn a_hold_on_something_unknown_is_refused_or_says_so_and_proves_nothing() {
     }
     assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
     let told = served.run(&["line", "hold", "--user", "Ada"]).stdout;
-    let slip = "The hold is on all runs of the user Ada, and no such run is on record. 1 other run goes on. Did you mean --user ada?\n";
+    let slip = "The hold is on all runs of the user Ada, and no such run is on record. 1 other run is still in progress. Did you mean --user ada?\n";
     assert!(told.contains("held for the user Ada") && told.ends_with(slip), "{told}");
     let hold = ["line", "hold", "--user", "Ada", "--cancel", "--wait"];
     let told = served.run(&hold).stdout;

@@ -45,7 +45,7 @@ impl Call {
         match self.state {
             CallState::Ready => self.state = CallState::AwaitingApproval,
             CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
-                return Err("approval is asked before the call starts");
+                return Err("approval is requested before the call starts");
             }
         }
         Ok(())
@@ -58,7 +58,7 @@ impl Call {
         if let Approval::Approved { arguments: Some(arguments), .. } = verdict
             && *arguments != self.call.digest()
         {
-            return Err("the approval was of other arguments");
+            return Err("the approval was for other arguments");
         }
         self.state = match verdict {
             Approval::Approved { .. } => CallState::Ready,

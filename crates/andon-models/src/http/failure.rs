@@ -33,7 +33,7 @@ pub(crate) fn in_words(error: &reqwest::Error, when: FailedWhile) -> ModelError 
         let what = if has(&["dns error", "failed to lookup", "name or service not known"]) {
             format!("the name cannot be resolved ({cause}): check the address and the network")
         } else if kind == Some(io::ErrorKind::ConnectionRefused) {
-            "nothing listens there (connection refused): check the address, and that the server runs".to_owned()
+            "nothing listens there (connection refused): check the address, and that the server is running".to_owned()
         } else if error.is_timeout() || kind == Some(io::ErrorKind::TimedOut) {
             format!("no connection within {} s", CONNECT.as_secs())
         } else if has(&["certificate", "tls", "handshake", "invalid message", "corrupt message"]) {

@@ -46,7 +46,7 @@ fn within(size: usize, most: usize, what: &str) -> Result<(), ModelError> {
     Err(ModelError::fatal(format!("{what} is longer than {} MiB, the maximum", most / MIB)))
 }
 
-/// How many bytes of text, arguments, names and seals a piece has.
+/// How many bytes of text, arguments, names and signatures a piece has.
 pub(crate) fn of(piece: &Piece) -> usize {
     match piece {
         Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),

@@ -1,6 +1,6 @@
 //! Anthropic's Messages API.
 //!
-//! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal that
+//! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a signature that
 //! begins with `redacted:`. An answer with thoughts goes back in its original order: thoughts may come between text and calls,
 //! and the server refuses an answer whose thoughts were moved.
 
@@ -12,10 +12,10 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
-/// The name in the seals of these thoughts.
+/// The name in the signatures of these thoughts.
 pub const NAME: &str = "anthropic";
 
-/// The beginning of a hidden thought's seal. A signature is base64 and has no colon.
+/// The beginning of a hidden thought's signature. The provider's own is base64 and has no colon.
 pub const REDACTED: &str = "redacted:";
 
 /// The default limit of an answer, because a request must have one. It is the most that every model of the fourth generation and
@@ -82,10 +82,10 @@ fn block(part: &Part, role: Role) -> Value {
         Part::Image(image) if role == Role::Assistant => json!({"type": "text", "text": in_words(image)}),
         Part::Image(image) => image_block(image),
         Part::Thinking { text, signature } => {
-            let seal = signature.as_ref().map_or("", |seal| seal.value.as_str());
-            match seal.strip_prefix(REDACTED) {
+            let value = signature.as_ref().map_or("", |signature| signature.value.as_str());
+            match value.strip_prefix(REDACTED) {
                 Some(data) => json!({"type": "redacted_thinking", "data": data}),
-                None => json!({"type": "thinking", "thinking": text, "signature": seal}),
+                None => json!({"type": "thinking", "thinking": text, "signature": value}),
             }
         }
         Part::ToolCall(call) => json!({

@@ -1,7 +1,7 @@
 //! Amazon Bedrock's Converse API.
 //!
 //! It serves several makers' models. A thought goes back as it came: a text with its signature, or redacted
-//! content, whose base64 is kept as a seal that begins with `redacted:`.
+//! content, whose base64 is kept as a signature that begins with `redacted:`.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
-/// The name in the seals of these thoughts.
+/// The name in the signatures of these thoughts.
 pub const NAME: &str = "bedrock";
 
-/// The beginning of a hidden thought's seal.
+/// The beginning of a hidden thought's signature.
 pub const REDACTED: &str = "redacted:";
 
 const MAX_ID: usize = 64;
@@ -105,10 +105,10 @@ fn block(part: &Part, role: Role) -> Value {
         Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
         Part::Image(image) => image_block(image),
         Part::Thinking { text, signature } => {
-            let seal = signature.as_ref().map_or("", |seal| seal.value.as_str());
-            match seal.strip_prefix(REDACTED) {
+            let value = signature.as_ref().map_or("", |signature| signature.value.as_str());
+            match value.strip_prefix(REDACTED) {
                 Some(data) => json!({"reasoningContent": {"redactedContent": data}}),
-                None => json!({"reasoningContent": {"reasoningText": {"text": text, "signature": seal}}}),
+                None => json!({"reasoningContent": {"reasoningText": {"text": text, "signature": value}}}),
             }
         }
         Part::ToolCall(call) => json!({"toolUse": {

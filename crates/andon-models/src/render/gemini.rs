@@ -1,7 +1,7 @@
 //! Google's Gemini API, `streamGenerateContent`.
 //!
-//! A thought's words are not sent; its seal travels on the part that follows it. The third generation refuses a call of the
-//! current turn without a seal; for another model's calls the server accepts a fixed word instead.
+//! A thought's words are not sent; its signature travels on the part that follows it. The third generation refuses a call of the
+//! current turn without a signature; for another model's calls the server accepts a fixed word instead.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
 use super::{Ask, Body};
 use crate::settings::Thinking;
 
-/// The name in the seals of these thoughts.
+/// The name in the signatures of these thoughts.
 pub const NAME: &str = "gemini";
 
-/// Takes the place of the seal on another model's call.
-pub const NO_SEAL: &str = "skip_thought_signature_validator";
+/// Takes the place of the signature on another model's call.
+pub const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The body of a request to `POST /models/MODEL:streamGenerateContent`. The model is in the address.
 pub fn body(ask: &Ask<'_>) -> Value {
@@ -74,7 +74,7 @@ fn generation(model: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether the model is of the third generation or later, which wants its seals back.
+/// Whether the model is of the third generation or later, which wants its signatures back.
 fn is_third(model: &str) -> bool {
     generation(model).is_some_and(|number| number >= (3, 0))
 }
@@ -92,18 +92,18 @@ fn contents(ask: &Ask<'_>) -> Vec<Value> {
         };
         let mut parts = parts(&message, &names, third);
         if third {
-            seal_first_call(&mut parts);
+            sign_first_call(&mut parts);
         }
         push_turn(&mut contents, role, "parts", parts.into_iter());
     }
     contents
 }
 
-/// The first call of a step must have a seal, whoever made it.
-fn seal_first_call(parts: &mut [Value]) {
+/// The first call of a step must have a signature, whoever made it.
+fn sign_first_call(parts: &mut [Value]) {
     let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
     if let Some(call) = first.and_then(Value::as_object_mut) {
-        call.entry("thoughtSignature").or_insert_with(|| json!(NO_SEAL));
+        call.entry("thoughtSignature").or_insert_with(|| json!(NO_SIGNATURE));
     }
 }
 
@@ -120,12 +120,12 @@ fn gemini_name(name: &str) -> String {
 }
 
 fn parts(message: &Message, names: &HashMap<String, String>, third: bool) -> Vec<Value> {
-    let mut seal: Option<&str> = None;
+    let mut value: Option<&str> = None;
     let mut parts = Vec::new();
     for part in &message.parts {
         let mut rendered = match part {
             Part::Thinking { signature, .. } => {
-                seal = signature.as_ref().map(|seal| seal.value.as_str());
+                value = signature.as_ref().map(|signature| signature.value.as_str());
                 continue;
             }
             Part::Text { text } => json!({"text": text}),
@@ -137,8 +137,8 @@ fn parts(message: &Message, names: &HashMap<String, String>, third: bool) -> Vec
                 response(result, names.get(result.call.as_str()).map_or("unnamed", String::as_str), third)
             }
         };
-        if let (Some(seal), Some(part)) = (seal.take(), rendered.as_object_mut()) {
-            part.insert("thoughtSignature".to_owned(), json!(seal));
+        if let (Some(value), Some(part)) = (value.take(), rendered.as_object_mut()) {
+            part.insert("thoughtSignature".to_owned(), json!(value));
         }
         parts.push(rendered);
     }

@@ -6,7 +6,7 @@ use crate::settings::Thinking;
 
 /// A model's family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
+enum ModelFamily {
     /// `gpt-4.1`, `gpt-4o`, `chatgpt-4o-latest` and earlier: they do not reason.
     Speaks,
     /// `gpt-5-chat-latest` and the like: they decide whether to reason, and accept no setting for it.
@@ -29,61 +29,63 @@ fn bare(model: &str) -> &str {
     name.strip_prefix("ft:").map_or(name, |tuned| tuned.split(':').next().unwrap_or(tuned))
 }
 
-fn family(model: &str) -> Family {
+fn family(model: &str) -> ModelFamily {
     let name = bare(model);
     if name.starts_with("gpt-oss") {
-        return Family::Oss;
+        return ModelFamily::Oss;
     }
     if name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        return Family::O;
+        return ModelFamily::O;
     }
     if name.starts_with("codex-") {
-        return Family::AlwaysReasons;
+        return ModelFamily::AlwaysReasons;
     }
     if name.starts_with("chatgpt-") {
-        return Family::Speaks;
+        return ModelFamily::Speaks;
     }
-    let Some(rest) = name.strip_prefix("gpt-") else { return Family::Other };
+    let Some(rest) = name.strip_prefix("gpt-") else { return ModelFamily::Other };
     let mut numbers = rest.split('-').next().unwrap_or(rest).split('.').map(|number| number.parse::<u32>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(major), _) if major >= 5 && rest.contains("-chat") => Family::Chats,
-        (Some(major), _) if major >= 5 && (rest.contains("-pro") || rest.contains("-codex")) => Family::AlwaysReasons,
+        (Some(major), _) if major >= 5 && rest.contains("-chat") => ModelFamily::Chats,
+        (Some(major), _) if major >= 5 && (rest.contains("-pro") || rest.contains("-codex")) => {
+            ModelFamily::AlwaysReasons
+        }
         // `gpt-35-turbo` is what Azure calls 3.5.
-        (Some(major @ 5..30), minor) => Family::Gpt(major, minor.unwrap_or(0)),
-        _ => Family::Speaks,
+        (Some(major @ 5..30), minor) => ModelFamily::Gpt(major, minor.unwrap_or(0)),
+        _ => ModelFamily::Speaks,
     }
 }
 
 /// Whether the model is one of OpenAI's own, which refuse the old name of an answer's limit. Servers of the open models may know
 /// only the old one.
 pub(super) fn is_own(model: &str) -> bool {
-    !matches!(family(model), Family::Other | Family::Oss)
+    !matches!(family(model), ModelFamily::Other | ModelFamily::Oss)
 }
 
-/// Whether the model reasons and can be asked for its sealed reasoning. The others refuse the question.
-pub(super) fn seals_reasoning(model: &str) -> bool {
-    matches!(family(model), Family::O | Family::Gpt(..) | Family::AlwaysReasons | Family::Oss)
+/// Whether the model reasons and can be asked for its encrypted reasoning. The others refuse the question.
+pub(super) fn encrypts_reasoning(model: &str) -> bool {
+    matches!(family(model), ModelFamily::O | ModelFamily::Gpt(..) | ModelFamily::AlwaysReasons | ModelFamily::Oss)
 }
 
 /// Whether the model takes a temperature. Some reasoning models take one when told not to reason; it is left out there, too.
 pub(super) fn takes_temperature(model: &str) -> bool {
-    matches!(family(model), Family::Speaks | Family::Oss | Family::Other)
+    matches!(family(model), ModelFamily::Speaks | ModelFamily::Oss | ModelFamily::Other)
 }
 
 /// Whether the model refuses tools in Chat Completions unless it is explicitly told not to reason.
 pub(super) fn reasons_or_has_tools(model: &str) -> bool {
-    matches!(family(model), Family::Gpt(major, minor) if (major, minor) >= (5, 2))
+    matches!(family(model), ModelFamily::Gpt(major, minor) if (major, minor) >= (5, 2))
 }
 
 /// How long to think, in OpenAI's words. There is none for a number of tokens, and "not at all" only for some models.
 pub(super) fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
     let family = family(model);
-    if matches!(family, Family::Speaks | Family::Chats) {
+    if matches!(family, ModelFamily::Speaks | ModelFamily::Chats) {
         return None;
     }
     match (thinking, family) {
-        (Thinking::Off, Family::Gpt(5, 0)) => Some("minimal"),
-        (Thinking::Off, Family::Gpt(..)) => Some("none"),
+        (Thinking::Off, ModelFamily::Gpt(5, 0)) => Some("minimal"),
+        (Thinking::Off, ModelFamily::Gpt(..)) => Some("none"),
         (thinking, _) => thinking.word(),
     }
 }
@@ -95,27 +97,27 @@ mod tests {
     #[test]
     fn a_family_is_read_from_every_way_in_which_a_model_is_named() {
         for (model, expected) in [
-            ("gpt-4o", Family::Speaks),
-            ("gpt-4.1-mini", Family::Speaks),
-            ("gpt-35-turbo", Family::Speaks),
-            ("gpt-image-1", Family::Speaks),
-            ("ft:gpt-4o-mini-2024-07-18:org::id", Family::Speaks),
-            ("chatgpt-4o-latest", Family::Speaks),
-            ("gpt-5-chat-latest", Family::Chats),
-            ("gpt-5.2-chat-latest", Family::Chats),
-            ("o3", Family::O),
-            ("ft:o4-mini-2025-04-16:org::id", Family::O),
-            ("openai/gpt-5-mini", Family::Gpt(5, 0)),
-            ("gpt-5-2025-08-07", Family::Gpt(5, 0)),
-            ("gpt-5.2", Family::Gpt(5, 2)),
-            ("gpt-5.6-terra", Family::Gpt(5, 6)),
-            ("gpt-6", Family::Gpt(6, 0)),
-            ("gpt-5-pro", Family::AlwaysReasons),
-            ("gpt-5.3-codex", Family::AlwaysReasons),
-            ("codex-mini-latest", Family::AlwaysReasons),
-            ("openai/gpt-oss-120b", Family::Oss),
-            ("deepseek-chat", Family::Other),
-            ("orca", Family::Other),
+            ("gpt-4o", ModelFamily::Speaks),
+            ("gpt-4.1-mini", ModelFamily::Speaks),
+            ("gpt-35-turbo", ModelFamily::Speaks),
+            ("gpt-image-1", ModelFamily::Speaks),
+            ("ft:gpt-4o-mini-2024-07-18:org::id", ModelFamily::Speaks),
+            ("chatgpt-4o-latest", ModelFamily::Speaks),
+            ("gpt-5-chat-latest", ModelFamily::Chats),
+            ("gpt-5.2-chat-latest", ModelFamily::Chats),
+            ("o3", ModelFamily::O),
+            ("ft:o4-mini-2025-04-16:org::id", ModelFamily::O),
+            ("openai/gpt-5-mini", ModelFamily::Gpt(5, 0)),
+            ("gpt-5-2025-08-07", ModelFamily::Gpt(5, 0)),
+            ("gpt-5.2", ModelFamily::Gpt(5, 2)),
+            ("gpt-5.6-terra", ModelFamily::Gpt(5, 6)),
+            ("gpt-6", ModelFamily::Gpt(6, 0)),
+            ("gpt-5-pro", ModelFamily::AlwaysReasons),
+            ("gpt-5.3-codex", ModelFamily::AlwaysReasons),
+            ("codex-mini-latest", ModelFamily::AlwaysReasons),
+            ("openai/gpt-oss-120b", ModelFamily::Oss),
+            ("deepseek-chat", ModelFamily::Other),
+            ("orca", ModelFamily::Other),
         ] {
             assert_eq!(family(model), expected, "{model}");
         }
@@ -134,7 +136,7 @@ mod tests {
     fn a_model_that_does_not_reason_is_told_nothing_of_it() {
         for model in ["gpt-4o", "gpt-4.1", "gpt-5-chat-latest"] {
             assert_eq!(effort(model, Thinking::High), None, "{model}");
-            assert!(!seals_reasoning(model), "{model}");
+            assert!(!encrypts_reasoning(model), "{model}");
         }
         for model in ["o3", "gpt-5.2", "qwen3-32b", "gpt-oss-20b"] {
             assert_eq!(effort(model, Thinking::High), Some("high"), "{model}");

@@ -28,7 +28,7 @@ enum Server {
     /// No user message directly after a tool's, and ids in its own format. Other servers of its models use its templates, which
     /// check the same.
     Mistral,
-    /// It wants back what it thought before a call. It seals nothing: the words go back in the clear, and a call without a
+    /// It wants back what it thought before a call. It signs nothing: the words go back in the clear, and a call without a
     /// thought, or with another model's, gets an empty one.
     DeepSeek,
 }
@@ -58,7 +58,7 @@ impl Server {
     fn thoughts(self) -> Thoughts {
         match self {
             Self::Plain | Self::Mistral => Thoughts::Dropped,
-            Self::DeepSeek => Thoughts::Unsealed,
+            Self::DeepSeek => Thoughts::Unsigned,
         }
     }
 }

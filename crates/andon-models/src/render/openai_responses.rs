@@ -1,6 +1,6 @@
 //! OpenAI's Responses API, without state on the server: the whole conversation is in `input`.
 //!
-//! A thought is a `reasoning` item: a summary, and its encrypted content, which only OpenAI can read. Its seal holds the
+//! A thought is a `reasoning` item: a summary, and its encrypted content, which only OpenAI can read. Its signature holds the
 //! item's id and that content, with a colon between. It comes before the message or call that it led to.
 
 use andon_runtime::core::message::{Content, Image, Message, Part, Role, Signature, ToolResult};
@@ -11,12 +11,12 @@ use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body, openai};
 
-/// The name in the seals of these thoughts.
+/// The name in the signatures of these thoughts.
 pub const NAME: &str = "openai-responses";
 
 const MAX_ID: usize = 64;
 
-/// The seal on a thought: the item's id and its encrypted content.
+/// The signature of a thought: the item's id and its encrypted content.
 pub fn seal(id: &str, encrypted: &str) -> Signature {
     Signature::new(NAME, format!("{id}:{encrypted}"))
 }
@@ -27,7 +27,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("store", false);
-    if openai::seals_reasoning(ask.model) {
+    if openai::encrypts_reasoning(ask.model) {
         body.set("include", json!(["reasoning.encrypted_content"]));
     }
     body.set_some("max_output_tokens", ask.settings.max_output);
@@ -93,8 +93,8 @@ fn item(part: &Part) -> Value {
         Part::Image(image) => said(&in_words(image)),
         Part::Thinking { text, signature } => {
             let summary = if text.is_empty() { json!([]) } else { json!([{"type": "summary_text", "text": text}]) };
-            let sealed = signature.as_ref().map_or("", |seal| seal.value.as_str());
-            let (id, encrypted) = sealed.split_once(':').unwrap_or_default();
+            let value = signature.as_ref().map_or("", |signature| signature.value.as_str());
+            let (id, encrypted) = value.split_once(':').unwrap_or_default();
             json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": encrypted})
         }
         Part::ToolCall(call) => json!({

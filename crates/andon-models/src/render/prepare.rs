@@ -2,7 +2,7 @@
 //!
 //! # What holds afterwards
 //!
-//! 1. A thought is there only if the provider accepts it: sealed by that provider, and in a place where it accepts one.
+//! 1. A thought is there only if the provider accepts it: signed by that provider, and in a place where it accepts one.
 //! 2. An answer's calls come after its text: some servers accept nothing between a call and its result. Where thoughts keep their
 //!    places, the whole answer does.
 //!
@@ -18,11 +18,11 @@ use serde_json::{Map, Value, json};
 pub(super) enum Thoughts {
     /// None: there is no place for them in a request.
     Dropped,
-    /// Those without a seal.
-    Unsealed,
-    /// Those with its own seal, and then nothing in the whole answer may be moved.
+    /// Those without a signature.
+    Unsigned,
+    /// Those with its own signature, and then nothing in the whole answer may be moved.
     InPlace(&'static str),
-    /// Those with its own seal, each bound to the part that follows it.
+    /// Those with its own signature, each bound to the part that follows it.
     Bound(&'static str),
 }
 
@@ -43,10 +43,10 @@ fn is_text(message: &Message) -> bool {
 fn answer(parts: &[Part], thoughts: Thoughts) -> Vec<Part> {
     match thoughts {
         Thoughts::Dropped => calls_last(parts.iter().filter(|part| !is_thought(part)).cloned()),
-        Thoughts::Unsealed => calls_last(parts.iter().filter(|part| !is_thought(part) || is_unsealed(part)).cloned()),
+        Thoughts::Unsigned => calls_last(parts.iter().filter(|part| !is_thought(part) || is_unsigned(part)).cloned()),
         Thoughts::InPlace(by) => {
-            let kept = parts.iter().filter(|part| !is_thought(part) || is_sealed(part, by)).cloned();
-            if parts.iter().any(|part| is_sealed(part, by)) { kept.collect() } else { calls_last(kept) }
+            let kept = parts.iter().filter(|part| !is_thought(part) || is_signed(part, by)).cloned();
+            if parts.iter().any(|part| is_signed(part, by)) { kept.collect() } else { calls_last(kept) }
         }
         Thoughts::Bound(by) => bound(parts, by),
     }
@@ -64,7 +64,7 @@ fn bound(parts: &[Part], by: &str) -> Vec<Part> {
     for part in parts {
         let place = match part {
             Part::Thinking { .. } => {
-                waiting.extend(is_sealed(part, by).then(|| part.clone()));
+                waiting.extend(is_signed(part, by).then(|| part.clone()));
                 continue;
             }
             Part::ToolCall(_) => &mut calls,
@@ -81,11 +81,11 @@ fn is_thought(part: &Part) -> bool {
     matches!(part, Part::Thinking { .. })
 }
 
-fn is_sealed(part: &Part, name: &str) -> bool {
-    matches!(part, Part::Thinking { signature: Some(seal), .. } if &*seal.by == name)
+fn is_signed(part: &Part, name: &str) -> bool {
+    matches!(part, Part::Thinking { signature: Some(signature), .. } if &*signature.by == name)
 }
 
-fn is_unsealed(part: &Part) -> bool {
+fn is_unsigned(part: &Part) -> bool {
     matches!(part, Part::Thinking { signature: None, .. })
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_thought_goes_back_only_to_its_own_provider() {
+    fn a_signed_thought_goes_back_only_to_its_own_provider() {
         let kept = vec![thought(Some("maker")), Part::text("So.")];
         assert_eq!(answer(&kept, OWN), kept);
         assert_eq!(answer(&kept, Thoughts::Dropped), vec![Part::text("So.")]);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_plain_thought_is_sent_only_to_providers_that_accept_it() {
         let said = [thought(None), thought(Some("maker")), Part::text("So.")];
-        assert_eq!(answer(&said, Thoughts::Unsealed), vec![thought(None), Part::text("So.")]);
+        assert_eq!(answer(&said, Thoughts::Unsigned), vec![thought(None), Part::text("So.")]);
     }
 
     #[test]

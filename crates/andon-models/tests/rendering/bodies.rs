@@ -173,9 +173,9 @@ fn looked(thoughts: Vec<Part>, content: Vec<Content>) -> Vec<Message> {
 fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_did_not_think_about() {
     let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
     let seen = vec![Content::Text { text: "Seen.".into() }];
-    let sealed = |by: &str| Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new(by, "c2VhbA==")) };
+    let signed = |by: &str| Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new(by, "c2VhbA==")) };
     let thinks = |model: &str, by: &str| {
-        let prompt = looked(vec![sealed(by)], seen.clone());
+        let prompt = looked(vec![signed(by)], seen.clone());
         body(Provider::Anthropic, model, &prompt, &settings).get("thinking").is_some()
     };
     assert!(thinks("claude-sonnet-4-5", "anthropic"));

@@ -28,7 +28,7 @@ fn models(provider: Provider) -> &'static [&'static str] {
         ],
         Provider::OpenAiChat => &["gpt-5.2", "o3", "gpt-4.1", "qwen3-32b"],
         Provider::OpenAiResponses => &["gpt-5.2", "gpt-4.1"],
-        // The generation before the third needs no seals; its validator is used elsewhere.
+        // The generation before the third needs no signatures; its validator is used elsewhere.
         Provider::Gemini => &["gemini-3-pro-preview", "gemini-flash-latest"],
         Provider::Bedrock => {
             &["anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-5", "amazon.nova-pro-v1:0"]
@@ -114,15 +114,15 @@ proptest! {
     }
 
     #[test]
-    fn a_thought_that_somebody_else_sealed_is_nowhere_in_a_body(history in histories()) {
+    fn a_thought_that_somebody_else_signed_is_nowhere_in_a_body(history in histories()) {
         let prompt = prompt(&asked(history));
         for provider in Provider::ALL {
             let settings = Settings::default();
             let model = provider.strictest_model();
             let body = provider.render(&Ask { model, ..provider.ask(&prompt, &[], &settings) });
-            let own = format!("seal-of-{}", provider.name().replace('_', "-"));
+            let own = format!("signature-of-{}", provider.name().replace('_', "-"));
             let others = body.to_string().replace(&own, "");
-            prop_assert!(!others.contains("seal-of-"), "{:?}: {:#}", provider, body);
+            prop_assert!(!others.contains("signature-of-"), "{:?}: {:#}", provider, body);
         }
     }
 }
@@ -163,7 +163,7 @@ fn plain(block: &Value) -> Value {
 }
 
 #[test]
-fn without_seals_the_second_generation_of_gemini_gets_no_stand_in() {
+fn without_signatures_the_second_generation_of_gemini_gets_no_stand_in() {
     let call = serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
     let said = Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None };
     let prompt = [Message::user("Look."), said];

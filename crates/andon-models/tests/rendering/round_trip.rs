@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 
-/// An answer of any provider: a thought with its seal, text and calls, any of which may be missing.
+/// An answer of any provider: a thought with its signature, text and calls, any of which may be missing.
 #[derive(Debug, Clone)]
 struct Answer {
     thought: Option<(String, String)>,
@@ -53,11 +53,12 @@ impl Answer {
         let mut sent =
             vec![json!({"type": "message_start", "message": {"id": "m", "model": "c", "usage": {"input_tokens": 1}}})];
         let mut blocks: Vec<(Value, Vec<Value>)> = Vec::new();
-        if let Some((thought, seal)) = &self.thought {
+        if let Some((thought, signature)) = &self.thought {
             let words =
                 self.deltas(thought).into_iter().map(|text| json!({"type": "thinking_delta", "thinking": text}));
-            let seals = self.deltas(seal).into_iter().map(|text| json!({"type": "signature_delta", "signature": text}));
-            blocks.push((json!({"type": "thinking", "thinking": ""}), words.chain(seals).collect()));
+            let signatures =
+                self.deltas(signature).into_iter().map(|text| json!({"type": "signature_delta", "signature": text}));
+            blocks.push((json!({"type": "thinking", "thinking": ""}), words.chain(signatures).collect()));
         }
         let words = self.deltas(&self.words).into_iter().map(|text| json!({"type": "text_delta", "text": text}));
         blocks.push((json!({"type": "text", "text": ""}), words.collect()));
@@ -85,9 +86,9 @@ impl Answer {
         let chunk = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
         let mut sent = Vec::new();
         let mut words = self.deltas(&self.words).into_iter().map(|text| json!({"text": text})).collect::<Vec<_>>();
-        if let Some((thought, seal)) = &self.thought {
+        if let Some((thought, signature)) = &self.thought {
             sent.extend(self.deltas(thought).into_iter().map(|text| chunk(json!({"text": text, "thought": true}))));
-            words[0]["thoughtSignature"] = json!(seal);
+            words[0]["thoughtSignature"] = json!(signature);
         }
         sent.extend(words.into_iter().map(chunk));
         sent.extend(self.calls.iter().map(|args| chunk(json!({"functionCall": {"name": "look", "args": args}}))));
@@ -98,14 +99,14 @@ impl Answer {
     fn openai_responses(&self) -> Vec<Value> {
         let mut sent = vec![json!({"type": "response.created", "response": {"id": "r", "model": "g", "usage": null}})];
         let mut place = 0;
-        if let Some((thought, seal)) = &self.thought {
+        if let Some((thought, signature)) = &self.thought {
             let item =
-                |sealed: Value| json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed});
+                |signed: Value| json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": signed});
             sent.push(json!({"type": "response.output_item.added", "output_index": 0, "item": item(json!(null))}));
             sent.extend(self.deltas(thought).into_iter().map(
                 |text| json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": text}),
             ));
-            sent.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item(json!(seal))}));
+            sent.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item(json!(signature))}));
             place += 1;
         }
         sent.push(json!({"type": "response.output_item.added", "output_index": place, "item": {"type": "message"}}));
@@ -129,11 +130,11 @@ impl Answer {
         sent
     }
 
-    /// What is stored if its thoughts are sealed by `by`.
-    fn stored(&self, by: &str, seal: impl Fn(&str) -> String) -> Vec<Part> {
-        let thought = self.thought.iter().map(|(text, sealed)| Part::Thinking {
+    /// What is stored if its thoughts are signed by `by`.
+    fn stored(&self, by: &str, signature: impl Fn(&str) -> String) -> Vec<Part> {
+        let thought = self.thought.iter().map(|(text, signed)| Part::Thinking {
             text: text.clone(),
-            signature: Some(Signature::new(by, seal(sealed))),
+            signature: Some(Signature::new(by, signature(signed))),
         });
         let call = |call: usize| {
             let id = CallId::new(format!("call_{call}")).unwrap();
@@ -197,9 +198,9 @@ proptest! {
         let parts = decoded(Anthropic::default(), &answer.anthropic());
         prop_assert_eq!(&parts, &answer.stored("anthropic", str::to_owned));
         let content = &rendered(Provider::Anthropic, &parts)["messages"][1]["content"];
-        let (thought, seal) = answer.thought.clone().unwrap_or_default();
+        let (thought, signature) = answer.thought.clone().unwrap_or_default();
         if answer.thought.is_some() {
-            prop_assert_eq!(&content[0], &json!({"type": "thinking", "thinking": thought, "signature": seal}));
+            prop_assert_eq!(&content[0], &json!({"type": "thinking", "thinking": thought, "signature": signature}));
         }
         let inputs: Vec<Value> = content.as_array().unwrap().iter().filter_map(|block| block.get("input").cloned()).collect();
         prop_assert_eq!(inputs, answer.calls.iter().map(|call| json!(call)).collect::<Vec<_>>());
@@ -210,19 +211,19 @@ proptest! {
         let parts = decoded(Gemini::default(), &answer.gemini());
         prop_assert_eq!(&parts, &answer.stored("gemini", str::to_owned));
         let parts = rendered(Provider::Gemini, &parts)["contents"][1]["parts"].clone();
-        prop_assert_eq!(parts[0]["thoughtSignature"].as_str(), answer.thought.as_ref().map(|(_, seal)| seal.as_str()));
+        prop_assert_eq!(parts[0]["thoughtSignature"].as_str(), answer.thought.as_ref().map(|(_, signature)| signature.as_str()));
         prop_assert_eq!(parts[0]["text"].as_str(), Some(&*answer.words));
     }
 
     #[test]
     fn an_answer_of_openai_responses_comes_back_as_it_was(answer in answers()) {
         let parts = decoded(OpenAiResponses::default(), &answer.openai_responses());
-        prop_assert_eq!(&parts, &answer.stored("openai-responses", |seal| format!("rs_1:{seal}")));
+        prop_assert_eq!(&parts, &answer.stored("openai-responses", |signature| format!("rs_1:{signature}")));
         let input = rendered(Provider::OpenAiResponses, &parts)["input"].clone();
         let reasoning = input.as_array().unwrap().iter().find(|item| item["type"] == "reasoning");
         prop_assert_eq!(
             reasoning.map(|item| (item["id"].as_str().unwrap(), item["encrypted_content"].as_str().unwrap())),
-            answer.thought.as_ref().map(|(_, seal)| ("rs_1", seal.as_str()))
+            answer.thought.as_ref().map(|(_, signature)| ("rs_1", signature.as_str()))
         );
     }
 }

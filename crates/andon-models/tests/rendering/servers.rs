@@ -54,9 +54,9 @@ fn messages(body: &Value) -> &[Value] {
     body["messages"].as_array().unwrap()
 }
 
-/// A thought that Claude sealed.
-fn sealed(seal: &str) -> Part {
-    Part::Thinking { text: String::new(), signature: Some(Signature::new("anthropic", seal)) }
+/// A thought that Claude signed.
+fn signed(signature: &str) -> Part {
+    Part::Thinking { text: String::new(), signature: Some(Signature::new("anthropic", signature)) }
 }
 
 fn call(id: &str) -> Part {
@@ -72,12 +72,12 @@ async fn an_answer_of_claude_goes_back_in_the_order_in_which_it_came() {
     let message = |role, parts| Arc::new(Message { role, parts, cut: None });
     // As the fifth generation thinks: between its calls, or after its first words.
     for (parts, came) in [
-        (vec![sealed("a"), call("1"), sealed("b"), call("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
+        (vec![signed("a"), call("1"), signed("b"), call("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
         (
-            vec![Part::text("Let me see."), sealed("a"), call("1"), call("2")],
+            vec![Part::text("Let me see."), signed("a"), call("1"), call("2")],
             ["text", "thinking", "tool_use", "tool_use"],
         ),
-        (vec![sealed("a"), call("1"), Part::text("And"), call("2")], ["thinking", "tool_use", "text", "tool_use"]),
+        (vec![signed("a"), call("1"), Part::text("And"), call("2")], ["thinking", "tool_use", "text", "tool_use"]),
     ] {
         let results = message(Role::Tool, vec![result("1"), result("2")]);
         let history = vec![Arc::new(Message::user("Weather?")), message(Role::Assistant, parts), results];

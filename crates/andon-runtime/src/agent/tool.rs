@@ -31,7 +31,7 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 pub(super) fn no_compensation(undo: &Undo) -> BoxFuture<Returned> {
-    let message = format!("the tool {} allows time for a compensation and has none to run", undo.tool);
+    let message = format!("the tool {} declares a compensation time but has no compensation", undo.tool);
     Box::pin(std::future::ready(Err(ToolError::new(message))))
 }
 

@@ -121,7 +121,7 @@ type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 enum Stage {
     Unstarted(Box<dyn FnOnce() -> Work + Send>),
     Task(BoxFuture<Returned>),
-    /// Waits for a place in the pool of blocking tools.
+    /// Waits for a slot in the pool of blocking tools.
     Queued(Doing, Place),
     Thread(Waiter<AsideEnd<Returned>>),
     /// A thread whose grace is over: it has a last moment ([`REAP`]), because it cannot be dropped.
@@ -187,9 +187,9 @@ impl ToolAside {
                     self.drop_stage();
                     return Poll::Ready(self.bounded(end));
                 }
-                Stage::Queued(_, place) => {
-                    let place = ready!(place.as_mut().poll(cx));
-                    if let Err(end) = self.start_thread(place) {
+                Stage::Queued(_, slot) => {
+                    let slot = ready!(slot.as_mut().poll(cx));
+                    if let Err(end) = self.start_thread(slot) {
                         return Poll::Ready(end);
                     }
                 }
@@ -209,7 +209,7 @@ impl ToolAside {
         }
     }
 
-    /// Whether the work must stop now. If it is still waiting for a place, it has no grace.
+    /// Whether the work must stop now. If it is still waiting for a slot, it has no grace.
     fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
         let is_over = self.watch.poll_stop(cx).is_ready();
         let is_queued = matches!(self.stage, Stage::Queued(..));
@@ -241,23 +241,23 @@ impl ToolAside {
                 if let Some(why) = pool.refusal() {
                     return Err(AsideEnd::Returned(Err(ToolError::new(why))));
                 }
-                self.watch.live.waits_for_place(self.watch.ticket);
-                Stage::Queued(thread, Box::pin(pool.place()))
+                self.watch.live.waits_for_slot(self.watch.ticket);
+                Stage::Queued(thread, Box::pin(pool.slot()))
             }
         };
         Ok(())
     }
 
-    /// A place is free: the thread begins, and passes the gate again.
-    fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
+    /// A slot is free: the thread begins, and passes the gate again.
+    fn start_thread(&mut self, slot: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
         let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
-        let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
+        let Some(slot) = slot else { return Err(AsideEnd::NeverStarted) };
         let live = &self.watch.live;
-        // The place may be free because another thread was abandoned meanwhile.
+        // The slot may be free because another thread was abandoned meanwhile.
         if let Some(why) = live.services.blocking.refusal() {
             return Err(AsideEnd::Returned(Err(ToolError::new(why))));
         }
-        let (doer, waiter) = live.services.blocking.job(place);
+        let (doer, waiter) = live.services.blocking.job(slot);
         let thread = ToolThread { live: Arc::clone(live), ticket: self.watch.ticket, doer, max: self.spec.max_output };
         match doing {
             Doing::Blocking(function) => live.services.door.spawn_thread(move || thread.run(function)),

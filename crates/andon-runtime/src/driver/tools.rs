@@ -359,7 +359,7 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
             // It was closed as never started, and there is nothing to add.
             return;
         }
-        // It has ended here. What it was told to stop elsewhere was not seen to end.
+        // It has ended here. Nobody saw the remote work end.
         remains.leaked.extend(remains.unended.take());
         let result = match end {
             AsideEnd::Returned(Ok(output)) => {

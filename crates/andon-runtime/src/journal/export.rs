@@ -200,7 +200,7 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         return Err(format!("it belongs to session {}", progress.accepted().session));
     }
     if stored.settled_at.is_some() && stored.end().is_none() {
-        return Err("it has a time at which it settled, and no end".to_owned());
+        return Err("it says when it settled, but has no end".to_owned());
     }
     let results = stored.facts().filter_map(|record| match &record.event {
         Event::ToolFinished { result, .. } => Some(result.images()),

@@ -35,7 +35,7 @@ struct MemoryState {
     /// Boxed, because a growing table moves its values.
     runs: HashMap<RunId, Box<StoredRun>>,
     sessions: HashMap<SessionKey, StoredSession>,
-    /// MemoryState that sessions share.
+    /// State that sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
     /// Values that belong to no session, by kind and name.
     shelf: BTreeMap<(String, String), Value>,

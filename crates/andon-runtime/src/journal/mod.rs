@@ -286,7 +286,7 @@ pub enum JournalError {
         run: RunId,
     },
     /// The session is being deleted.
-    #[error("session {0} is being deleted already")]
+    #[error("session {0} is already being deleted")]
     SessionClosing(Box<SessionKey>),
     /// The journal's writer is gone.
     #[error("the journal is closed")]

@@ -1,6 +1,6 @@
 //! The pool of blocking tools: it limits how many threads are at work, and how many may be abandoned.
 //!
-//! A thread cannot be killed. One that goes on after its grace is abandoned by name: its place is freed for other
+//! A thread cannot be killed. One that goes on after its grace is abandoned by name: its slot is freed for other
 //! tools, and it is counted. While too many are abandoned, further calls get an error result: otherwise a tool that
 //! always hangs would use up the machine.
 
@@ -18,7 +18,7 @@ const ABANDONED: usize = 64;
 
 pub(crate) struct BlockingPool {
     /// Shared by all runs: first come, first served.
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     abandoned: Arc<AtomicUsize>,
     most_abandoned: usize,
 }
@@ -31,9 +31,9 @@ impl Default for BlockingPool {
 
 impl BlockingPool {
     pub(crate) fn new(at_work: usize, most_abandoned: usize) -> Self {
-        // Without a place no blocking tool could ever run.
+        // Without a slot no blocking tool could ever run.
         let at_work = at_work.clamp(1, Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(at_work)), abandoned: Arc::default(), most_abandoned }
+        Self { slots: Arc::new(Semaphore::new(at_work)), abandoned: Arc::default(), most_abandoned }
     }
 
     /// How many threads were abandoned and have not ended.
@@ -52,17 +52,17 @@ impl BlockingPool {
         })
     }
 
-    /// A place, as soon as one is free.
-    pub(crate) fn place(&self) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + 'static {
-        let places = Arc::clone(&self.places);
+    /// A slot, as soon as one is free.
+    pub(crate) fn slot(&self) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + 'static {
+        let slots = Arc::clone(&self.slots);
         // The semaphore is never closed.
-        async move { places.acquire_owned().await.ok() }
+        async move { slots.acquire_owned().await.ok() }
     }
 
-    /// The two ends of a job that has a place: one does the work, the other waits for it.
-    pub(crate) fn job<T>(&self, place: OwnedSemaphorePermit) -> (Doer<T>, Waiter<T>) {
+    /// The two ends of a job that has a slot: one does the work, the other waits for it.
+    pub(crate) fn job<T>(&self, slot: OwnedSemaphorePermit) -> (Doer<T>, Waiter<T>) {
         let job = Arc::new(Job { state: Mutex::new(JobState::AtWork(None)), abandoned: Arc::clone(&self.abandoned) });
-        (Doer { job: Arc::clone(&job) }, Waiter { job, place: Some(place) })
+        (Doer { job: Arc::clone(&job) }, Waiter { job, slot: Some(slot) })
     }
 }
 
@@ -106,10 +106,10 @@ impl<T> Doer<T> {
     }
 }
 
-/// The end of a job that waits for the result. Holds the job's place.
+/// The end of a job that waits for the result. Holds the job's slot.
 pub(crate) struct Waiter<T> {
     job: Arc<Job<T>>,
-    place: Option<OwnedSemaphorePermit>,
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 impl<T> Waiter<T> {
@@ -117,7 +117,7 @@ impl<T> Waiter<T> {
         let mut state = self.job.state.lock();
         match mem::replace(&mut *state, JobState::Over) {
             JobState::Done(end) => {
-                self.place = None;
+                self.slot = None;
                 Poll::Ready(end)
             }
             JobState::AtWork(_) => {
@@ -131,7 +131,7 @@ impl<T> Waiter<T> {
         }
     }
 
-    /// Gives the job up: its place is freed, and `late` is called with its result. Returns the result if it has just
+    /// Gives the job up: its slot is freed, and `late` is called with its result. Returns the result if it has just
     /// come.
     pub(crate) fn abandon(mut self, late: Box<dyn FnOnce(T) + Send>) -> Option<T> {
         let mut state = self.job.state.lock();
@@ -145,7 +145,7 @@ impl<T> Waiter<T> {
             JobState::Abandoned(_) | JobState::Over => None,
         };
         drop(state);
-        self.place = None;
+        self.slot = None;
         end
     }
 }

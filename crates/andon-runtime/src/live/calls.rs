@@ -13,7 +13,7 @@ pub enum DecideError {
     #[error("the run was stopped before this decision: the call will not be made")]
     TooLate,
     /// No approval is open for this call.
-    #[error("this call is not waiting for approval: it was decided already, or the run never asked for it")]
+    #[error("this call is not waiting for approval: it has already been decided, or the run never asked for it")]
     NotWaiting,
     /// The approval is for other arguments than the call has.
     #[error("the call's arguments are not the ones that were approved: look at the call again, and decide again")]

@@ -51,7 +51,7 @@ impl Live {
     pub(crate) fn may_start_thread(&self, ticket: u32) -> bool {
         let mut inner = self.inner.lock();
         let Some(ticket) = inner.startable(ticket) else { return false };
-        (ticket.waits_for_place, ticket.on_thread) = (false, true);
+        (ticket.waits_for_slot, ticket.on_thread) = (false, true);
         true
     }
 

@@ -47,7 +47,9 @@ impl Life {
     pub(super) fn settled_at(&self) -> Option<Stamp> {
         match self {
             Self::Settled { at, .. } => *at,
-            _ => None,
+            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {
+                None
+            }
         }
     }
 
@@ -61,7 +63,7 @@ impl Life {
         match self {
             Self::Unwritable(error) => Some(error),
             Self::Orphaned { unwritable, .. } => unwritable.as_deref(),
-            _ => None,
+            Self::Driven | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => None,
         }
     }
 
@@ -69,7 +71,7 @@ impl Life {
     pub(super) fn left_open(&self) -> Option<&JournalError> {
         match self {
             Self::LeftOpen { error, .. } => Some(error),
-            _ => None,
+            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Settled { .. } | Self::Elsewhere => None,
         }
     }
 
@@ -78,7 +80,7 @@ impl Life {
         match self {
             Self::Orphaned { stalled, .. } => stalled.as_deref(),
             Self::LeftOpen { error, .. } => Some(error),
-            _ => None,
+            Self::Driven | Self::Unwritable(_) | Self::Settled { .. } | Self::Elsewhere => None,
         }
     }
 
@@ -97,7 +99,7 @@ impl Life {
         *self = match std::mem::take(self) {
             Self::Driven => Self::Orphaned { unwritable: None, stalled: None },
             Self::Unwritable(error) => Self::Orphaned { unwritable: Some(error), stalled: None },
-            other => other,
+            same @ (Self::Orphaned { .. } | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere) => same,
         };
     }
 
@@ -105,7 +107,9 @@ impl Life {
     pub(super) fn stall(&mut self, error: JournalError) -> bool {
         match self {
             Self::Orphaned { stalled, .. } => stalled.replace(Box::new(error)).is_none(),
-            _ => false,
+            Self::Driven | Self::Unwritable(_) | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {
+                false
+            }
         }
     }
 }

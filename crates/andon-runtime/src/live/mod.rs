@@ -13,7 +13,7 @@
 //! 2. *Finish against pull.* The end is sealed under the lock, so a run is completed or cancelled and never both.
 //! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is released.
 //! 4. Locks are taken in the order session, writer, told, run; never the other way. Observers run under `told`, and
-//!    only whoever tells them waits for it: no pull, no reader.
+//!    only the task that notifies observers waits for it: no pull, no reader.
 
 mod calls;
 pub(crate) mod cord;

@@ -174,8 +174,8 @@ enum ReadersLost {
 impl ReadersLost {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Restarted => "the server restarted, and the reader of its feed was gone",
-            Self::Imported => "its session was imported, and the reader of its feed was elsewhere",
+            Self::Restarted => "the server restarted, and its reader was disconnected",
+            Self::Imported => "its session was imported, so it lost its reader",
         }
     }
 }
@@ -200,7 +200,7 @@ pub struct Watcher {
 impl Watcher {
     /// The reader is about to go because it was disconnected on purpose, and may come back: this does not count as a
     /// disconnect. If it is the only reader, the run counts as not read yet.
-    pub fn leave_in_peace(&self) {
+    pub fn leave_without_disconnect(&self) {
         self.services.presence.reader_may_come_back(&self.run);
     }
 }

@@ -19,7 +19,7 @@ use crate::live::feed::{Cursor, FeedItem};
 
 /// How many bytes one tool call may show of its work.
 const MAX_SHOWN: usize = 256 << 10;
-const NOT_SHOWN: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
+const NOT_SHOWN: &str = "\n[output of this call is limited to 256 KiB: the rest is not shown]\n";
 
 /// How often an addendum that the journal did not accept is retried.
 const LEARN_AGAIN: Duration = Duration::from_secs(1);

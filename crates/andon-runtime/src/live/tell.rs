@@ -1,6 +1,6 @@
 //! Tells observers what is shown.
 //!
-//! Observers are told what is in the log and not in `told`: so each fact is told once and in order, whoever tells it.
+//! Observers are told what is in the log and not in `told`: so each fact is told once and in order, whichever task tells it.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ pub(super) struct WorkTicket {
     /// The tool has looked at its cord and seen it pulled.
     pub(super) saw_it: bool,
     /// It has passed the gate, and waits for a thread.
-    pub(super) waits_for_place: bool,
+    pub(super) waits_for_slot: bool,
     /// It runs on a separate thread, which cannot be dropped.
     pub(super) on_thread: bool,
     /// How many bytes it has shown of its work.
@@ -103,7 +103,7 @@ impl Live {
             cancelled: None,
             started: false,
             saw_it: false,
-            waits_for_place: false,
+            waits_for_slot: false,
             on_thread: false,
             shown: 0,
             cleanup: None,
@@ -166,9 +166,9 @@ impl Live {
     }
 
     /// A tool that has passed the gate must wait for a thread.
-    pub(crate) fn waits_for_place(&self, number: u32) {
+    pub(crate) fn waits_for_slot(&self, number: u32) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
-            ticket.waits_for_place = true;
+            ticket.waits_for_slot = true;
         }
     }
 
@@ -386,7 +386,7 @@ impl WorkTicket {
     /// Whether it goes on when the run is stopped. The gate keeps a task that has not begun from starting, however it
     /// is declared, and one that was cancelled alone is stopping.
     fn outlives_the_run(&self) -> bool {
-        let has_begun = self.started && !self.waits_for_place;
+        let has_begun = self.started && !self.waits_for_slot;
         self.rules.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
     }
 

@@ -59,16 +59,16 @@ pub enum CompensateError {
     #[error("the tool {0:?} of this agent has no compensation: give it one, or undo what it did by hand")]
     NoCompensation(String),
     /// The call is being compensated.
-    #[error("call {0} is being compensated: wait for that to end")]
+    #[error("call {0} is being compensated: wait for it to finish")]
     InProgress(CallId),
-    /// The call was compensated before.
-    #[error("call {0} was compensated before")]
+    /// The call has already been compensated.
+    #[error("call {0} has already been compensated")]
     Done(CallId),
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// There was no thread to run it on, or the tokio runtime that it ran on was shut down.
-    #[error("the compensation of call {0} began, and how it ended is not known")]
+    #[error("the compensation of call {0} began, but its outcome is unknown")]
     Lost(CallId),
 }
 

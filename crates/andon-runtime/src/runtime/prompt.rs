@@ -221,7 +221,7 @@ pub enum StartError {
         run: RunId,
     },
     /// Too many runs are waiting for this session.
-    #[error("{MAX_QUEUED} runs are waiting for session {session} already: try again later")]
+    #[error("{MAX_QUEUED} runs are already waiting for session {session}: try again later")]
     QueueFull {
         /// The session.
         session: SessionKey,

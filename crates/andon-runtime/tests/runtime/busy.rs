@@ -130,7 +130,7 @@ async fn a_queue_that_is_full_turns_the_next_prompt_away_and_says_so() {
     let queued: Vec<Run> = (0..64).map(|number| queue(&agent, &format!("{number}"))).collect();
     let error = agent.prompt("One too many.").when_busy(WhenBusy::Queue).start().unwrap_err();
     assert_eq!(error, StartError::QueueFull { session: agent.session_key().clone() });
-    let expected = format!("64 runs are waiting for session {} already: try again later", agent.session_key());
+    let expected = format!("64 runs are already waiting for session {}: try again later", agent.session_key());
     assert_eq!(error.to_string(), expected);
 
     for run in queued.iter().chain([&first]) {

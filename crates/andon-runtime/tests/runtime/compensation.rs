@@ -365,7 +365,7 @@ async fn a_tool_with_a_budget_and_nothing_to_run_has_failed_in_words() {
     let run = run_of(&agent).await;
     let failed = agent.compensate(&run, &id("c"), None).await.unwrap();
     assert!(!failed.is_done());
-    assert!(failed.result.to_text().contains("none to run"), "{}", failed.result.to_text());
+    assert!(failed.result.to_text().contains("has no compensation"), "{}", failed.result.to_text());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -12,7 +12,7 @@ use crate::common::held::HeldJournal;
 use crate::common::*;
 
 const CAP: usize = 256 << 10;
-const NOTICE: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
+const NOTICE: &str = "\n[output of this call is limited to 256 KiB: the rest is not shown]\n";
 
 fn tool<R: Future<Output = Returned> + Send + 'static>(name: &str, does: fn(Invocation) -> R) -> FnTool {
     FnTool::new(name, "Shows its work.", json!({"type": "object"}), does).effect(Effect::ReadOnly)

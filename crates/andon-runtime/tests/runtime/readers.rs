@@ -8,7 +8,7 @@ use crate::common::*;
 
 const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
 const LEFT: Ending = Ending::Cancelled { reason: Reason::ClientDisconnected };
-const RESTARTED: &str = "the server restarted, and the reader of its feed was gone";
+const RESTARTED: &str = "the server restarted, and its reader was disconnected";
 const AFTER: OnDisconnect = OnDisconnect::CancelAfterMs(1000);
 
 /// A process with an agent whose tool needs approval.
@@ -166,7 +166,7 @@ async fn a_reader_disconnected_on_purpose_was_not_lost_and_one_that_comes_after_
     let first = Process::first([asks()]).await;
     let run = first.ask(first.prompt(OnDisconnect::Cancel).with_reader()).await;
     let reader = run.watch();
-    reader.leave_in_peace();
+    reader.leave_without_disconnect();
     drop(reader);
     settle_down().await;
     assert_eq!(run.state(), State::Waiting);
@@ -302,7 +302,7 @@ async fn an_export_tells_that_a_reader_had_come_and_the_run_does_not_go_on_elsew
         let moved = there.find(&run).await;
         assert_eq!(ending(&moved).await, LEFT);
         let note = moved.receipt().unwrap().note.unwrap();
-        assert!(note.starts_with("its session was imported, and the reader of its feed was elsewhere"), "{note}");
+        assert!(note.starts_with("its session was imported, so it lost its reader"), "{note}");
         assert_eq!(run.state(), State::Waiting, "where it came from it goes on");
     }
 }

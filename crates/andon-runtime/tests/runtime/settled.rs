@@ -209,7 +209,7 @@ async fn an_export_carries_the_instant_and_one_without_it_is_read() {
         &format!(r#""lines":{}"#, lines.lines().count() - 2),
     );
     let refused = next_runtime_on(&memory()).import(&open).await.unwrap_err();
-    assert!(refused.to_string().contains("a time at which it settled, and no end"), "{refused}");
+    assert!(refused.to_string().contains("it says when it settled, but has no end"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

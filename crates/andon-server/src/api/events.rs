@@ -18,7 +18,7 @@ use super::{runs, socket};
 use crate::access::principal::{Principal, User, user_of};
 use crate::core::Shared;
 use crate::feed::presence::FeedWatcher;
-use crate::feed::{FeedSlot, Leave, Plain, Reading, SSE_HEADERS, SseBody};
+use crate::feed::{FeedSlot, Plain, ReadPermission, Reading, SSE_HEADERS, SseBody};
 use crate::http::path::Path;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::Query;
@@ -99,9 +99,9 @@ pub(crate) async fn events(
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
     let feed = run.feed_from(wanted.from);
     let reading = wanted.reading(&core, &run);
-    let leave = reading.leave.clone();
+    let permission = reading.permission.clone();
     let talk = socket::FeedTalk::new(Shared::clone(&core), principal, run, feed, reading);
-    Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
+    Ok(core.sockets.upgrade((upgrade, written), permission, std::future::ready(Ok(talk))))
 }
 
 /// Whether the client asks for a WebSocket.
@@ -123,16 +123,16 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
 /// this first.
 pub struct WantedFeed {
     from: Cursor,
-    place: FeedSlot,
-    leave: Leave,
+    slot: FeedSlot,
+    permission: ReadPermission,
     watcher: Option<FeedWatcher>,
 }
 
 impl WantedFeed {
     /// A feed that starts here, and counts against the limit of this user.
     pub(crate) fn new(core: &Shared, principal: &Principal, user: User, from: Cursor) -> Result<Self, Problem> {
-        let place = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
-        Ok(Self { from, place, leave: Leave::new(principal, &core.runtime), watcher: None })
+        let slot = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
+        Ok(Self { from, slot, permission: ReadPermission::new(principal, &core.runtime), watcher: None })
     }
 
     /// A feed for an onlooker. It counts against the onlooker's own limit, not against that of the run's user.
@@ -143,18 +143,18 @@ impl WantedFeed {
 
     /// Registers the reader with its run, so that the run notices even a reader that leaves before the feed is sent.
     pub(crate) fn watch(&mut self, run: &Run) {
-        self.watcher = Some(FeedWatcher::new(run, &self.leave));
+        self.watcher = Some(FeedWatcher::new(run, &self.permission));
     }
 
     /// Whether the run notices when this reader leaves.
     pub(crate) fn is_missed(&self) -> bool {
-        self.leave.may_stop
+        self.permission.may_stop
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
-        let watcher = self.watcher.unwrap_or_else(|| FeedWatcher::new(run, &self.leave));
+        let watcher = self.watcher.unwrap_or_else(|| FeedWatcher::new(run, &self.permission));
         let (figures, since) = (Arc::clone(&core.figures), core.runtime.now().wall);
-        Reading { _place: self.place, watcher, leave: self.leave, figures, since }
+        Reading { _slot: self.slot, watcher, permission: self.permission, figures, since }
     }
 }
 

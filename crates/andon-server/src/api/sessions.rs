@@ -119,9 +119,9 @@ pub(crate) async fn list(
     Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
 }
 
-type Name = (String, String, String);
+type SessionPath = (String, String, String);
 
-fn key(principal: &Principal, (app, user, session): &Name) -> Result<SessionKey, Problem> {
+fn key(principal: &Principal, (app, user, session): &SessionPath) -> Result<SessionKey, Problem> {
     let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
     let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
     if principal.reaches(&key) { Ok(key) } else { Err(unknown()) }
@@ -143,7 +143,7 @@ fn unknown() -> Problem {
 pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<Name>,
+    Path(name): Path<SessionPath>,
 ) -> Result<Json<SessionState>, Problem> {
     let state = core.runtime.state(&key(&principal, &name)?).await?.ok_or_else(unknown)?;
     let (app, user, session) = name;
@@ -162,11 +162,11 @@ pub(crate) async fn one(
 pub(crate) async fn history(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<Name>,
+    Path(name): Path<SessionPath>,
 ) -> Result<Response, Problem> {
     let key = key(&principal, &name)?;
     core.runtime.state(&key).await?.ok_or_else(unknown)?;
-    let reading = core.answers.place().await?;
+    let reading = core.answers.slot().await?;
     let messages = core.runtime.history(&key).await?;
     reading.answer(|| History { messages }).await
 }
@@ -183,7 +183,7 @@ pub(crate) async fn history(
 pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<Name>,
+    Path(name): Path<SessionPath>,
 ) -> Result<StatusCode, Problem> {
     let key = key(&principal, &name)?;
     if delete_session(&core, &principal, key).await? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }

@@ -27,7 +27,7 @@ use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
 use crate::feed::Reading;
-use crate::feed::talk::{Over, Talker};
+use crate::feed::talk::{SocketEnd, SocketHandler};
 use crate::http::body::parse;
 use crate::http::problem::Problem;
 
@@ -76,25 +76,26 @@ impl FeedTalk {
     }
 
     /// The feed has ended. If the run goes on, the reader should reconnect.
-    fn end(&self) -> Over {
-        self.reading.leave_in_peace();
+    fn end(&self) -> SocketEnd {
+        self.reading.leave_without_disconnect();
         match self.run.try_outcome() {
-            Some(_) => Over::because(close_code::NORMAL, "the run has settled"),
-            None => {
-                Over::because(close_code::AGAIN, "no process is driving the run now: reconnect to resume from here")
-            }
+            Some(_) => SocketEnd::because(close_code::NORMAL, "the run has settled"),
+            None => SocketEnd::because(
+                close_code::AGAIN,
+                "no process is driving the run now: reconnect to resume from here",
+            ),
         }
     }
 }
 
-impl Talker for FeedTalk {
-    fn hear(&mut self, text: &str) -> Result<(), Over> {
+impl SocketHandler for FeedTalk {
+    fn on_text(&mut self, text: &str) -> Result<(), SocketEnd> {
         self.handle_message(text).map_err(|problem| {
-            Over::because(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
+            SocketEnd::because(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
         })
     }
 
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, SocketEnd>> {
         if let Poll::Ready(Some(answer)) = self.answers.poll_next_unpin(cx) {
             return Poll::Ready(Ok(answer.to_string()));
         }
@@ -103,7 +104,7 @@ impl Talker for FeedTalk {
                 self.reading.saw(&item);
                 // An item is plain data, so this does not fail; if it did, the client would reconnect and resume where
                 // it was.
-                Poll::Ready(serde_json::to_string(&item).map_err(|_| Over::Gone))
+                Poll::Ready(serde_json::to_string(&item).map_err(|_| SocketEnd::Gone))
             }
             Poll::Ready(None) if self.answers.is_empty() => Poll::Ready(Err(self.end())),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,

@@ -47,7 +47,7 @@ impl Agrees {
 impl Observer for Agrees {
     fn fact(&self, seen: &Seen<'_>) {
         self.board.fact(seen);
-        let row = self.row(seen.run).expect("a run that is told of has a row");
+        let row = self.row(seen.run).expect("every reported run has a row");
         let row = &*row;
         let mut progress = self.progress.lock();
         let progress = match progress.entry(seen.run.clone()) {

@@ -54,9 +54,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What a reader holds while it reads: its slot among the feeds, its presence at the run, and its permission to read.
 #[derive(Debug)]
 pub struct Reading {
-    pub(crate) _place: FeedSlot,
+    pub(crate) _slot: FeedSlot,
     pub(crate) watcher: FeedWatcher,
-    pub(crate) leave: Leave,
+    pub(crate) permission: ReadPermission,
     pub(crate) figures: Arc<Figures>,
     /// When the reader arrived.
     pub(crate) since: Wall,
@@ -64,8 +64,8 @@ pub struct Reading {
 
 impl Reading {
     /// The reader leaves because it has received everything it should get, which does not count as a disconnect.
-    pub fn leave_in_peace(&self) {
-        self.watcher.leave_in_peace();
+    pub fn leave_without_disconnect(&self) {
+        self.watcher.leave_without_disconnect();
     }
 
     /// An item was handed to the reader's connection. Measures how far the reader is behind, for the metrics. What
@@ -74,7 +74,7 @@ impl Reading {
         if let FeedItem::Fact(record) = item
             && record.at.wall >= self.since
         {
-            let lag = self.leave.runtime.now().wall.0.saturating_sub(record.at.wall.0);
+            let lag = self.permission.runtime.now().wall.0.saturating_sub(record.at.wall.0);
             self.figures.feed_lag(Duration::from_micros(lag));
         }
     }
@@ -82,14 +82,14 @@ impl Reading {
 
 /// Permission to read, which can end.
 #[derive(Debug, Clone)]
-pub(crate) struct Leave {
+pub(crate) struct ReadPermission {
     pass: Pass,
     runtime: Runtime,
     /// Whether the reader may cancel runs. A reader that may not does not cancel a run by disconnecting, either.
     pub(crate) may_stop: bool,
 }
 
-impl Leave {
+impl ReadPermission {
     pub(crate) fn new(principal: &Principal, runtime: &Runtime) -> Self {
         let may_stop = principal.allows(Scope::RunCancel);
         Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
@@ -112,7 +112,7 @@ impl Leave {
 }
 
 /// Writes a feed in some format.
-pub trait Hand: Send + Unpin {
+pub trait FeedFormat: Send + Unpin {
     /// Appends an item.
     fn write(&mut self, item: &FeedItem);
 
@@ -132,7 +132,7 @@ pub(crate) struct Plain {
     frame: BytesMut,
 }
 
-impl Hand for Plain {
+impl FeedFormat for Plain {
     fn write(&mut self, item: &FeedItem) {
         write(&mut self.frame, item);
     }
@@ -152,9 +152,9 @@ impl Hand for Plain {
 }
 
 /// A feed as a response body.
-pub struct SseBody<H> {
+pub struct SseBody<F> {
     feed: Feed,
-    hand: H,
+    format: F,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     heartbeat: Duration,
     /// When the next heartbeat is due.
@@ -166,10 +166,10 @@ pub struct SseBody<H> {
     reading: Reading,
 }
 
-impl<H: Hand> SseBody<H> {
+impl<F: FeedFormat> SseBody<F> {
     pub(crate) fn new(
         feed: Feed,
-        hand: H,
+        format: F,
         reading: Reading,
         parked: Option<RunId>,
         closing: CancellationToken,
@@ -177,11 +177,11 @@ impl<H: Hand> SseBody<H> {
     ) -> Self {
         // Check often, so that the reader reconnects as soon as there is something to read.
         let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
-        let heartbeat = reading.leave.at_most(heartbeat);
+        let heartbeat = reading.permission.at_most(heartbeat);
         Self {
             parked,
             feed,
-            hand,
+            format,
             closing: Box::pin(closing.cancelled_owned()),
             heartbeat,
             timer: Box::pin(sleep_until(after(Instant::now(), heartbeat))),
@@ -193,29 +193,29 @@ impl<H: Hand> SseBody<H> {
     /// What is ready to be sent, if anything (invariant 2).
     fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         loop {
-            if let Some(frame) = self.hand.full() {
+            if let Some(frame) = self.format.full() {
                 return Some(frame);
             }
-            if self.hand.is_done() {
+            if self.format.is_done() {
                 self.is_over = true;
-                self.reading.watcher.leave_in_peace();
+                self.reading.watcher.leave_without_disconnect();
                 return None;
             }
             match Pin::new(&mut self.feed).poll_next(cx) {
                 Poll::Ready(Some(item)) => {
                     self.reading.saw(&item);
-                    self.hand.write(&item);
+                    self.format.write(&item);
                 }
                 Poll::Ready(None) => {
-                    let runtime = &self.reading.leave.runtime;
+                    let runtime = &self.reading.permission.runtime;
                     self.is_over = self.parked.as_ref().is_none_or(|run| !runtime.is_parked(run));
                     if self.is_over {
                         // The run goes on, and the reader should reconnect.
-                        self.reading.watcher.leave_in_peace();
+                        self.reading.watcher.leave_without_disconnect();
                     }
-                    return self.hand.rest();
+                    return self.format.rest();
                 }
-                Poll::Pending => return self.hand.rest(),
+                Poll::Pending => return self.format.rest(),
             }
         }
     }
@@ -234,12 +234,12 @@ impl<H: Hand> SseBody<H> {
     }
 }
 
-impl<H: Hand> http_body::Body for SseBody<H> {
+impl<F: FeedFormat> http_body::Body for SseBody<F> {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.is_over || self.reading.leave.is_over() {
+        if self.is_over || self.reading.permission.is_over() {
             self.is_over = true;
             return Poll::Ready(None);
         }

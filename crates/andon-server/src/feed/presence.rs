@@ -11,7 +11,7 @@ use andon_runtime::Run;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::feed::Leave;
+use crate::feed::ReadPermission;
 
 /// What to do when the last open feed of a run closes. If no feed was ever opened, nothing happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -60,13 +60,13 @@ impl From<OnDisconnect> for andon_runtime::OnDisconnect {
 #[derive(Debug)]
 pub(crate) struct FeedWatcher {
     /// `None` if the reader does not count (invariants 1 and 3).
-    watched: Option<(andon_runtime::Watcher, Leave)>,
+    watched: Option<(andon_runtime::Watcher, ReadPermission)>,
 }
 
 impl FeedWatcher {
     /// Registers a reader until this is dropped.
-    pub(crate) fn new(run: &Run, leave: &Leave) -> Self {
-        Self { watched: leave.may_stop.then(|| (run.watch(), leave.clone())) }
+    pub(crate) fn new(run: &Run, permission: &ReadPermission) -> Self {
+        Self { watched: permission.may_stop.then(|| (run.watch(), permission.clone())) }
     }
 
     /// An onlooker (invariant 3).
@@ -75,19 +75,19 @@ impl FeedWatcher {
     }
 
     /// The reader leaves because we ended its feed, and it may come back. This does not count as a disconnect.
-    pub(crate) fn leave_in_peace(&self) {
+    pub(crate) fn leave_without_disconnect(&self) {
         if let Some((watcher, _)) = &self.watched {
-            watcher.leave_in_peace();
+            watcher.leave_without_disconnect();
         }
     }
 }
 
 impl Drop for FeedWatcher {
     fn drop(&mut self) {
-        if let Some((watcher, leave)) = &self.watched
-            && leave.is_over()
+        if let Some((watcher, permission)) = &self.watched
+            && permission.is_over()
         {
-            watcher.leave_in_peace();
+            watcher.leave_without_disconnect();
         }
     }
 }

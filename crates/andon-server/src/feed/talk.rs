@@ -1,15 +1,15 @@
 //! One WebSocket: reads what comes in and sends what goes out, and waits for neither without a limit.
 //!
-//! A [`Talker`] decides what the messages mean; this module handles pacing, heartbeats and closing.
+//! A [`SocketHandler`] decides what the messages mean; this module handles pacing, heartbeats and closing.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is kept for a client that does not read: the talker is asked for more only when everything before has
+//! 1. Nothing is kept for a client that does not read: the handler is asked for more only when everything before has
 //!    been sent. So at most [`FRAME`] bytes and one message wait for the client, and not for longer than it may stall.
 //!    A client that reads slowly is not cut off.
-//! 2. Incoming messages come first, even while the client does not read: they wait for nothing, unless the talker is
+//! 2. Incoming messages come first, even while the client does not read: they wait for nothing, unless the handler is
 //!    still busy with an earlier one.
-//! 3. A socket ends by itself: when its talker says so, when the server shuts down, when the client does not answer a
+//! 3. A socket ends by itself: when its handler says so, when the server shuts down, when the client does not answer a
 //!    ping, at the first invalid message, and within five seconds after the client's key or token stops being valid.
 //!    From then on, nothing more is read from or sent to that client.
 
@@ -29,7 +29,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 use crate::access::principal::RECHECK;
-use crate::feed::{FRAME, Leave};
+use crate::feed::{FRAME, ReadPermission};
 use crate::http::signs::{Sign, WriteProgress};
 use crate::http::socket::Written;
 use crate::options::Options;
@@ -47,14 +47,14 @@ pub struct Close(pub u16, pub String);
 
 /// The end of a socket.
 #[derive(Debug)]
-pub enum Over {
+pub enum SocketEnd {
     /// The client is told why.
     Because(Close),
     /// The client is gone, or can be treated as gone.
     Gone,
 }
 
-impl Over {
+impl SocketEnd {
     /// Ends the socket with this close code and text.
     pub fn because(code: u16, words: impl Into<String>) -> Self {
         Self::Because(Close(code, words.into()))
@@ -67,22 +67,22 @@ impl Over {
 }
 
 /// Handles the messages of one socket. Its methods are polled like a future, and must not block.
-pub trait Talker: Send {
+pub trait SocketHandler: Send {
     /// Whether it can handle another message. Until it can, nothing is read from the socket.
-    fn poll_free(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Over>> {
+    fn poll_free(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SocketEnd>> {
         Poll::Ready(Ok(()))
     }
 
     /// Handles a message from the client.
-    fn hear(&mut self, text: &str) -> Result<(), Over>;
+    fn on_text(&mut self, text: &str) -> Result<(), SocketEnd>;
 
     /// How the socket ends if the client sends anything but text.
-    fn deaf(&self) -> Over {
-        Over::because(close_code::UNSUPPORTED, "send JSON as text")
+    fn reject_binary(&self) -> SocketEnd {
+        SocketEnd::because(close_code::UNSUPPORTED, "send JSON as text")
     }
 
     /// The next message to send. Called only when the client has received everything before it.
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>>;
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, SocketEnd>>;
 }
 
 /// The settings that all sockets of a server share.
@@ -94,12 +94,12 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Responds with a WebSocket, which this talker then handles.
-    pub(crate) fn upgrade<T: Talker + 'static>(
+    /// Responds with a WebSocket, which this handler then handles.
+    pub(crate) fn upgrade<T: SocketHandler + 'static>(
         &self,
         (upgrade, written): (WebSocketUpgrade, Written),
-        leave: Leave,
-        talker: impl Future<Output = Result<T, Close>> + Send + 'static,
+        permission: ReadPermission,
+        handler: impl Future<Output = Result<T, Close>> + Send + 'static,
     ) -> Response {
         let max = self.options.max_frame;
         let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
@@ -108,8 +108,10 @@ impl Sockets {
         let token = self.tasks.token();
         upgrade.on_upgrade(move |mut socket| async move {
             let _held = token;
-            match talker.await {
-                Ok(talker) => Talk::new(sockets, (socket, WriteProgress::new(written)), leave, talker).go_on().await,
+            match handler.await {
+                Ok(handler) => {
+                    Talk::new(sockets, (socket, WriteProgress::new(written)), permission, handler).go_on().await
+                }
                 Err(close) => say_goodbye(&mut socket, close).await,
             }
         })
@@ -132,14 +134,14 @@ enum Step {
 struct Talk<T> {
     sockets: Sockets,
     socket: WebSocket,
-    talker: T,
-    leave: Leave,
+    handler: T,
+    permission: ReadPermission,
     /// When to check again whether the key or token is still valid. `None` if it cannot end.
     check: Option<Pin<Box<Sleep>>>,
     /// When the client must have read some of what was written; `None` if it has read everything.
     writing: Option<Pin<Box<Sleep>>>,
     /// How to end, once everything before has been sent.
-    over: Option<Over>,
+    over: Option<SocketEnd>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// When the next heartbeat is due.
     beat: Pin<Box<Sleep>>,
@@ -148,13 +150,18 @@ struct Talk<T> {
     allowance: Allowance,
 }
 
-impl<T: Talker> Talk<T> {
-    fn new(sockets: Sockets, (socket, progress): (WebSocket, WriteProgress), leave: Leave, talker: T) -> Self {
+impl<T: SocketHandler> Talk<T> {
+    fn new(
+        sockets: Sockets,
+        (socket, progress): (WebSocket, WriteProgress),
+        permission: ReadPermission,
+        handler: T,
+    ) -> Self {
         Self {
             socket,
-            talker,
-            check: leave.can_end().then(|| sleep(RECHECK)),
-            leave,
+            handler,
+            check: permission.can_end().then(|| sleep(RECHECK)),
+            permission,
             writing: None,
             over: None,
             closing: Box::pin(sockets.closing.clone().cancelled_owned()),
@@ -170,7 +177,7 @@ impl<T: Talker> Talk<T> {
     async fn go_on(mut self) {
         let over = loop {
             let done = match poll_fn(|cx| self.step(cx)).await {
-                Ok(Step::Came(message)) => self.hear(&message),
+                Ok(Step::Came(message)) => self.on_message(&message),
                 Ok(Step::Taken) => {
                     self.sign.taken();
                     Ok(())
@@ -183,17 +190,17 @@ impl<T: Talker> Talk<T> {
                 break over;
             }
         };
-        if let Over::Because(close) = over {
+        if let SocketEnd::Because(close) = over {
             say_goodbye(&mut self.socket, close).await;
         }
     }
 
     /// Polls for what happens next. It only hands over what it receives, so nothing is lost.
-    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, SocketEnd>> {
         if self.has_expired(cx) {
-            return Poll::Ready(Err(Over::because(close_code::POLICY, "the key or token is no longer valid")));
+            return Poll::Ready(Err(SocketEnd::because(close_code::POLICY, "the key or token is no longer valid")));
         }
-        match self.talker.poll_free(cx) {
+        match self.handler.poll_free(cx) {
             Poll::Ready(Ok(())) => {
                 if let Poll::Ready(came) = self.socket.poll_next_unpin(cx) {
                     let came = came.unwrap_or_else(|| Err(axum::Error::new(tungstenite::Error::ConnectionClosed)));
@@ -209,7 +216,7 @@ impl<T: Talker> Talk<T> {
             return wrote;
         }
         if self.closing.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(Over::away()));
+            return Poll::Ready(Err(SocketEnd::away()));
         }
         self.beat.as_mut().poll(cx).map(|()| Ok(Step::Due))
     }
@@ -221,19 +228,19 @@ impl<T: Talker> Talk<T> {
         while check.as_mut().poll(cx).is_ready() {
             check.as_mut().reset(after(Instant::now(), RECHECK));
         }
-        self.leave.is_over()
+        self.permission.is_over()
     }
 
     /// Waits until the client has read everything, or has read nothing for too long (invariant 1).
-    fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
+    fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, SocketEnd>> {
         let Some(stalled) = &mut self.writing else { return Poll::Pending };
         if let Poll::Ready(taken) = Pin::new(&mut self.socket).poll_flush(cx) {
             self.writing = None;
-            return Poll::Ready(taken.map(|()| Step::Taken).map_err(|_| Over::Gone));
+            return Poll::Ready(taken.map(|()| Step::Taken).map_err(|_| SocketEnd::Gone));
         }
         while stalled.as_mut().poll(cx).is_ready() {
             if !self.progress.is_made() {
-                return Poll::Ready(Err(Over::Gone));
+                return Poll::Ready(Err(SocketEnd::Gone));
             }
             stalled.as_mut().reset(after(Instant::now(), self.sockets.options.stalled));
         }
@@ -241,13 +248,13 @@ impl<T: Talker> Talk<T> {
     }
 
     /// Writes the messages that are ready (invariant 1).
-    fn poll_said(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Over>> {
+    fn poll_said(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, SocketEnd>> {
         if let Some(over) = self.over.take() {
             return Poll::Ready(Err(over));
         }
         let mut written = 0;
         while written < FRAME {
-            match self.talker.poll_say(cx) {
+            match self.handler.poll_say(cx) {
                 Poll::Ready(Ok(text)) => {
                     written += text.len();
                     if let Err(over) = self.write(Message::Text(text.into())) {
@@ -265,30 +272,30 @@ impl<T: Talker> Talk<T> {
         if written > 0 { Poll::Ready(Ok(Step::Said)) } else { Poll::Pending }
     }
 
-    fn hear(&mut self, message: &Message) -> Result<(), Over> {
+    fn on_message(&mut self, message: &Message) -> Result<(), SocketEnd> {
         self.sign = Sign::Answered;
         self.allowance.take(Instant::now(), self.sockets.options.frames_a_second)?;
         match message {
-            Message::Close(_) => Err(Over::Gone),
+            Message::Close(_) => Err(SocketEnd::Gone),
             Message::Ping(_) | Message::Pong(_) => Ok(()),
-            Message::Binary(_) => Err(self.talker.deaf()),
-            Message::Text(text) => self.talker.hear(text.as_str()),
+            Message::Binary(_) => Err(self.handler.reject_binary()),
+            Message::Text(text) => self.handler.on_text(text.as_str()),
         }
     }
 
-    fn write(&mut self, message: Message) -> Result<(), Over> {
+    fn write(&mut self, message: Message) -> Result<(), SocketEnd> {
         if self.writing.is_none() {
             self.progress.is_made();
             self.writing = Some(sleep(self.sockets.options.stalled));
         }
-        Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
+        Pin::new(&mut self.socket).start_send(message).map_err(|_| SocketEnd::Gone)
     }
 
     /// Sends a ping, unless the client has been silent for too long.
-    fn beat(&mut self) -> Result<(), Over> {
+    fn beat(&mut self) -> Result<(), SocketEnd> {
         self.beat = sleep(self.sockets.options.heartbeat);
         if self.sign.is_overdue(self.sockets.options.stalled) {
-            return Err(Over::Gone);
+            return Err(SocketEnd::Gone);
         }
         // Data that is being sent serves as a heartbeat.
         if self.writing.is_some() {
@@ -319,13 +326,13 @@ async fn say_goodbye(socket: &mut WebSocket, Close(code, words): Close) {
 }
 
 /// What was wrong with an incoming message, or that the client is gone.
-fn fault(error: axum::Error) -> Over {
-    let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Over::Gone };
+fn fault(error: axum::Error) -> SocketEnd {
+    let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return SocketEnd::Gone };
     match *error {
-        tungstenite::Error::Capacity(error) => Over::because(close_code::SIZE, error.to_string()),
-        tungstenite::Error::Utf8(_) => Over::because(close_code::INVALID, "text must be UTF-8"),
-        tungstenite::Error::Protocol(error) => Over::because(close_code::PROTOCOL, error.to_string()),
-        _ => Over::Gone,
+        tungstenite::Error::Capacity(error) => SocketEnd::because(close_code::SIZE, error.to_string()),
+        tungstenite::Error::Utf8(_) => SocketEnd::because(close_code::INVALID, "text must be UTF-8"),
+        tungstenite::Error::Protocol(error) => SocketEnd::because(close_code::PROTOCOL, error.to_string()),
+        _ => SocketEnd::Gone,
     }
 }
 
@@ -340,11 +347,12 @@ impl Allowance {
         Self { since: now, left: a_second }
     }
 
-    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
+    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), SocketEnd> {
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             *self = Self { since: now, left: a_second };
         }
-        let flood = || Over::because(close_code::POLICY, format!("send no more than {a_second} messages per second"));
+        let flood =
+            || SocketEnd::because(close_code::POLICY, format!("send no more than {a_second} messages per second"));
         self.left = self.left.checked_sub(1).ok_or_else(flood)?;
         Ok(())
     }

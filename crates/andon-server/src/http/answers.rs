@@ -49,9 +49,9 @@ impl Answers {
     }
 
     /// A slot for reading a whole session (invariant 1).
-    pub(crate) async fn place(&self) -> Result<SessionRead, Problem> {
+    pub(crate) async fn slot(&self) -> Result<SessionRead, Problem> {
         match timeout(PATIENCE, Arc::clone(&self.reading).acquire_owned()).await {
-            Ok(Ok(place)) => Ok(SessionRead(Arc::new(place))),
+            Ok(Ok(slot)) => Ok(SessionRead(Arc::new(slot))),
             Ok(Err(_)) | Err(_) => {
                 let detail = "too many sessions are being read: try again in a moment";
                 Err(Problem::unavailable("too-many-answers", detail))
@@ -115,10 +115,10 @@ impl Drop for Taken {
     }
 }
 
-/// An answer and the place that it takes, which is released when the last byte is dropped.
+/// A response and the slot that it takes, which is released when the last byte is dropped.
 struct AccountedBody<T, P> {
     text: T,
-    _place: P,
+    _slot: P,
 }
 
 impl<T: AsRef<[u8]>, P> AsRef<[u8]> for AccountedBody<T, P> {
@@ -127,9 +127,9 @@ impl<T: AsRef<[u8]>, P> AsRef<[u8]> for AccountedBody<T, P> {
     }
 }
 
-/// The text of an answer, which holds this place until its last byte is dropped.
-pub(crate) fn holding<P: Send + 'static>(text: impl AsRef<[u8]> + Send + 'static, place: P) -> Bytes {
-    Bytes::from_owner(AccountedBody { text, _place: place })
+/// The text of a response, which holds this slot until its last byte is dropped.
+pub(crate) fn holding<P: Send + 'static>(text: impl AsRef<[u8]> + Send + 'static, slot: P) -> Bytes {
+    Bytes::from_owner(AccountedBody { text, _slot: slot })
 }
 
 /// Limits the memory that answers take (invariants 2 to 4).
@@ -173,7 +173,7 @@ mod tests {
         assert!(memory.take_if_free(60).is_none() && memory.take_if_free(40).is_some());
         let told = memory.take(500, |_| false).unwrap();
         drop(first);
-        assert!(memory.take_if_free(1).is_none(), "what a request did is told, and counts");
+        assert!(memory.take_if_free(1).is_none(), "the result of a change is always reported, and counts");
         drop(told);
         let all = memory.take_if_free(1_000).unwrap();
         assert!(memory.take_if_free(1).is_none());

@@ -82,7 +82,7 @@ pub(crate) struct ConnectionSlots {
 /// A connection on a reserved slot.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    place: Mutex<Occupied>,
+    occupied: Mutex<Occupied>,
     told_to_leave: Notify,
     decided: Arc<Notify>,
 }
@@ -104,23 +104,23 @@ enum Sent {
 
 impl Guest {
     fn new(decided: &Arc<Notify>) -> Self {
-        let place = Mutex::new(Occupied { sent: Sent::Nothing, is_to_leave: false });
-        Self { place, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
+        let occupied = Mutex::new(Occupied { sent: Sent::Nothing, is_to_leave: false });
+        Self { occupied, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
     }
 
     /// The head of a request has arrived.
     pub(crate) fn asks(&self) {
-        self.place.lock().sent = Sent::Head;
+        self.occupied.lock().sent = Sent::Head;
     }
 
     /// The whole request has arrived: from here on, nobody takes the slot away.
     pub(crate) fn has_asked(&self) {
-        self.place.lock().sent = Sent::All;
+        self.occupied.lock().sent = Sent::All;
     }
 
     /// The request was answered.
     pub(crate) fn was_answered(&self) {
-        self.place.lock().sent = Sent::Nothing;
+        self.occupied.lock().sent = Sent::Nothing;
     }
 
     /// Waits until somebody else should get the slot. The connection is polled before each check of this, so that
@@ -131,23 +131,23 @@ impl Guest {
             for _ in 0..LAST_LOOKS {
                 yield_now().await;
             }
-            let mut place = self.place.lock();
-            if place.sent != Sent::All {
+            let mut occupied = self.occupied.lock();
+            if occupied.sent != Sent::All {
                 return;
             }
-            place.is_to_leave = false;
+            occupied.is_to_leave = false;
             self.decided.notify_waiters();
         }
     }
 
     /// How much of a request has arrived; `None` if this connection may not be told to leave.
     fn may_leave(&self) -> Option<Sent> {
-        let place = self.place.lock();
-        (!place.is_to_leave && place.sent != Sent::All).then_some(place.sent)
+        let occupied = self.occupied.lock();
+        (!occupied.is_to_leave && occupied.sent != Sent::All).then_some(occupied.sent)
     }
 
     fn tell_to_leave(&self) {
-        self.place.lock().is_to_leave = true;
+        self.occupied.lock().is_to_leave = true;
         self.told_to_leave.notify_one();
     }
 }
@@ -319,17 +319,17 @@ mod tests {
         guests[0].has_asked();
         guests[1].asks();
         let mut held = [first, second, third];
-        for (place, others) in [(2, [0, 1]), (1, [0, 0])] {
+        for (slot, others) in [(2, [0, 1]), (1, [0, 0])] {
             let making = slots.make_room();
             let leaving = async {
-                guests[place].leaves().await;
-                drop(held[place].take());
+                guests[slot].leaves().await;
+                drop(held[slot].take());
             };
             let (made, ()) = tokio::join!(making, leaving);
             let made = made.expect("a slot is free");
             made.guest().unwrap().has_asked();
-            held[place] = Some(made);
-            assert!(others.iter().all(|other| !guests[*other].place.lock().is_to_leave));
+            held[slot] = Some(made);
+            assert!(others.iter().all(|other| !guests[*other].occupied.lock().is_to_leave));
         }
         assert!(slots.make_room().await.is_none(), "all have asked");
     }
@@ -355,7 +355,7 @@ mod tests {
             () = asking.leaves() => panic!("a client that sent its request was disconnected"),
             (made, (), ()) = async { tokio::join!(slots.make_room(), reading, silent_leaves) } => made,
         };
-        assert!(made.is_some() && !asking.place.lock().is_to_leave);
+        assert!(made.is_some() && !asking.occupied.lock().is_to_leave);
     }
 
     #[test]

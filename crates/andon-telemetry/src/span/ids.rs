@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// The id of a run's trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub struct TraceId(#[serde(serialize_with = "hex")] pub [u8; 16]);
+pub struct TraceId(#[serde(serialize_with = "as_hex")] pub [u8; 16]);
 
 impl TraceId {
     /// The first half of a digest of the run's id.
@@ -18,7 +18,7 @@ impl TraceId {
 
 /// The id of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub struct SpanId(#[serde(serialize_with = "hex")] pub [u8; 8]);
+pub struct SpanId(#[serde(serialize_with = "as_hex")] pub [u8; 8]);
 
 impl SpanId {
     /// The first bytes of a digest of the run's id and the seq of the fact that began the span.
@@ -33,7 +33,6 @@ fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
     digest.first_chunk().copied().unwrap_or([1; N])
 }
 
-fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    serializer.serialize_str(&digits)
+fn as_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex::encode(bytes))
 }

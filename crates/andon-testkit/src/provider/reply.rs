@@ -54,7 +54,7 @@ pub enum UsageWhen {
 pub struct Thought {
     /// One piece per frame.
     pub text: Vec<String>,
-    /// The provider's seal, in the formats that have one.
+    /// The provider's signature, in the formats that have one.
     pub signature: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl Reply {
         self.thought.as_ref().map_or(&[], |thought| &thought.text)
     }
 
-    /// The seal of what it thinks.
+    /// The signature of what it thinks.
     pub(super) fn signature(&self) -> Option<&str> {
         self.thought.as_ref()?.signature.as_deref()
     }

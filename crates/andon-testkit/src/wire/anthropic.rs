@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{
-    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_seal, check_text, check_tools,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_signature, check_text, check_tools,
     check_turns, list, word,
 };
 use super::violation::Violations;
@@ -57,10 +57,10 @@ fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violation
         ("text", _) => check_text(&format!("{path}.text"), block.get("text"), violations),
         ("image" | "document", "user") => check_object(&format!("{path}.source"), block.get("source"), violations),
         ("thinking", "assistant") => {
-            check_seal(&format!("{path}.signature"), word(block, "signature"), OWN, violations);
+            check_signature(&format!("{path}.signature"), word(block, "signature"), OWN, violations);
         }
         ("redacted_thinking", "assistant") => {
-            check_seal(&format!("{path}.data"), word(block, "data"), OWN, violations);
+            check_signature(&format!("{path}.data"), word(block, "data"), OWN, violations);
         }
         ("tool_use", "assistant") => {
             let id = word(block, "id");
@@ -204,7 +204,7 @@ mod tests {
                 }
             }),
             ("messages[1].content[0].signature", "only to its provider", |body| {
-                body["messages"][1]["content"][0]["signature"] = json!("seal-of-gemini");
+                body["messages"][1]["content"][0]["signature"] = json!("signature-of-gemini");
             }),
             ("thinking.budget_tokens", "at least 1024", |body| body["thinking"]["budget_tokens"] = json!(4096)),
             ("thinking.type", "always thinks", |body| {
@@ -230,7 +230,7 @@ mod tests {
             ("messages[0].content[0]", "no block of type `tool_use`", |body| {
                 body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
             }),
-            ("messages[1].content[0].signature", "needs its seal", |body| {
+            ("messages[1].content[0].signature", "needs its signature", |body| {
                 body["messages"][1]["content"][0].as_object_mut().unwrap().remove("signature");
             }),
             ("tools[1].name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{
-    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_seal, check_text, check_tools,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_signature, check_text, check_tools,
     check_turns, list, word,
 };
 use super::violation::Violations;
@@ -79,11 +79,11 @@ fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violation
 fn check_reasoning(path: &str, reasoning: &Value, violations: &mut Violations) {
     if reasoning.get("redactedContent").is_some() {
         let path = format!("{path}.reasoningContent.redactedContent");
-        return check_seal(&path, word(reasoning, "redactedContent"), "bedrock", violations);
+        return check_signature(&path, word(reasoning, "redactedContent"), "bedrock", violations);
     }
     let signature = reasoning.get("reasoningText").map_or("", |text| word(text, "signature"));
     let path = format!("{path}.reasoningContent.reasoningText.signature");
-    check_seal(&path, signature, "bedrock", violations);
+    check_signature(&path, signature, "bedrock", violations);
 }
 
 fn check_result(path: &str, result: &Value, violations: &mut Violations) {
@@ -183,13 +183,13 @@ mod tests {
             }),
             ("messages[1].content[0].reasoningContent.reasoningText.signature", "only to its provider", |body| {
                 let reasoning = &mut body["messages"][1]["content"][0]["reasoningContent"];
-                reasoning["reasoningText"]["signature"] = json!("seal-of-anthropic");
+                reasoning["reasoningText"]["signature"] = json!("signature-of-anthropic");
             }),
             ("cachePoint", "at most four", |body| {
                 let point = json!({"cachePoint": {"type": "default"}});
                 body["system"].as_array_mut().unwrap().extend([&point; 5].map(Clone::clone));
             }),
-            ("messages[1].content[0].reasoningContent.reasoningText.signature", "needs its seal", |body| {
+            ("messages[1].content[0].reasoningContent.reasoningText.signature", "needs its signature", |body| {
                 body["messages"][1]["content"][0] = json!({"reasoningContent": {"reasoningText": {"text": "hm"}}});
             }),
             ("toolConfig.tools[0].toolSpec.inputSchema.json", "object", |body| {

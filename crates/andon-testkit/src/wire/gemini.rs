@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::rules::{check_name, check_object, check_roles, check_seal, check_text, check_tools, list, word};
+use super::rules::{check_name, check_object, check_roles, check_signature, check_text, check_tools, list, word};
 use super::violation::Violations;
 
 /// Checks a body against the rules of the strictest server.
@@ -38,10 +38,10 @@ fn check_part(path: &str, part: &Value, role: &str, violations: &mut Violations)
     let [kind] = kinds.as_slice() else {
         return violations.add(path, "a part has exactly one kind of content");
     };
-    if let Some(seal) = part.get("thoughtSignature") {
+    if let Some(signature) = part.get("thoughtSignature") {
         let path = format!("{path}.thoughtSignature");
-        check_seal(&path, seal.as_str().unwrap_or_default(), "gemini", violations);
-        violations.require(role == "model", &path, "only the model's parts have a seal");
+        check_signature(&path, signature.as_str().unwrap_or_default(), "gemini", violations);
+        violations.require(role == "model", &path, "only the model's parts have a signature");
     }
     let inner = part.get(kind).unwrap_or(&Value::Null);
     match (*kind, role) {
@@ -72,12 +72,12 @@ fn names_of<'a>(parts: &'a [Value], kind: &str) -> Vec<&'a str> {
     parts.iter().filter_map(|part| part.get(kind)).map(|inner| word(inner, "name")).collect()
 }
 
-/// The third generation wants a seal on the first call of a step.
+/// The third generation wants a signature on the first call of a step.
 fn check_first_call(path: &str, parts: &[Value], violations: &mut Violations) {
     let first = parts.iter().enumerate().find(|(_, part)| part.get("functionCall").is_some());
     if let Some((place, call)) = first {
-        let sealed = !word(call, "thoughtSignature").is_empty();
-        violations.require(sealed, &format!("{path}[{place}]"), "the first call of a step has a thoughtSignature");
+        let is_signed = !word(call, "thoughtSignature").is_empty();
+        violations.require(is_signed, &format!("{path}[{place}]"), "the first call of a step has a thoughtSignature");
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             ("contents[0].parts[0].text", "blank", json!("")),
             ("contents[1].parts[1].functionCall.name", "name", json!("a b")),
             ("contents[1].parts[1].functionCall.name", "begins with a letter", json!("1st")),
-            ("contents[1].parts[1].thoughtSignature", "only to its provider", json!("seal-of-bedrock")),
+            ("contents[1].parts[1].thoughtSignature", "only to its provider", json!("signature-of-bedrock")),
             ("contents[0].parts[0].thoughtSignature", "only the model's", json!("seal")),
             ("contents[1].parts[1].functionCall.args", "object", json!("{}")),
             ("contents[2].parts[0].functionResponse.response", "object", json!("seen")),

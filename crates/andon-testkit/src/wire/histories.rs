@@ -8,9 +8,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::seal;
+use super::signature_of;
 
-/// Histories of up to three runs: whole and cut answers, parallel calls, thoughts sealed by anybody, images, blank texts.
+/// Histories of up to three runs: whole and cut answers, parallel calls, thoughts signed by anybody, images, blank texts.
 pub fn histories() -> impl Strategy<Value = Vec<Message>> {
     vec(run(), 0..4).prop_map(stored)
 }
@@ -59,8 +59,8 @@ fn call() -> impl Strategy<Value = AnswerPart> {
 
 fn answer_part() -> impl Strategy<Value = AnswerPart> {
     let makers = vec!["anthropic", "bedrock", "gemini", "openai-responses", "somebody else"];
-    let seal = option::of(select(makers).prop_map(seal));
-    let thought = (text(), seal).prop_map(|(text, signature)| Part::Thinking { text, signature });
+    let signature = option::of(select(makers).prop_map(signature_of));
+    let thought = (text(), signature).prop_map(|(text, signature)| Part::Thinking { text, signature });
     let part = prop_oneof![4 => text().prop_map(Part::text), 4 => thought, 1 => image().prop_map(Part::Image)];
     prop_oneof![2 => part.prop_map(AnswerPart::Part), 1 => call()]
 }

@@ -141,17 +141,17 @@ impl Provider {
     }
 }
 
-/// The beginning of a seal that [`seal`] made.
-const SEAL_OF: &str = "seal-of-";
+/// The beginning of a signature that [`signature_of`] made.
+const SIGNATURE_OF: &str = "signature-of-";
 
-/// A seal that names its provider, in that provider's format. Only its provider can read a real seal, so every validator refuses
+/// A signature that names its provider, in that provider's format. Only its provider can read a real one, so every validator refuses
 /// one that names another.
-pub fn seal(by: &str) -> Signature {
-    let sealed = format!("{SEAL_OF}{by}");
+pub fn signature_of(by: &str) -> Signature {
+    let value = format!("{SIGNATURE_OF}{by}");
     if by == render::openai_responses::NAME {
-        return render::openai_responses::seal("rs_1", &sealed);
+        return render::openai_responses::seal("rs_1", &value);
     }
-    Signature::new(by, sealed)
+    Signature::new(by, value)
 }
 
 /// Checks that a stored history can go on: with one more user message it keeps the promises of [`andon_core::prompt`], and every
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn thought(by: Option<&str>) -> Part {
-        Part::Thinking { text: "Let me see.".into(), signature: by.map(seal) }
+        Part::Thinking { text: "Let me see.".into(), signature: by.map(signature_of) }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -274,7 +274,7 @@ mod tests {
             vec![thought(Some("anthropic")), Part::text("So"), thought(None)],
             vec![thought(Some("anthropic")), Part::text("So"), thought(Some("anthropic"))],
             vec![Part::text("So"), thought(Some("anthropic"))],
-            vec![Part::Thinking { text: String::new(), signature: Some(seal("anthropic")) }],
+            vec![Part::Thinking { text: String::new(), signature: Some(signature_of("anthropic")) }],
         ];
         for parts in pieces {
             assert_can_be_sent_next(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);

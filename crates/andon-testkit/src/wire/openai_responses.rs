@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::rules::{check_arguments, check_id, check_name, check_seal, check_text, check_tools, list, word};
+use super::rules::{check_arguments, check_id, check_name, check_signature, check_text, check_tools, list, word};
 use super::violation::Violations;
 
 const MAX_ID: usize = 64;
@@ -100,8 +100,8 @@ impl<'a> Scan<'a> {
     }
 
     fn reasoning(&mut self, path: &str, item: &Value) {
-        let sealed = word(item, "encrypted_content");
-        check_seal(&format!("{path}.encrypted_content"), sealed, "openai-responses", self.violations);
+        let encrypted = word(item, "encrypted_content");
+        check_signature(&format!("{path}.encrypted_content"), encrypted, "openai-responses", self.violations);
         let named = !word(item, "id").is_empty();
         self.violations.require(named, &format!("{path}.id"), "reasoning has its original id");
         let summary = item.get("summary").is_some_and(Value::is_array);
@@ -189,8 +189,8 @@ mod tests {
             ("input[0].content", "empty", json!([])),
             ("input[0].content[0].text", "blank", json!("")),
             ("input[7].content", "blank", json!("")),
-            ("input[1].encrypted_content", "needs its seal", json!(null)),
-            ("input[1].encrypted_content", "only to its provider", json!("seal-of-anthropic")),
+            ("input[1].encrypted_content", "needs its signature", json!(null)),
+            ("input[1].encrypted_content", "only to its provider", json!("signature-of-anthropic")),
             ("input[1].id", "id", json!("")),
             ("store", "server", json!(true)),
             ("input[1].summary", "summary", json!(null)),

@@ -128,11 +128,11 @@ pub(super) fn check_arguments(path: &str, arguments: Option<&Value>, violations:
     violations.require(is_object, path, "arguments must be the text of a JSON object");
 }
 
-/// A seal is there, and is not one that [`seal`](super::seal()) made for another provider: the server could not read it.
-pub(super) fn check_seal(path: &str, seal: &str, own: &str, violations: &mut Violations) {
-    violations.require(!seal.is_empty(), path, "a thought needs its seal");
-    if let Some(maker) = seal.strip_prefix(super::SEAL_OF) {
-        violations.require(maker == own, path, "a sealed thought goes back only to its provider");
+/// A signature is there, and is not one that [`signature_of`](super::signature_of()) made for another provider: the server could not read it.
+pub(super) fn check_signature(path: &str, signature: &str, own: &str, violations: &mut Violations) {
+    violations.require(!signature.is_empty(), path, "a thought needs its signature");
+    if let Some(maker) = signature.strip_prefix(super::SIGNATURE_OF) {
+        violations.require(maker == own, path, "a signed thought goes back only to its provider");
     }
 }
 

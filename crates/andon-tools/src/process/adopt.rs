@@ -6,7 +6,7 @@
 //! 1. A child that is not known is the orphan of a dead shim. So each child of ours is spawned and noted under one lock, and the
 //!    children are listed under that lock: a child that is being spawned is never seen.
 //! 2. A child is identified by pid and start time, so that a process that gets its pid later is not mistaken for it.
-//! 3. Orphans are reaped one by one, by pid and under the lock. KnownChildren children are left to whoever started them.
+//! 3. Orphans are reaped one by one, by pid and under the lock. Known children are left to whoever started them.
 
 use std::collections::HashSet;
 use std::io;

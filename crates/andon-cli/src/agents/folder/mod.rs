@@ -10,11 +10,11 @@
 //! 1. A change on disk affects no run in progress: an app gets a new agent, and a run keeps the one it started with.
 //! 2. A bad file affects only its own app. If an earlier version is being served, it stays: an operator who saves a mistake
 //!    loses only the change. If there is none, the app is refused by name.
-//! 3. An app is removed when its file was missing in two looks in a row: some editors remove a file before they write it.
+//! 3. An app is removed when its file was missing in two scans in a row: some editors remove a file before they write it.
 //! 4. A folder that cannot be read changes nothing.
 //! 5. A problem that may go away by itself, such as a server that is not up yet, is tried again, less and less often, and
 //!    reported once.
-//! 6. Nobody waits for an app that takes long to build: looks go on, and other apps are served. Until it is built it is refused
+//! 6. Nobody waits for an app that takes long to build: scans continue, and other apps are served. Until it is built it is refused
 //!    with that reason, unless something is served in its place.
 //! 7. An app that was served before the folder was loaded, such as the built-in one, is served whenever the folder has no
 //!    usable app of the same name.
@@ -48,11 +48,11 @@ use self::scan::{Content, Scan, scan};
 
 /// The file that makes a folder an app.
 const FILE: &str = "root_agent.yaml";
-/// How often to look at the folder.
+/// How often the folder is scanned.
 const PACE: Duration = Duration::from_secs(1);
 /// How long a start waits for agents whose MCP servers have not answered yet.
 const PROMPTLY: Duration = Duration::from_secs(1);
-/// After how many looks something is tried again, at first and at most.
+/// After how many scans something is tried again, at first and at most.
 const RETRIES: (u32, u32) = (5, 60);
 
 /// A folder of agents, and what is served from it.
@@ -71,11 +71,11 @@ pub(crate) struct AgentFolder {
 
 /// What is known about an app.
 struct KnownApp {
-    /// Its file at the last look.
+    /// Its file at the last scan.
     seen: Content,
     /// Whether an agent from this file is served.
     is_served: bool,
-    /// Whether its file was missing at the last look.
+    /// Whether its file was missing at the last scan.
     is_missing: bool,
     /// Why the file is refused, if it is.
     refused: Option<String>,
@@ -85,9 +85,9 @@ struct KnownApp {
 
 #[derive(Clone, Copy)]
 struct Retry {
-    /// This many looks from now.
+    /// This many scans from now.
     due_in: u32,
-    /// This many looks after that one.
+    /// This many scans after that one.
     then: u32,
 }
 
@@ -103,11 +103,11 @@ impl AgentFolder {
         Ok(Self { dir, runtime, apps, before, known, builds: Builds::new(), told })
     }
 
-    /// Looks at the folder for the first time. It does not wait long for agents (invariant 6): `watch` serves the slow ones
+    /// Scans the folder for the first time. It does not wait long for agents (invariant 6): `watch` serves the slow ones
     /// when they are built.
     pub(crate) async fn load(&mut self) -> Report {
         let by = Instant::now() + PROMPTLY;
-        let mut report = self.look().await;
+        let mut report = self.rescan().await;
         while let Ok(Some((app, built))) = timeout_at(by, self.builds.next()).await {
             self.take_up(app, built, &mut report);
         }
@@ -116,13 +116,13 @@ impl AgentFolder {
         report
     }
 
-    /// Looks at the folder, and starts to build whatever has changed since the last look. Agents without MCP servers are served
+    /// Scans the folder, and starts to build whatever has changed since the last scan. Agents without MCP servers are served
     /// when this returns.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: if it is dropped, nothing has been started.
-    async fn look(&mut self) -> Report {
+    async fn rescan(&mut self) -> Report {
         let mut report = Report::default();
         let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
         let due = self.due(&found);
@@ -175,7 +175,7 @@ impl AgentFolder {
         self.builds.begin(app, async move { read_and_build(&file, &home, &runtime, &slots).await });
     }
 
-    /// Looks at the folder about once a second until it is closed, and reports changes. Runs that a dead process left waiting
+    /// Scans the folder about once a second until it is closed, and reports changes. Runs that a dead process left waiting
     /// are recovered when their app is loaded.
     pub(crate) async fn watch(mut self, closing: CancellationToken, tell: impl Fn(&Report)) {
         let mut next = Instant::now() + PACE;
@@ -197,7 +197,7 @@ impl AgentFolder {
         }
     }
 
-    /// Serves the next app that is built, or looks when it is time.
+    /// Serves the next app that is built, or scans when it is time.
     async fn step(&mut self, next: &mut Instant) -> Report {
         let built = tokio::select! {
             biased;
@@ -205,7 +205,7 @@ impl AgentFolder {
             Some(built) = self.builds.next() => Some(built),
         };
         let Some((app, built)) = built else {
-            let report = self.look().await;
+            let report = self.rescan().await;
             *next = Instant::now() + PACE;
             return report;
         };

@@ -1,8 +1,8 @@
-//! What a look at the folder of agents has changed, in words.
+//! What a scan of the folder of agents has changed, in words.
 
 use crate::print::plain;
 
-/// What a look at the folder of agents has changed.
+/// What a scan of the folder of agents has changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Apps that are newly served.

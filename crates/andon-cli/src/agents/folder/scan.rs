@@ -30,7 +30,7 @@ pub(super) enum Content {
     Unreadable(String),
 }
 
-/// Looks at the folder. This blocks.
+/// Scans the folder. This blocks.
 pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
     let mut scan = Scan::default();
     for entry in std::fs::read_dir(dir)? {

@@ -13,16 +13,16 @@ use futures_util::stream::poll_fn;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::BoardFeed;
-use crate::feed::{FRAME, FeedSlot, Leave};
+use crate::feed::{FRAME, FeedSlot, ReadPermission};
 
 /// The board as a response body. It ends when the server shuts down, and within a second after the reader's key or
 /// token stops being valid.
-pub(super) fn of(mut feed: BoardFeed, place: FeedSlot, leave: Leave, closing: CancellationToken) -> Body {
+pub(super) fn of(mut feed: BoardFeed, slot: FeedSlot, permission: ReadPermission, closing: CancellationToken) -> Body {
     let mut closing = Box::pin(closing.cancelled_owned());
     Body::from_stream(poll_fn(move |cx| {
         // Released with the body.
-        let _held = &place;
-        if leave.is_over() || closing.as_mut().poll(cx).is_ready() {
+        let _held = &slot;
+        if permission.is_over() || closing.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
         }
         // Everything that can be sent now: up to [`FRAME`] bytes, plus the rest of the last message.

@@ -18,7 +18,7 @@ pub(super) use self::form::BoardMessage;
 use super::events::wants_socket;
 use crate::access::principal::Principal;
 use crate::core::Shared;
-use crate::feed::{Leave, SSE_HEADERS};
+use crate::feed::{ReadPermission, SSE_HEADERS};
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
 use crate::http::socket::Written;
@@ -58,16 +58,16 @@ pub(crate) async fn board(
     if method == Method::HEAD {
         return Ok(SSE_HEADERS.into_response());
     }
-    let place = core.feeds.take(principal.reader(), core.options.max_feeds, core.options.max_feeds_of_user)?;
-    let leave = Leave::new(&principal, &core.runtime);
+    let slot = core.feeds.take(principal.reader(), core.options.max_feeds, core.options.max_feeds_of_user)?;
+    let permission = ReadPermission::new(&principal, &core.runtime);
     board.find_parked(&core.runtime).await;
     let feed = BoardFeed::new(&core, board, principal);
     if !wants_socket(&headers) {
-        return Ok((SSE_HEADERS, body::of(feed, place, leave, core.closing.clone())).into_response());
+        return Ok((SSE_HEADERS, body::of(feed, slot, permission, core.closing.clone())).into_response());
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    let talk = socket::BoardTalk { feed, _place: place };
-    Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
+    let talk = socket::BoardTalk { feed, _slot: slot };
+    Ok(core.sockets.upgrade((upgrade, written), permission, std::future::ready(Ok(talk))))
 }
 
 fn no_board() -> Problem {

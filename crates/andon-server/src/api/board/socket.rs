@@ -8,26 +8,26 @@ use futures_core::Stream;
 
 use super::feed::BoardFeed;
 use crate::feed::FeedSlot;
-use crate::feed::talk::{Over, Talker};
+use crate::feed::talk::{SocketEnd, SocketHandler};
 
 /// One reader of the board.
 pub(super) struct BoardTalk {
     pub(super) feed: BoardFeed,
-    pub(super) _place: FeedSlot,
+    pub(super) _slot: FeedSlot,
 }
 
-impl Talker for BoardTalk {
-    fn hear(&mut self, _: &str) -> Result<(), Over> {
-        Err(self.deaf())
+impl SocketHandler for BoardTalk {
+    fn on_text(&mut self, _: &str) -> Result<(), SocketEnd> {
+        Err(self.reject_binary())
     }
 
-    fn deaf(&self) -> Over {
+    fn reject_binary(&self) -> SocketEnd {
         let words = "the board accepts no messages: to cancel runs, use POST /v1/runs/{id}/cancel or /v1/cancel";
-        Over::because(close_code::POLICY, words)
+        SocketEnd::because(close_code::POLICY, words)
     }
 
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, SocketEnd>> {
         // The board never ends.
-        Pin::new(&mut self.feed).poll_next(cx).map(|said| said.ok_or(Over::Gone))
+        Pin::new(&mut self.feed).poll_next(cx).map(|said| said.ok_or(SocketEnd::Gone))
     }
 }

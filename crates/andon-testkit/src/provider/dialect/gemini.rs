@@ -1,6 +1,6 @@
 //! Google's Gemini: whole small answers one after the other, each with the usage so far.
 //!
-//! Calls come whole. A thought's seal is on the part that follows it. The finish reason is in the last chunk that says something.
+//! Calls come whole. A thought's signature is on the part that follows it. The finish reason is in the last chunk that says something.
 //! `candidatesTokenCount` is the output without the thoughts.
 
 use andon_core::outcome::ModelStop;
@@ -54,8 +54,8 @@ fn parts(reply: &Reply) -> Vec<Part> {
     if parts.len() == first_said {
         parts.push(Part { json: json!({"text": ""}), said: String::new(), pieces: 0 });
     }
-    let sealed = parts.get_mut(first_said).and_then(|part| part.json.as_object_mut());
-    if let (Some(part), Some(signature)) = (sealed, reply.signature()) {
+    let signed = parts.get_mut(first_said).and_then(|part| part.json.as_object_mut());
+    if let (Some(part), Some(signature)) = (signed, reply.signature()) {
         part.insert("thoughtSignature".to_owned(), json!(signature));
     }
     parts

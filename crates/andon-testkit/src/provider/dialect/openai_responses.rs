@@ -140,7 +140,7 @@ impl Stream<'_> {
 
     fn reasoning(&mut self) {
         let (id, whole) = ("rs_1", self.reply.thoughts().concat());
-        let item = |summary: Value, seal: Option<&str>| json!({"id": id, "type": "reasoning", "summary": summary, "encrypted_content": seal});
+        let item = |summary: Value, encrypted: Option<&str>| json!({"id": id, "type": "reasoning", "summary": summary, "encrypted_content": encrypted});
         let place = self.open(&item(json!([]), None));
         let at = json!({"item_id": id, "output_index": place, "summary_index": 0});
         let part = |text: &str| json!({"type": "summary_text", "text": text});

@@ -137,7 +137,7 @@ fn anthropic_opens_and_closes_each_block_and_pings_once() {
         ["content_block_start"].into_iter().chain(deltas).chain(["content_block_stop"])
     };
     let mut expected: Vec<&str> = vec!["message_start"];
-    // Two pieces of thinking and the seal; two of text; the empty fragment and two; the empty fragment and one.
+    // Two pieces of thinking and the signature; two of text; the empty fragment and two; the empty fragment and one.
     expected.extend(block(3).chain(block(2)).chain(block(3)).chain(block(2)));
     expected.insert(2, "ping");
     expected.extend(["message_delta", "message_stop"]);
@@ -179,7 +179,7 @@ fn responses_are_numbered_and_end_with_all_that_was_said() {
 }
 
 #[test]
-fn gemini_seals_the_part_after_its_thoughts_and_says_why_it_stops_in_the_last() {
+fn gemini_signs_the_part_after_its_thoughts_and_says_why_it_stops_in_the_last() {
     let all = documents(Dialect::Gemini, &reply());
     assert_eq!(all.len(), 6);
     let part = |number: usize| &all[number]["candidates"][0]["content"]["parts"][0];

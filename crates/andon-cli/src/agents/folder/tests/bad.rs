@@ -27,7 +27,7 @@ async fn a_bad_file_affects_only_its_own_app() {
     for (app, text, _) in cases {
         world.write_agent(app, text);
     }
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!((report.loaded, report.refused.len()), (vec!["good".to_owned()], cases.len()));
     for (app, _, words) in cases {
         let why = world.why(app);
@@ -45,7 +45,7 @@ async fn what_looks_like_an_agent_but_is_not_is_reported_once() {
     world.write("root_agent.yaml", practice(""));
     world.write(".hidden/root_agent.yaml", practice(""));
     world.write("a\nb/root_agent.yaml", practice(""));
-    let report = world.look().await;
+    let report = world.scan().await;
     let notes = report.notes.join("\n");
     for words in [
         "yml/root_agent.yml is ignored: rename it to root_agent.yaml",
@@ -57,7 +57,7 @@ async fn what_looks_like_an_agent_but_is_not_is_reported_once() {
         assert!(notes.contains(words), "{words}: {notes}");
     }
     assert_eq!((report.notes.len(), world.apps.all().len()), (5, 0), "{notes}");
-    assert_eq!(world.look().await, Report::default());
+    assert_eq!(world.scan().await, Report::default());
 }
 
 #[tokio::test]
@@ -72,11 +72,11 @@ async fn links_are_followed_and_one_that_leads_nowhere_is_refused() {
     std::fs::create_dir(world.path("dangling")).unwrap();
     symlink("/nowhere/at/all", world.path("dangling/root_agent.yaml")).unwrap();
     std::fs::create_dir_all(world.path("folder/root_agent.yaml")).unwrap();
-    assert_eq!(world.look().await.loaded, ["linked_file", "linked_folder"]);
+    assert_eq!(world.scan().await.loaded, ["linked_file", "linked_folder"]);
     assert!(world.why("dangling").contains("this link leads nowhere"));
     assert!(world.why("folder").contains("this is not a file"));
     elsewhere.write_agent("shop", practice("description: New.\n"));
-    assert_eq!(world.look().await.changed, ["linked_file", "linked_folder"]);
+    assert_eq!(world.scan().await.changed, ["linked_file", "linked_folder"]);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn an_agent_gets_no_folder_in_which_it_could_rewrite_agents() {
     std::fs::create_dir_all(world.path("other")).unwrap();
     for (folder, is_fine) in cases {
         world.write_agent("shop", practice(&format!("tools:\n- name: write_file\n  args: {{folder: {folder}}}\n")));
-        let report = world.look().await;
+        let report = world.scan().await;
         let refused = report.refused.first().map(|refused| refused.why.clone()).unwrap_or_default();
         let expected = "shop/root_agent.yaml:6:18: in this folder the agent could rewrite agents";
         assert_eq!(refused.starts_with(expected), !is_fine, "{folder}: {refused}");
@@ -109,7 +109,7 @@ async fn an_agent_gets_no_folder_in_which_it_could_rewrite_agents() {
 async fn placeholders_are_noted_with_their_line() {
     let mut world = World::new();
     world.write_agent("shop", "name: shop\nmodel: practice\ninstruction: Sell {thing}.\n");
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!(report.loaded, ["shop"]);
     assert!(report.notes[0].starts_with("shop/root_agent.yaml:3:14: `{thing}` in `instruction` is sent"), "{report:?}");
 }
@@ -118,6 +118,6 @@ async fn placeholders_are_noted_with_their_line() {
 async fn a_second_tool_with_the_same_name_is_refused_at_its_entry() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: shell\n- name: http_get\n- name: shell\n"));
-    world.look().await;
+    world.scan().await;
     assert!(world.why("shop").starts_with("shop/root_agent.yaml:7:3: there is already a tool `shell`"));
 }

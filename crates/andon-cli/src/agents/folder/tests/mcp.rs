@@ -29,7 +29,7 @@ fn toolset(more: &str) -> String {
 async fn an_agent_calls_the_tools_of_its_mcp_server_that_the_filter_names() {
     let mut world = World::new();
     world.write_agent("shop", toolset("    tool_filter: [echo]\n    tool_name_prefix: my\n"));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!(report, loaded(&["shop"]), "{:?}", report.lines());
     assert!(world.path("shop/server.log").exists(), "the server runs in the agent's folder");
     let outcome = world.agent("shop").run("my_echo {\"text\": \"good morning\"}").await.unwrap();
@@ -44,7 +44,7 @@ async fn a_program_beside_the_file_can_be_a_server() {
     std::fs::set_permissions(world.path("shop/serve"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let params = "tools:\n- name: MCPToolset\n  args:\n    stdio_server_params: {command: ./serve}\n";
     world.write_agent("shop", practice(params));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!(report.loaded, ["shop"], "{:?}", report.lines());
 }
 
@@ -77,7 +77,7 @@ async fn a_server_over_http_is_reached_with_its_headers() {
     };
     world.write_agent("in", with("Bearer hush"));
     world.write_agent("out", with("Bearer wrong"));
-    assert_eq!(world.look().await.loaded, ["in"]);
+    assert_eq!(world.scan().await.loaded, ["in"]);
     let outcome = world.agent("in").run("echo {\"text\": \"good morning\"}").await.unwrap();
     assert!(outcome.text().contains("good morning"), "{}", outcome.text());
     assert!(world.why("out").contains("401") && !world.why("out").contains("wrong"), "{}", world.why("out"));
@@ -88,7 +88,7 @@ async fn a_server_without_the_tool_is_refused_with_a_list_of_its_tools() {
     let mut world = World::new();
     world.write_agent("shop", toolset("    tool_filter: [hammer]\n"));
     world.write_agent("good", practice(""));
-    assert_eq!(world.look().await.loaded, ["good"]);
+    assert_eq!(world.scan().await.loaded, ["good"]);
     let why = world.why("shop");
     assert!(why.starts_with("shop/root_agent.yaml:5:3: the tool `hammer`") && why.contains("`echo`"), "{why}");
 }
@@ -106,7 +106,7 @@ async fn servers_that_cannot_be_reached_are_refused_in_bounded_time_while_others
                 http://ada:hush@127.0.0.1:1/mcp?key=hush\n      headers: {Authorization: hush}\n";
     world.write_agent("closed", practice(http));
     world.write_agent("good", practice(""));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!(report.loaded, ["good"]);
     let expected = [
         ("closed", "the MCP server `http://127.0.0.1:1/mcp` cannot be used"),

@@ -46,9 +46,9 @@ impl World {
         self.write(&format!("{app}/{FILE}"), text);
     }
 
-    /// Looks once, and waits for all builds.
-    async fn look(&mut self) -> Report {
-        let mut report = self.folder.look().await;
+    /// Scans once, and waits for all builds.
+    async fn scan(&mut self) -> Report {
+        let mut report = self.folder.rescan().await;
         while let Some((app, built)) = self.folder.builds.next().await {
             self.folder.take_up(app, built, &mut report);
         }
@@ -88,10 +88,10 @@ async fn an_app_has_the_name_of_its_folder_and_its_description() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Sells things.\n"));
     world.write_agent("café", practice(""));
-    assert_eq!(world.look().await, loaded(&["café", "shop"]));
+    assert_eq!(world.scan().await, loaded(&["café", "shop"]));
     let Some(App::Served { agent, description }) = world.apps.get("shop") else { panic!("it is served") };
     assert_eq!((agent.name(), description.as_deref()), ("shop", Some("Sells things.")));
-    assert_eq!(world.look().await, Report::default(), "nothing has changed");
+    assert_eq!(world.scan().await, Report::default(), "nothing has changed");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn tools_work_in_the_named_folder_beside_the_file() {
     let mut world = World::new();
     world.write("shop/files/note.txt", "buy milk");
     world.write_agent("shop", practice("tools:\n- name: read_file\n  args: {folder: files}\n- name: shell\n"));
-    assert_eq!(world.look().await, loaded(&["shop"]));
+    assert_eq!(world.scan().await, loaded(&["shop"]));
     let agent = world.agent("shop");
     assert!(agent.run("read_file: note.txt").await.unwrap().text().contains("buy milk"));
     assert!(agent.run("shell: ls").await.unwrap().text().contains(FILE), "a shell starts beside the file");
@@ -109,7 +109,7 @@ async fn tools_work_in_the_named_folder_beside_the_file() {
 async fn a_tool_that_needs_approval_waits_for_it() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: shell\n  args: {needs_approval: true}\n"));
-    world.look().await;
+    world.scan().await;
     let run = world.agent("shop").start("shell: echo done").unwrap();
     let mut feed = run.feed();
     let call = loop {

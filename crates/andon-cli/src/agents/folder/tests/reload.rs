@@ -11,7 +11,7 @@ use super::*;
 async fn a_change_is_picked_up_and_a_run_in_progress_keeps_its_agent() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: shell\n"));
-    world.look().await;
+    world.scan().await;
     let go = world.path("go");
     let command = format!("shell: while [ ! -e {} ]; do sleep 0.01; done; echo went on", go.display());
     let run = world.agent("shop").start(command).unwrap();
@@ -19,7 +19,7 @@ async fn a_change_is_picked_up_and_a_run_in_progress_keeps_its_agent() {
     while serde_json::to_value(feed.next().await.unwrap()).unwrap()["type"] != "tool_started" {}
     world.write_agent("shop", practice("tools:\n- name: shell\n  args: {needs_approval: true}\n"));
     let changed = Report { changed: vec!["shop".to_owned()], ..Report::default() };
-    assert_eq!(world.look().await, changed);
+    assert_eq!(world.scan().await, changed);
     std::fs::write(go, "").unwrap();
     let outcome = run.outcome().await;
     assert!(outcome.text().contains("went on"), "{}", outcome.text());
@@ -35,11 +35,11 @@ async fn only_what_changed_is_loaded_again() {
     let mut world = World::new();
     world.write_agent("one", practice(""));
     world.write_agent("two", practice(""));
-    world.look().await;
+    world.scan().await;
     let before = format!("{:?}", world.agent("two").session_key());
     world.write_agent("one", practice("description: New.\n"));
     world.write_agent("three", practice(""));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!((report.loaded, report.changed), (vec!["three".to_owned()], vec!["one".to_owned()]));
     assert_eq!(format!("{:?}", world.agent("two").session_key()), before, "the agent is the same");
 }
@@ -48,19 +48,19 @@ async fn only_what_changed_is_loaded_again() {
 async fn after_a_broken_edit_the_last_good_version_is_still_served() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Good.\n"));
-    world.look().await;
+    world.scan().await;
     world.write_agent("shop", practice("descripton: Bad.\n"));
-    let report = world.look().await;
+    let report = world.scan().await;
     let [refused] = &report.refused[..] else { panic!("{report:?}") };
     assert_eq!(refused.meanwhile, Meanwhile::Earlier);
     assert!(refused.why.starts_with("shop/root_agent.yaml:4:1: unknown key"), "{refused:?}");
     assert!(report.lines()[0].ends_with("until this is fixed, the earlier version is served"), "{:?}", report.lines());
     assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(good), .. }) if good == "Good."));
-    assert_eq!(world.look().await, Report::default(), "it is reported once");
+    assert_eq!(world.scan().await, Report::default(), "it is reported once");
     world.write_agent("shop", practice("descripton: Still bad.\n"));
-    assert_eq!(world.look().await.refused.len(), 1, "a new version is reported again");
+    assert_eq!(world.scan().await.refused.len(), 1, "a new version is reported again");
     world.write_agent("shop", practice("description: Better.\n"));
-    assert_eq!(world.look().await.changed, ["shop"]);
+    assert_eq!(world.scan().await.changed, ["shop"]);
     assert!(
         matches!(world.apps.get("shop"), Some(App::Served { description: Some(better), .. }) if better == "Better.")
     );
@@ -70,32 +70,32 @@ async fn after_a_broken_edit_the_last_good_version_is_still_served() {
 async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_fixed() {
     let mut world = World::new();
     world.write_agent("shop", "name: shop\n");
-    let report = world.look().await;
+    let report = world.scan().await;
     assert!(!report.has_new_apps() && report.refused[0].meanwhile == Meanwhile::Nothing);
     assert!(world.why("shop").starts_with("shop/root_agent.yaml:1:1: `model` is missing"), "{}", world.why("shop"));
     world.write_agent("shop", practice(""));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert!(report.has_new_apps());
     assert_eq!(report, loaded(&["shop"]));
 }
 
 #[tokio::test]
-async fn an_app_is_removed_when_its_file_is_missing_at_two_looks() {
+async fn an_app_is_removed_when_its_file_is_missing_in_two_scans() {
     let mut world = World::new();
     world.write_agent("shop", practice(""));
-    world.look().await;
+    world.scan().await;
     std::fs::remove_file(world.path("shop/root_agent.yaml")).unwrap();
-    assert_eq!(world.look().await, Report::default(), "an editor may be about to write it");
+    assert_eq!(world.scan().await, Report::default(), "an editor may be about to write it");
     world.agent("shop");
     world.write_agent("shop", practice(""));
-    assert_eq!(world.look().await, Report::default());
+    assert_eq!(world.scan().await, Report::default());
     std::fs::remove_dir_all(world.path("shop")).unwrap();
-    world.look().await;
-    let report = world.look().await;
+    world.scan().await;
+    let report = world.scan().await;
     assert_eq!(report.removed, ["shop"]);
     assert!(world.apps.get("shop").is_none());
     world.write_agent("shop", practice(""));
-    assert_eq!(world.look().await, loaded(&["shop"]));
+    assert_eq!(world.scan().await, loaded(&["shop"]));
 }
 
 #[tokio::test]
@@ -111,15 +111,15 @@ async fn the_built_in_agent_is_served_whenever_the_folder_has_no_usable_app_of_i
         other => panic!("it is not served: {other:?}"),
     };
     world.write_agent("shop", "name: shop\n");
-    let report = world.look().await;
+    let report = world.scan().await;
     assert_eq!((report.refused[0].meanwhile, described(&world)), (Meanwhile::BuiltIn, "Built in.".to_owned()));
     assert!(report.lines()[0].ends_with("until this is fixed, the built-in agent is served"));
     world.write_agent("shop", practice("description: Mine.\n"));
-    assert_eq!(world.look().await.loaded, ["shop"]);
+    assert_eq!(world.scan().await.loaded, ["shop"]);
     assert_eq!(described(&world), "Mine.");
     std::fs::remove_dir_all(world.path("shop")).unwrap();
-    world.look().await;
-    let report = world.look().await;
+    world.scan().await;
+    let report = world.scan().await;
     assert_eq!((report.back, report.removed), (vec!["shop".to_owned()], vec![]));
     assert_eq!(described(&world), "Built in.");
 }
@@ -128,33 +128,33 @@ async fn the_built_in_agent_is_served_whenever_the_folder_has_no_usable_app_of_i
 async fn a_folder_that_cannot_be_read_changes_nothing_and_is_reported_once() {
     let mut world = World::new();
     world.write_agent("shop", practice(""));
-    world.look().await;
+    world.scan().await;
     let (here, away) = (world.dir.path().to_owned(), world.dir.path().with_extension("away"));
     std::fs::rename(&here, &away).unwrap();
-    let report = world.look().await;
+    let report = world.scan().await;
     assert!(report.notes[0].contains("cannot read") && report.notes.len() == 1, "{report:?}");
-    assert_eq!(world.look().await, Report::default());
-    assert_eq!(world.look().await, Report::default());
+    assert_eq!(world.scan().await, Report::default());
+    assert_eq!(world.scan().await, Report::default());
     world.agent("shop");
     std::fs::rename(&away, &here).unwrap();
-    assert_eq!(world.look().await, Report::default());
+    assert_eq!(world.scan().await, Report::default());
 }
 
 #[tokio::test]
 async fn a_problem_that_may_go_away_is_tried_again_less_and_less_often_and_reported_once() {
     let mut world = World::new();
     world.write_agent("shop", practice("tools:\n- name: read_file\n  args:\n    folder: later\n"));
-    let report = world.look().await;
+    let report = world.scan().await;
     assert!(report.refused[0].why.starts_with("shop/root_agent.yaml:7:13: there is no folder `later`"), "{report:?}");
-    // It is tried again at the fifth look, and not reported again.
+    // It is tried again at the fifth scan, and not reported again.
     for _ in 0..5 {
-        assert_eq!(world.look().await, Report::default());
+        assert_eq!(world.scan().await, Report::default());
     }
     std::fs::create_dir(world.path("shop/later")).unwrap();
-    for look in 1..10 {
-        assert_eq!(world.look().await, Report::default(), "look {look}");
+    for scan in 1..10 {
+        assert_eq!(world.scan().await, Report::default(), "scan {scan}");
     }
-    assert_eq!(world.look().await, loaded(&["shop"]), "at the tenth look after that");
+    assert_eq!(world.scan().await, loaded(&["shop"]), "at the tenth scan after that");
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,7 +181,7 @@ async fn a_run_that_a_dead_server_left_waiting_is_recovered_when_its_app_is_fixe
     let first = Runtime::builder().journal(Arc::new(journal.clone())).build();
     let mut world = World::on(tempfile::tempdir().unwrap(), &first);
     world.write_agent("shop", &good);
-    world.look().await;
+    world.scan().await;
     let waiting = world.agent("shop").start("shell: echo done").unwrap();
     while waiting.state() != State::Waiting {
         tokio::task::yield_now().await;
@@ -192,7 +192,7 @@ async fn a_run_that_a_dead_server_left_waiting_is_recovered_when_its_app_is_fixe
     let next = Runtime::builder().journal(Arc::new(journal)).build();
     let mut world = World::on(world.dir, &next);
     world.write_agent("shop", "name: shop\n");
-    assert_eq!(world.look().await.refused.len(), 1);
+    assert_eq!(world.scan().await.refused.len(), 1);
     next.recover().await.unwrap();
     assert_eq!(next.parked(), [waiting.id().clone()]);
     world.write_agent("shop", &good);

@@ -28,16 +28,16 @@ async fn changes_are_picked_up_while_an_agent_waits_for_its_server() {
     for number in 0..20 {
         world.write_agent(&format!("mute{number}"), mute(""));
     }
-    assert_eq!(world.folder.look().await, Report::default());
+    assert_eq!(world.folder.rescan().await, Report::default());
     world.write_agent("good", practice(""));
-    assert_eq!(world.folder.look().await, loaded(&["good"]), "an agent without servers waits for nobody");
+    assert_eq!(world.folder.rescan().await, loaded(&["good"]), "an agent without servers waits for nobody");
     world.write_agent("good", practice("description: New.\n"));
-    assert_eq!(world.folder.look().await.changed, ["good"]);
+    assert_eq!(world.folder.rescan().await.changed, ["good"]);
     world.write_agent("mute0", practice(""));
-    assert_eq!(world.folder.look().await, loaded(&["mute0"]), "the newest version replaces the one that waited");
+    assert_eq!(world.folder.rescan().await, loaded(&["mute0"]), "the newest version replaces the one that waited");
     std::fs::remove_dir_all(world.path("mute1")).unwrap();
-    world.folder.look().await;
-    assert_eq!(world.folder.look().await.removed, ["mute1"]);
+    world.folder.rescan().await;
+    assert_eq!(world.folder.rescan().await.removed, ["mute1"]);
     assert!(world.apps.get("mute1").is_none() && !world.folder.builds.has("mute1"));
 }
 
@@ -45,9 +45,9 @@ async fn changes_are_picked_up_while_an_agent_waits_for_its_server() {
 async fn an_agent_whose_new_server_never_answers_keeps_its_earlier_version() {
     let mut world = World::new();
     world.write_agent("shop", practice("description: Earlier.\n"));
-    world.folder.look().await;
+    world.folder.rescan().await;
     world.write_agent("shop", mute("description: Later.\n"));
-    assert_eq!(world.folder.look().await, Report::default());
+    assert_eq!(world.folder.rescan().await, Report::default());
     assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(it), .. }) if it == "Earlier."));
 }
 
@@ -56,7 +56,7 @@ async fn a_watch_reports_a_slow_build() {
     let mut world = World::new();
     let later = mute("").replace("command: sleep, args: ['1000']", "command: sh, args: ['-c', 'read x; read y']");
     world.write_agent("slow", later.replace("timeout: 120", "timeout: 0.3"));
-    assert_eq!(world.folder.look().await, Report::default());
+    assert_eq!(world.folder.rescan().await, Report::default());
     let closing = CancellationToken::new();
     let told = std::sync::Mutex::new(Vec::new());
     let watching = world.folder.watch(closing.clone(), |report| {

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use andon_runtime::{Ending, Event, Failure, FeedItem, Runtime};
-use andon_server::dialect::Hand;
+use andon_server::dialect::FeedFormat;
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;
@@ -30,7 +30,7 @@ impl EventByEvent {
     }
 }
 
-impl Hand for EventByEvent {
+impl FeedFormat for EventByEvent {
     fn write(&mut self, item: &FeedItem) {
         let told = self.rendering.tell(item, || self.runtime.now().wall);
         self.events.extend(told.as_ref().map(event));
