@@ -15,8 +15,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::event::{DONE, Finish, Json, MAX_CALLS, broke_off, error_text, one_more};
-use super::loose::{Count, Few, Text, arguments};
-use super::reported::{Reported, take};
+use super::loose::{Count, Few, Text, arguments, object};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::gemini::NAME;
@@ -56,6 +56,7 @@ const CANDIDATES: usize = 16;
 struct Chunk<'a> {
     candidates: Few<Candidate<'a>, CANDIDATES>,
     prompt_feedback: Option<Feedback<'a>>,
+    #[serde(deserialize_with = "object")]
     usage_metadata: Option<Tokens>,
     model_version: Text<'a>,
     response_id: Text<'a>,
@@ -215,7 +216,7 @@ impl Gemini {
     fn report(&mut self, latest: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(latest) = latest else { return };
         let before = self.tokens;
-        take(&mut self.tokens.prompt_token_count.0, latest.prompt_token_count.0);
+        take_input(&mut self.tokens.prompt_token_count.0, latest.prompt_token_count.0);
         take(&mut self.tokens.cached_content_token_count.0, latest.cached_content_token_count.0);
         take(&mut self.tokens.tool_use_prompt_token_count.0, latest.tool_use_prompt_token_count.0);
         take(&mut self.tokens.candidates_token_count.0, latest.candidates_token_count.0);

@@ -13,7 +13,10 @@ use super::repair::{as_arguments, as_words};
 /// The beginning of the error for a list that is too long.
 pub(super) const TOO_MANY: &str = "more than";
 
-/// A number of tokens, or an index. Anything else is unknown.
+/// No provider reads or writes more tokens than this in a call, so a larger number is an error of the server's.
+const MOST: u64 = 1 << 40;
+
+/// A number of tokens, or an index. Anything else, and whatever no call can use, is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -50,6 +53,12 @@ impl Text<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }
+}
+
+/// An object, or nothing: whatever stands in its place has no fields, and a list must not be read as if it had.
+pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let sent = Option::<&'de RawValue>::deserialize(deserializer)?.map(RawValue::get);
+    Ok(sent.filter(|json| json.starts_with('{')).and_then(|json| serde_json::from_str(json).ok()))
 }
 
 /// A call's arguments: JSON, or the next part of it as a text. No character is replaced by another.
@@ -95,22 +104,22 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Count, E> {
-        Ok(Count(Some(number)))
+        Ok(Count(Some(number).filter(|number| *number <= MOST)))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Count, E> {
-        Ok(Count(u64::try_from(number).ok()))
+        u64::try_from(number).map_or(Ok(Count(None)), |number| self.visit_u64(number))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Count, E> {
-        // A float is exact up to here, and no answer has this many tokens.
-        let is_count = (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
+        #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
+        let is_count = (0.0..=MOST as f64).contains(&number) && number.fract() == 0.0;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
         Ok(Count(is_count.then_some(number as u64)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Count, E> {
-        Ok(Count(text.parse().ok()))
+        text.parse().map_or(Ok(Count(None)), |number| self.visit_u64(number))
     }
 
     skip_other_types!(Count);
@@ -200,12 +209,25 @@ mod tests {
         let count = |json: &str| serde_json::from_str::<Count>(json).unwrap().0;
         assert_eq!(["12", "12.0", "\"12\""].map(count), [Some(12); 3]);
         assert_eq!(["-1", "0.5", "1e99", "null", "true", "[1]", "{\"a\":1}", "\"x\""].map(count), [None; 8]);
+        assert_eq!(["18446744073709551615", "\"18446744073709551615\"", "1e15"].map(count), [None; 3]);
         let text = |json: &str| serde_json::from_str::<Text<'_>>(json).unwrap().some();
         assert_eq!(
             [text("\"a\""), text("7"), text("\"\\n\"")],
             [Some("a".into()), Some("7".into()), Some("\n".into())]
         );
         assert_eq!(["null", "[\"a\"]", "{}", "false"].map(text), [const { None }; 4]);
+    }
+
+    #[test]
+    fn only_an_object_has_fields() {
+        #[derive(Debug, PartialEq, Default, Deserialize)]
+        #[serde(default)]
+        struct Usage {
+            input: Count,
+        }
+        let read = |json: &str| object::<_, Usage>(&mut serde_json::Deserializer::from_str(json)).unwrap();
+        assert_eq!(read(r#" {"input": 7}"#), Some(Usage { input: Count(Some(7)) }));
+        assert_eq!(["[7]", "\"7\"", "7", "null", "true"].map(read), [const { None }; 5]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::event::{Json, MAX_CALLS, broke_off, one_more};
 use super::loose::{Count, Few, Text, arguments};
-use super::reported::{Reported, take};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 
 /// Reads one answer.
@@ -120,7 +120,7 @@ impl Ollama {
 
     /// Takes the counts. Without a thought, none of the output was thinking; with one, nobody says how much was.
     fn count(&mut self, read: Count, written: Count) {
-        take(&mut self.reported.input, read.0);
+        take_input(&mut self.reported.input, read.0);
         take(&mut self.reported.output, written.0);
         if self.reported.input.is_some() {
             (self.reported.cache_read, self.reported.cache_write) = (Some(0), Some(0));

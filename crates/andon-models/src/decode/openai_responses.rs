@@ -17,7 +17,7 @@ use events::{
 
 use super::event::{DONE, Json, Kind, broke_off, error_text, one_more};
 use super::loose::{Text, arguments};
-use super::reported::{Reported, take};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::openai_responses::seal;
@@ -250,7 +250,7 @@ impl OpenAiResponses {
         self.model = response.model.clone().some().or(self.model.take());
         let Some(tokens) = &response.usage else { return };
         let before = self.reported;
-        take(&mut self.input, tokens.input_tokens.0);
+        take_input(&mut self.input, tokens.input_tokens.0);
         take(&mut self.reported.cache_read, tokens.input_tokens_details.as_ref().and_then(|it| it.cached_tokens.0));
         // Here the cached tokens are included in the input.
         self.reported.input = self.input.map(|all| all.saturating_sub(self.reported.cache_read.unwrap_or(0)));

@@ -30,7 +30,19 @@ pub(super) fn take(field: &mut Option<u64>, latest: Option<u64>) {
     *field = latest.or(*field);
 }
 
+/// Takes the number of tokens that a request had. No request has none, so a zero comes from a server that does not know.
+pub(super) fn take_input(field: &mut Option<u64>, latest: Option<u64>) {
+    take(field, latest.filter(|tokens| *tokens > 0));
+}
+
 impl Reported {
+    /// Takes the number of tokens that were not in a cache. A zero is believed only if others were, and it replaces no number.
+    pub(super) fn take_uncached(&mut self, latest: Option<u64>) {
+        let cached = [self.cache_read, self.cache_write].iter().flatten().any(|tokens| *tokens > 0);
+        let may_be_zero = cached && self.input.is_none();
+        take(&mut self.input, latest.filter(|tokens| *tokens > 0 || may_be_zero));
+    }
+
     /// The usage, final once the answer is over.
     pub(super) fn usage(&self, is_over: bool) -> Usage {
         let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, Figure::reported);

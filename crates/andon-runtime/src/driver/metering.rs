@@ -16,7 +16,7 @@ use std::time::Duration;
 use andon_core::event::Learnt;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Awaited, Provenance, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Provenance, Usage, Used};
 use tokio::time::timeout;
 
 use super::core::RuntimeCore;
@@ -70,10 +70,12 @@ impl Metered {
         catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
     }
 
-    /// The figures of a call that completed: the provider's, or the meter's if the provider gave none.
+    /// The figures of a call that completed: the provider's, or the meter's where the provider gave none.
     pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
-        match reported.output.provenance {
-            Provenance::Unknown => Used::whole(self.cut(answer, times, reported).delivered),
+        match (reported.input.provenance, reported.output.provenance) {
+            (Provenance::Unknown, _) | (_, Provenance::Unknown) => {
+                Used::whole(self.cut(answer, times, reported).delivered)
+            }
             _ => Used::whole(reported),
         }
     }
@@ -115,6 +117,14 @@ impl Metered {
         if usage.input.provenance == Provenance::Reported {
             session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
         }
+    }
+}
+
+/// What is believed of a report: a provider that has sent an answer, and says that it wrote nothing, has not counted.
+pub(crate) fn believed(reported: Usage, answer: &[Part]) -> Usage {
+    match reported.output.value {
+        Some(0) if !answer.is_empty() => Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..reported },
+        _ => reported,
     }
 }
 

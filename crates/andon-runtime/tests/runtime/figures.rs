@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::Learnt;
-use andon_runtime::core::usage::{Pending, Provenance};
+use andon_runtime::core::usage::{Figure, Pending, Provenance};
 use andon_runtime::{Agent, CALIBRATION, Cancel, Journal, Message, Outcome, Run, Runtime};
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
@@ -243,6 +243,19 @@ async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_complet
     let model = ScriptedModel::new([vec![Act::text(text), Act::end()]]).metered(&meter);
     let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
     for usage in [outcome.usage.delivered, outcome.usage.billed] {
+        assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
+        assert_eq!(usage.output.provenance, Provenance::Estimated);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_has_answered_and_says_it_wrote_nothing_is_not_believed() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([whole(text, 12, 0)]).metered(&meter);
+    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    for usage in [outcome.usage.delivered, outcome.usage.billed] {
+        assert_eq!(usage.input, Figure::reported(12));
         assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
         assert_eq!(usage.output.provenance, Provenance::Estimated);
     }

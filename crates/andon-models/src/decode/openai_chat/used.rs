@@ -3,7 +3,7 @@
 use andon_core::usage::Usage;
 
 use super::chunk::{Report, Timings};
-use crate::decode::reported::{Reported, take};
+use crate::decode::reported::{Reported, take, take_input};
 
 /// How many more tokens must be written before a running figure is reported again: every report goes to disk.
 const STEP: u64 = 32;
@@ -27,7 +27,7 @@ impl Tally {
         let prompt = report.prompt_tokens_details.as_ref();
         let completion = report.completion_tokens_details.as_ref();
         let cached = prompt.and_then(|details| details.cached_tokens.0);
-        take(&mut self.prompt, report.prompt_tokens.0);
+        take_input(&mut self.prompt, report.prompt_tokens.0);
         take(&mut self.cached, cached.or(report.prompt_cache_hit_tokens.0).or(report.cached_tokens.0));
         take(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens.0));
         take(&mut self.completion, report.completion_tokens.0);
@@ -55,7 +55,7 @@ impl Tally {
                 let elsewhere = self.cached.or(found).unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
                 Some(prompt.saturating_sub(elsewhere))
             }
-            None => fresh,
+            None => fresh.filter(|fresh| *fresh > 0 || found.is_some_and(|found| found > 0)),
         };
         // A server that reports input without naming a cache has not used one.
         let unless_named = |figure: Option<u64>| figure.or(input.map(|_| 0));
