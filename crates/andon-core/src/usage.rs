@@ -67,6 +67,11 @@ impl Figure {
         self.provenance == Provenance::Reported && self.high == Some(0)
     }
 
+    /// What a cache figure certainly counts, and `input` does not: all of it, or in a sum the part that is known.
+    fn apart_from_input(self) -> Self {
+        if self.value.is_some() { self } else { Self::reported(self.at_least()) }
+    }
+
     /// The same figure, given that it is at most `most`.
     #[must_use]
     fn capped(self, most: u64) -> Self {
@@ -92,12 +97,12 @@ impl Figure {
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
         let high = add(self.high, other.high);
-        let provenance = match value {
-            Some(_) => self.provenance.max(other.provenance),
-            None if low.is_some() => Provenance::Bounded,
-            None => Provenance::Unknown,
-        };
-        Self { value, provenance, low, high }
+        match (value, low, high) {
+            (Some(_), ..) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
+            // "At least 0" says nothing.
+            (None, None | Some(0), None) => Self::UNKNOWN,
+            (None, ..) => Self { value, provenance: Provenance::Bounded, low, high },
+        }
     }
 }
 
@@ -138,9 +143,15 @@ impl Usage {
         Self { input: none, cache_read: none, cache_write: none, output: none, reasoning: none }
     };
 
-    /// What the provider says in its final report: input and output. A provider without a cache reports none used.
+    /// What the provider says in a final report that has only these two figures: the others are unknown.
     pub const fn reported(input: u64, output: u64) -> Self {
-        Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::NONE }
+        Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::UNKNOWN }
+    }
+
+    /// All tokens that were read: `input`, and what the cache figures that are known add to it. That nobody mentioned a cache does
+    /// not make it unknown.
+    pub fn read(&self) -> Figure {
+        self.input.plus(self.cache_read.apart_from_input()).plus(self.cache_write.apart_from_input())
     }
 
     /// The same figures, as reported before the end of the call.
@@ -232,6 +243,8 @@ impl Used {
     /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
         let open = |figure: Figure| match figure.value {
+            // "At least 0" says nothing.
+            Some(0) => Figure::UNKNOWN,
             Some(value) => Figure { value: None, provenance: Provenance::Bounded, low: Some(value), high: None },
             None => figure,
         };
@@ -355,24 +368,43 @@ mod tests {
         assert_eq!(Figure::UNKNOWN.plus(Figure::UNKNOWN), Figure::UNKNOWN);
         assert_eq!(Usage::NONE.plus(Usage::UNKNOWN), Usage::UNKNOWN);
         assert_eq!(Usage::UNKNOWN.plus(Usage::NONE), Usage::UNKNOWN);
+        let nothing_yet = Figure::exact(0, Provenance::ReportedRunning);
+        assert_eq!(nothing_yet.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+        let at_least_nothing = Figure { low: Some(0), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
+        assert_eq!(Figure::UNKNOWN.plus(at_least_nothing), Figure::UNKNOWN);
     }
 
     #[test]
-    fn a_report_has_the_figures_that_the_provider_gave_and_no_cache() {
-        let (input, output, zero) = (Figure::reported(10), Figure::reported(5), Figure::reported(0));
-        let expected = Usage { input, output, cache_read: zero, cache_write: zero, reasoning: zero };
+    fn a_sum_of_upper_bounds_is_bounded() {
+        let most = |high| Figure { high: Some(high), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
+        assert_eq!(most(4).plus(most(5)), most(9));
+    }
+
+    #[test]
+    fn a_report_has_the_figures_that_the_provider_gave_and_no_others() {
+        let expected = Usage { input: Figure::reported(10), output: Figure::reported(5), ..Usage::UNKNOWN };
         assert_eq!(Usage::reported(10, 5), expected);
         assert_eq!(Usage { cache_read: Figure::reported(3), ..expected }.at_least(), 18);
     }
 
     #[test]
+    fn a_cache_that_nobody_mentioned_does_not_make_what_was_read_unknown() {
+        let plain = Usage::reported(10, 5);
+        assert_eq!(plain.read(), Figure::reported(10));
+        let cached = Usage { cache_read: Figure::reported(30), ..plain };
+        assert_eq!(cached.read(), Figure::reported(40));
+        assert_eq!(plain.plus(cached).read(), Figure::reported(50));
+    }
+
+    #[test]
     fn a_cut_call_is_billed_for_at_least_what_was_delivered_and_unknown_is_not_zero() {
-        let running = Usage { reasoning: Figure::UNKNOWN, ..Usage::reported(10, 5) }.running();
+        let running = Usage::reported(10, 5).running();
         assert_eq!(running.output, Figure::exact(5, Provenance::ReportedRunning));
         assert_eq!(running.reasoning, Figure::UNKNOWN);
         let open = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
         assert_eq!(Used::cut(running), Used { delivered: running, billed: Usage { output: open(5), ..running } });
         let thought = Usage { reasoning: Figure::reported(2), ..running };
         assert_eq!(Used::cut(thought).billed.reasoning, open(2));
+        assert_eq!(Used::cut(Usage::reported(10, 0).running()).billed.output, Figure::UNKNOWN);
     }
 }

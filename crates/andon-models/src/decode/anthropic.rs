@@ -278,14 +278,14 @@ impl Anthropic {
         take(&mut self.reported.cache_write, tokens.cache_creation_input_tokens.0);
         self.reported.take_uncached(tokens.input_tokens.0);
         take(&mut self.reported.output, tokens.output_tokens.0);
-        if self.reported != before {
+        if self.reported != before && self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
 
     fn end(&mut self, pieces: &mut VecDeque<Piece>) {
         self.is_over = true;
-        if self.reported != Reported::default() {
+        if self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         let unsaid = if self.calls > 0 { ModelStop::ToolUse } else { ModelStop::EndTurn };

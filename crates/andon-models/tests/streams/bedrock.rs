@@ -29,7 +29,7 @@ fn rich() -> Vec<Event> {
         call(4, "tooluse_2"),
         stop(4),
         Event::Stop("tool_use".into()),
-        Event::Used(Tokens { input: 40, output: 12, cache_read: Some(5), cache_write: None }),
+        Event::Used(Tokens { input: Some(40), output: Some(12), cache_read: Some(5), cache_write: None }),
     ]
 }
 

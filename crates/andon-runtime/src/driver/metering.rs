@@ -72,12 +72,10 @@ impl Metered {
 
     /// The figures of a call that completed: the provider's, or the meter's where the provider gave none.
     pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
-        match (reported.input.provenance, reported.output.provenance) {
-            (Provenance::Unknown, _) | (_, Provenance::Unknown) => {
-                Used::whole(self.cut(answer, times, reported).delivered)
-            }
-            _ => Used::whole(reported),
+        if ![reported.input, reported.output].contains(&Figure::UNKNOWN) {
+            return Used::whole(reported);
         }
+        Used::whole(self.cut(answer, times, reported).delivered.corrected_by(reported))
     }
 
     /// Learns from a call that completed, when there is time for it.
@@ -117,14 +115,6 @@ impl Metered {
         if usage.input.provenance == Provenance::Reported {
             session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
         }
-    }
-}
-
-/// What is believed of a report: a provider that has sent an answer, and says that it wrote nothing, has not counted.
-pub(crate) fn believed(reported: Usage, answer: &[Part]) -> Usage {
-    match reported.output.value {
-        Some(0) if !answer.is_empty() => Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..reported },
-        _ => reported,
     }
 }
 

@@ -19,7 +19,7 @@ use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
 use crate::agent::hook::What;
-use crate::driver::metering::{Metered, believed, follow};
+use crate::driver::metering::{Metered, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
@@ -215,7 +215,7 @@ impl Driver {
 
     /// The figures of a call that completed; its meter learns from them.
     fn account_whole(&self, reading: &mut Reading, message: &Arc<Message>) -> Used {
-        let usage = believed(reading.usage(), &message.parts);
+        let usage = reading.usage();
         let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
         let times = reading.times(self.live.now());
         let used = metered.whole(&message.parts, times, usage);

@@ -12,7 +12,7 @@ use andon_core::id::CallId;
 use andon_core::limits::Limits;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
-use andon_core::usage::Usage;
+use andon_core::usage::{Figure, Usage};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::budget::tokens_spent;
@@ -140,9 +140,15 @@ impl Reading {
         Times { started: self.started, first_piece: self.first_piece, ended }
     }
 
-    /// What is known about the usage.
+    /// What is known about the usage. A provider that has sent some of an answer, and says that it wrote nothing, has not counted.
     pub(super) fn usage(&self) -> Usage {
-        self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN)
+        let usage = self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN);
+        match usage.output.value {
+            Some(0) if self.first_piece.is_some() => {
+                Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage }
+            }
+            _ => usage,
+        }
     }
 
     fn report(&mut self, later: Usage) {
