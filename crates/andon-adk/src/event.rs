@@ -140,8 +140,8 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// As ADK counts them; `None` if no count is known.
     pub(crate) fn of(usage: &Usage) -> Option<Self> {
-        let Usage { input, cache_read, cache_write, output, reasoning } = *usage;
-        let prompt = input.plus(cache_read).plus(cache_write);
+        let Usage { cache_read, output, reasoning, .. } = *usage;
+        let prompt = usage.read();
         let some = |figure: Figure| figure.value.filter(|value| *value > 0);
         let tokens = Self {
             cached_content_token_count: some(cache_read),

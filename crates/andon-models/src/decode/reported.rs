@@ -52,6 +52,7 @@ impl Reported {
             cache_write: figure(self.cache_write),
             output: figure(self.output),
             reasoning: figure(self.reasoning),
+            ..Usage::UNKNOWN
         };
         if is_over { usage } else { usage.running() }
     }
