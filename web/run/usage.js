@@ -4,8 +4,8 @@
 // 2. The source of a figure is written out, not only in a tooltip, because paper has no tooltips.
 
 import { h } from "../dom.js";
-import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "../words.js";
-import { PENDING, moneyInFull } from "../runwords.js";
+import { PROVENANCE, figure, figureInFull, money, moneyInFull, number, spanUs, timeOfDay } from "../words.js";
+import { PENDING } from "../runwords.js";
 
 /** @type {[keyof Api.Usage, string][]} */
 const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "Thinking"]];
@@ -61,16 +61,21 @@ function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   const row = (/** @type {string} */ what, /** @type {Api.Usage} */ used, /** @type {boolean} */ isFirst) => h("tr", { "data-used": what },
     isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
     h("th", { scope: "row" }, what),
-    COLUMNS.map(([key]) => cell(used[key])),
+    COLUMNS.map(([key]) => cell(used[key], key === "input" ? cachedToo(used) : "")),
     hasCost && h("td", { class: "right number", title: what === "billed" ? moneyInFull(cost) : null }, what === "billed" ? money(cost) : ""),
     h("td", { class: "known small" }, known(used)));
   const notesRow = notes.length ? h("tr", { class: "notes small soft" }, h("td", { colspan: 7 + (hasCost ? 1 : 0) }, notes.join("; "))) : null;
   return h("tbody", null, row("delivered", delivered, true), row("billed", billed, false), notesRow);
 }
 
-function cell(/** @type {Api.Figure} */ it) {
+/** What the input may include, in words. */
+function cachedToo(/** @type {Api.Usage} */ { unsplit }) {
+  return unsplit.high === 0 ? "" : `; of it, ${figure(unsplit)} may have come from a cache or gone to one: nobody said`;
+}
+
+function cell(/** @type {Api.Figure} */ it, more = "") {
   const range = it.value !== null && it.low !== null && it.high !== null && it.low !== it.high ? `${number(it.low)}–${number(it.high)}` : "";
-  return h("td", { class: "right number", title: figureInFull(it), "data-provenance": it.provenance },
+  return h("td", { class: "right number", title: `${figureInFull(it)}${more}`, "data-provenance": it.provenance },
     figure(it), range ? h("span", { class: "range" }, range) : null);
 }
 

@@ -51,9 +51,9 @@ declare namespace Api {
 
   type Provenance = "reported" | "reported_running" | "looked_up" | "counted" | "estimated" | "bounded" | "unknown";
   type Figure = { value: number | null; provenance: Provenance; low: number | null; high: number | null };
-  type Usage = { input: Figure; cache_read: Figure; cache_write: Figure; output: Figure; reasoning: Figure };
+  type Usage = { input: Figure; unsplit: Figure; cache_read: Figure; cache_write: Figure; output: Figure; reasoning: Figure };
   type Used = { delivered: Usage; billed: Usage };
-  type Cost = { currency: string; value: number | null; low: number | null; high: number | null };
+  type Cost = { currency: string; value: number | null; provenance: Provenance; low: number | null; high: number | null; unpriced?: string[] };
   /** A better figure that is expected. */
   type Awaited = { what: "draining" | "looking_up" | "counting"; until: Wall };
 

@@ -69,6 +69,7 @@ impl Reported {
             cache_write: figure(self.cache_write),
             output: figure(self.output),
             reasoning: figure(self.reasoning.filter(is_part)),
+            ..Usage::UNKNOWN
         };
         if is_over { usage } else { usage.running() }
     }
