@@ -76,7 +76,7 @@ declare namespace Api {
     | { type: "hook_finished"; point: HookPoint; end: HookEnd }
     | { type: "model_started"; call: number; model: string }
     | { type: "message"; message: Message }
-    | { type: "usage"; call: number; used: Used; pending?: Awaited }
+    | { type: "usage"; call: number; used: Used; pending?: Awaited; answered_by?: string; request_id?: string }
     | { type: "model_finished"; call: number; end: ModelEnd; first_piece_us: number | null }
     | { type: "backoff_started"; delay_ms: number }
     | { type: "backoff_finished" }
@@ -126,7 +126,8 @@ declare namespace Api {
     compensation?: "started" | "done" | "failed" | "unknown";
   };
   type ModelAccount = {
-    call: number; model: string; usage: Used; first_piece_us: number | null; took_us: number | null; pending?: Awaited; cost?: Cost;
+    call: number; model: string; answered_by?: string; request_id?: string; usage: Used; first_piece_us: number | null;
+    took_us: number | null; pending?: Awaited; cost?: Cost;
   };
   type Learnt =
     | { type: "late_result"; call: string; result: Result; remains?: Remains }

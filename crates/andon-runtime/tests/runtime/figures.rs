@@ -281,6 +281,28 @@ async fn an_estimated_input_leaves_the_reported_output_as_it_is() {
     assert_eq!(outcome.usage.delivered.input.provenance, Provenance::Estimated);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_however_it_ended() {
+    let runtime = runtime();
+    let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(millis(10), "busy"))];
+    let model = ScriptedModel::new([busy, vec![Act::text("One two"), Act::Silence], whole("So.", 9, 4)]);
+    let agent = agent_on(&runtime, &model);
+    let told = |outcome: &Outcome| -> Vec<_> {
+        let calls = outcome.receipt.model_calls.iter();
+        calls
+            .map(|call| {
+                [Some(&call.model), call.answered_by.as_ref(), call.request_id.as_ref()]
+                    .map(|it| it.map(|it| it.to_string()))
+            })
+            .collect()
+    };
+    let expected = |id: &str| [Some("scripted".to_owned()), Some("scripted-1".to_owned()), Some(id.to_owned())];
+    let (run, stopped) = cut(&agent).await;
+    assert_eq!(told(&stopped), [expected("req-1"), expected("req-2")]);
+    assert_eq!(told(&*agent.run("Go on.").await.unwrap()), [expected("req-3")]);
+    assert_eq!(run.receipt().unwrap().model_calls, stopped.receipt.model_calls);
+}
+
 /// A meter that is broken.
 struct Broken;
 

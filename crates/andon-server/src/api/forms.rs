@@ -307,7 +307,8 @@ pub(crate) struct ReceiptForm {
     /// What happened to each tool call.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<Value>,
-    /// What each model call used.
+    /// Each model call: what it used, the model that was asked for (`model`) and, where the provider said so, the exact
+    /// model that answered (`answered_by`) and the provider's id for the request (`request_id`).
     #[schema(value_type = Vec<Object>)]
     model_calls: Vec<Value>,
     /// The tokens of all model calls, each figure with its provenance and bounds.

@@ -126,6 +126,8 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
         first_piece_us: None,
         took_us: None,
         pending: None,
+        answered_by: None,
+        request_id: None,
     };
     let run = RunId::new("r").unwrap();
     let empty = Receipt::unknown(&run, &SessionKey::new("a", "u", "s").unwrap());

@@ -41,6 +41,10 @@ pub(super) fn model(
     #[expect(clippy::cast_precision_loss, reason = "no call takes longer than that")]
     let seconds = first_piece_us.map(|us| Value::Float(us as f64 / 1e6));
     attributes.set_known(names::FIRST_PIECE, seconds);
+    if let Some((model, request_id)) = past::answerer_of(past, call) {
+        attributes.set_known(names::RESPONSE_MODEL, model);
+        attributes.set_known(names::REQUEST_ID, request_id);
+    }
     if let Some(used) = past::usage_of(past, call) {
         set_usage(attributes, used);
     }
