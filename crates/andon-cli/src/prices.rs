@@ -91,7 +91,7 @@ fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon_runtime::Usage;
+    use andon_runtime::{Figure, Usage};
 
     const GOOD: &str = "currency: USD
 models:
@@ -102,7 +102,8 @@ models:
     #[test]
     fn a_cache_without_a_price_costs_as_much_as_input() {
         let prices = yaml::read(GOOD, prices).unwrap();
-        let usage = Usage { cache_read: Usage::reported(1_000_000, 0).input, ..Usage::reported(1_000_000, 1_000_000) };
+        let million = Figure::reported(1_000_000);
+        let usage = Usage { input: million, cache_read: million, output: million, ..Usage::NONE };
         let cost = |model: &str| serde_json::to_value(prices.cost(model, &usage)).unwrap()["value"].to_string();
         assert_eq!((cost("anthropic/claude-sonnet-4").as_str(), cost("gpt").as_str()), ("18.3", "0.6"));
         assert_eq!(prices.cost("gpt", &usage).unwrap().currency(), "USD");

@@ -146,9 +146,16 @@ mod tests {
 
     #[test]
     fn kinds_that_were_certainly_not_used_are_left_out() {
-        assert_eq!(usage(&Usage::reported(3, 4), &Usage::reported(3, 4)), "input 3, output 4 (reported)");
-        let cut = andon_runtime::Used::cut(Usage::reported(3, 4).running());
+        let known = Usage { input: Figure::reported(3), output: Figure::reported(4), ..Usage::NONE };
+        assert_eq!(usage(&known, &known), "input 3, output 4 (reported)");
+        let cut = andon_runtime::Used::cut(known.running());
         assert_eq!(usage(&cut.billed, &cut.delivered), "input 3 (reported so far), output at least 4");
+    }
+
+    #[test]
+    fn what_the_provider_does_not_mention_is_unknown() {
+        let said = Usage::reported(3, 4);
+        assert_eq!(usage(&said, &said), "input 3, output 4 (reported); unknown: cache, thinking");
     }
 
     #[test]
