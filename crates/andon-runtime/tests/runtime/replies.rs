@@ -141,6 +141,7 @@ async fn usage_of_a_stopped_answer_is_what_was_reported_so_far_and_what_is_bille
         cache_read: running(0),
         cache_write: running(0),
         reasoning: running(0),
+        ..Usage::UNKNOWN
     };
     let billed = Usage { output: at_least(3), reasoning: at_least(0), ..delivered };
     assert_eq!(outcome.usage, Used { delivered, billed });

@@ -13,7 +13,7 @@ use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::admission::order::CancelOrder;
 use crate::http::problem::Problem;
-use crate::options::prices::Cost;
+use crate::options::cost::Cost;
 
 /// A run.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -14,7 +14,7 @@ use crate::core::Shared;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
-use crate::options::prices::{Priced, priced};
+use crate::options::cost::{Priced, priced};
 
 /// Which runs to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]

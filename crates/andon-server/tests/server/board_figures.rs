@@ -65,7 +65,10 @@ async fn a_row_says_what_it_costs_where_there_are_prices() {
     let mut reader = Reader::ready(&inside).await;
     let run = inside.start(json!({})).await;
     let row = reader.until_row(|row| row["state"] == "settled").await;
-    assert_eq!(row["cost"], json!({"currency": "USD", "value": 0.006, "low": 0.006, "high": 0.006}));
+    assert_eq!(
+        row["cost"],
+        json!({"currency": "USD", "value": 0.006, "provenance": "reported", "low": 0.006, "high": 0.006})
+    );
     let (_, receipt) = inside.get(&format!("/v1/runs/{}/receipt", run.id())).await;
     assert_eq!(row["cost"], receipt["cost"]);
     let run = inside.start(json!({"session": "open"})).await;
