@@ -13,7 +13,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use andon_runtime::{Figure, Provenance, Receipt, Usage};
+use andon_runtime::core::event::Learnt;
+use andon_runtime::{Event, Figure, Provenance, Receipt, Stored, Usage};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -72,6 +73,31 @@ impl Spent {
                 self.0.unpriced.insert(model.into());
             }
         }
+    }
+
+    /// The calls of a run, of which at least the events of its model calls are given.
+    pub(crate) fn of_account(prices: &Prices, account: &Stored) -> Self {
+        let mut model: Arc<str> = "?".into();
+        let mut calls: Vec<(u32, Arc<str>, Usage)> = Vec::new();
+        for fact in account.facts() {
+            match &fact.event {
+                Event::ModelStarted { model: name, .. } => model = Arc::clone(name),
+                Event::Usage { call, used, .. } => calls.push((*call, Arc::clone(&model), used.billed)),
+                _ => {}
+            }
+        }
+        for addendum in &account.addenda {
+            if let Learnt::UsageCorrected { call: corrected, used } = &addendum.what
+                && let Some((.., billed)) = calls.iter_mut().find(|(call, ..)| call == corrected)
+            {
+                *billed = used.billed;
+            }
+        }
+        let mut spent = Self::nothing(prices);
+        for (_, model, billed) in &calls {
+            spent.add(prices, model, billed);
+        }
+        spent
     }
 
     pub(crate) fn total(&self) -> Cost {

@@ -12,13 +12,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use andon_runtime::{Receipt, Usage};
+use andon_runtime::{JournalError, Receipt, Shelf, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::cost::{Cost, Rates, Spent};
 
 /// How many decimals a price may have.
 pub(super) const PRICE_DIGITS: usize = 6;
+
+/// Under what the list of a server is kept.
+const KIND: &str = "prices";
+const NAME: &str = "server";
 
 /// The maximum price. With more, a cost would be too long to read.
 const MOST_PRICE: u64 = 1_000_000_000;
@@ -188,6 +192,26 @@ impl Prices {
         let sum = spent.total();
         // An open call has no usage of its own yet, and makes the run's figures uncertain.
         if accounted == receipt.usage.billed { sum } else { sum.and_unknown() }
+    }
+
+    /// Keeps the prices of a server that starts, so that a program that only reads its database knows them, too. A server
+    /// without prices removes those of the one before.
+    pub(crate) async fn keep(prices: Option<&Self>, shelf: &dyn Shelf) -> Result<(), JournalError> {
+        let kept = shelf.kept(KIND).await?;
+        let wanted = prices.and_then(|prices| serde_json::to_value(prices).ok());
+        match wanted {
+            Some(list) if kept.iter().any(|(name, kept)| name == NAME && *kept == list) => Ok(()),
+            Some(list) => shelf.keep(KIND, NAME, list).await,
+            None if kept.is_empty() => Ok(()),
+            None => shelf.discard(KIND, NAME).await,
+        }
+    }
+
+    /// The prices of the server that uses this store, or used it last; `None` if it had none.
+    pub async fn kept(shelf: &dyn Shelf) -> Result<Option<Self>, JournalError> {
+        let kept = shelf.kept(KIND).await?;
+        // A list that another version wrote is kept again by the next server.
+        Ok(kept.into_iter().find(|(name, _)| name == NAME).and_then(|(_, list)| serde_json::from_value(list).ok()))
     }
 
     /// The cost of nothing.
