@@ -118,7 +118,8 @@ models:
     fn a_price_of_nothing_is_free_and_a_model_that_is_not_in_the_file_has_none() {
         let text = "currency: USD\nmodels:\n  free: {input: 0, output: 0, currency: USD}\n";
         let prices = yaml::read(text, prices).unwrap();
-        let cost = |model: &str| prices.cost(model, &Usage::reported(7, 7)).map(|cost| serde_json::to_value(cost).unwrap());
+        let cost =
+            |model: &str| prices.cost(model, &Usage::reported(7, 7)).map(|cost| serde_json::to_value(cost).unwrap());
         assert_eq!(cost("free").unwrap()["value"], 0.0);
         assert_eq!(cost("dear"), None);
     }

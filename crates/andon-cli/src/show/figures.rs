@@ -143,7 +143,14 @@ mod tests {
 
     #[test]
     fn a_cost_is_exact_or_has_bounds() {
-        let of = |provenance, value, low, high| Cost { currency: "USD".into(), value, provenance, low, high, unpriced: Vec::new() };
+        let of = |provenance, value, low, high| Cost {
+            currency: "USD".into(),
+            value,
+            provenance,
+            low,
+            high,
+            unpriced: Vec::new(),
+        };
         let shown = |provenance, value, low, high| cost(&of(provenance, value, low, high));
         let tiny = Some(0.000_000_3);
         assert_eq!(shown(Provenance::Reported, tiny, tiny, tiny), "0.0000003 USD");

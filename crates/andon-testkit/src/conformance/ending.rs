@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Addendum, Event, Learnt};
+use andon_runtime::core::event::{Addendum, Event, Learnt, Record};
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::usage::{Usage, Used};
 use andon_runtime::{Journal, JournalError, Requested, RunFilter, SessionFilter, Stored};
@@ -99,7 +99,8 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
 }
 
 pub(super) async fn what_model_calls_used_is_read_for_many_runs_at_once(subject: Subject) {
-    let (one, other) = (Story::new("one").whole_in(&subject, "Yes.").await, Story::new("other").whole_in(&subject, "No.").await);
+    let (one, other) =
+        (Story::new("one").whole_in(&subject, "Yes.").await, Story::new("other").whole_in(&subject, "No.").await);
     let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, 4))) };
     assert_eq!(subject.journal().append_addendum(one.run(), stamp(1), learned).await, Ok(()));
     let subject = subject.opened_again();
