@@ -80,7 +80,8 @@ impl Figure {
 
     /// What a cache figure certainly counts, and `input` does not (invariants 4 and 5): all of it, or in a sum the part that
     /// is known.
-    fn apart_from_input(self) -> Self {
+    #[must_use]
+    pub fn apart_from_input(self) -> Self {
         if self.value.is_some() { self } else { Self::reported(self.at_least()) }
     }
 
