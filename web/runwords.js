@@ -1,6 +1,6 @@
 // The words of a run's facts, stops and receipts, for people.
 
-import { REASON, VERDICT, money, number, several, span } from "./words.js";
+import { REASON, VERDICT, number, several, span } from "./words.js";
 import { wallUs } from "./instants.js";
 
 /** @type {Record<string, string>} how hard a run was stopped */
@@ -99,9 +99,6 @@ export function addendum(it, toolOf) {
   // From a newer server.
   return [/** @type {Api.Addendum} */ (it).type, JSON.stringify(it)];
 }
-
-/** A cost, and how certain it is, for a tooltip. */
-export const moneyInFull = (/** @type {Api.Cost | null | undefined} */ cost) => (cost ? `${money(cost)}${cost.value === null ? ", only bounds are known" : ""}` : "");
 
 /**
  * A time since the run started, to the millisecond unless the run takes hours: "840 µs", "12.4 ms", "18.074 s", "2:05.120".

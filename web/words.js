@@ -61,6 +61,16 @@ export function plus(a, b) {
   return { value, provenance, low, high: both(a.high, b.high) };
 }
 
+/**
+ * All tokens that were read: `input` counts whatever no cache figure does, so one that is unknown adds nothing to it.
+ * @type {(usage: Api.Usage) => Api.Figure}
+ */
+export const read = ({ input, cache_read, cache_write }) => [cache_read, cache_write].reduce((sum, cached) => {
+  if (known(cached.value)) return plus(sum, cached);
+  const low = cached.low ?? 0;
+  return plus(sum, { value: low, provenance: "reported", low, high: low });
+}, input);
+
 /** A figure in a few characters: "1,234", "≈ 1,200", "≥ 40", "40–900", "unknown". Unknown is never 0. */
 export function figure(/** @type {Api.Figure | null | undefined} */ it) {
   if (!it) return "unknown";
@@ -92,9 +102,19 @@ export function money(/** @type {Api.Cost | null | undefined} */ cost) {
   const amount = (/** @type {number} */ value) => new Intl.NumberFormat("en", {
     style: "currency", currency: cost.currency, minimumFractionDigits: 2, maximumFractionDigits: value < 1 ? 5 : 2,
   }).format(value);
-  if (known(cost.value)) return amount(cost.value);
+  if (known(cost.value)) return `${cost.provenance === "estimated" ? "≈ " : ""}${amount(cost.value)}`;
   if (known(cost.low) && known(cost.high)) return `${amount(cost.low)}–${amount(cost.high)}`;
-  return known(cost.low) && cost.low > 0 ? `≥ ${amount(cost.low)}` : "unknown";
+  if (known(cost.low) && cost.low > 0) return `≥ ${amount(cost.low)}`;
+  return known(cost.high) ? `≤ ${amount(cost.high)}` : "unknown";
+}
+
+/** A cost in full, for a tooltip: how it is known, its bounds, and the models without a price. */
+export function moneyInFull(/** @type {Api.Cost | null | undefined} */ cost) {
+  if (!cost) return "";
+  const isRange = known(cost.value) && cost.low !== cost.high;
+  const range = isRange ? ` (${money({ ...cost, value: null })})` : "";
+  const unpriced = cost.unpriced?.length ? `; no price for ${cost.unpriced.join(", ")}` : "";
+  return `${money(cost)}: ${PROVENANCE[cost.provenance] ?? cost.provenance}${range}${unpriced}`;
 }
 
 /** The state of a run for display: if the journal does not accept its end it is stalled, whatever it was doing. */

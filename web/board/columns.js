@@ -6,7 +6,7 @@
 import { part, userWord } from "../api.js";
 import { h } from "../dom.js";
 import { press } from "./presses.js";
-import { dayAndTime, doing, failure, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
+import { dayAndTime, doing, failure, figure, figureInFull, money, moneyInFull, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
 
 /** @type {Record<string, number>} */
 const RANKS = { stalled: 0, waiting: 1, cancelling: 2, running: 3, queued: 4, settled: 5 };
@@ -77,7 +77,7 @@ export const COLUMNS = [
     draw: ({ cell, text }, { row }) => {
       const isNew = row.cost && row.open && !row.cost.value && !row.cost.low;
       put(text, isNew ? "…" : money(row.cost));
-      title(cell, isNew ? NOT_YET : money(row.cost));
+      title(cell, isNew ? NOT_YET : moneyInFull(row.cost));
     },
     rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
   },

@@ -5,8 +5,7 @@
 
 import { get, part } from "../api.js";
 import { write } from "../dom.js";
-import { figure, figureInFull, money, plus } from "../words.js";
-import { moneyInFull } from "../runwords.js";
+import { figure, figureInFull, money, moneyInFull, read } from "../words.js";
 
 const AT_ONCE = 2;
 
@@ -56,7 +55,7 @@ async function tell(/** @type {Line} */ { run, cells }, /** @type {AbortSignal} 
   const receipt = await get(`/v1/runs/${part(run.run_id)}/receipt`, { signal }).catch(() => null);
   const billed = receipt?.usage?.billed;
   if (!billed) return false;
-  const input = [billed.input, billed.cache_read, billed.cache_write].reduce(plus);
+  const input = read(billed);
   write(cells.tokens, `${figure(input)} / ${figure(billed.output)}`);
   cells.tokens.title = `input ${figureInFull(input)}; output ${figureInFull(billed.output)}`;
   write(cells.cost, money(receipt.cost));

@@ -10,7 +10,7 @@
 // 6. The standing of a run (its state, its phase and the force of its stop) is taken from the last fact that has one, and from
 //    nothing else.
 
-import { plus } from "../words.js";
+import { plus, read } from "../words.js";
 
 /** How many characters of a tool's live output are kept. */
 export const OUTPUT_KEPT = 200_000;
@@ -312,9 +312,7 @@ export function learn(/** @type {ChatRun} */ run, /** @type {Api.Receipt} */ rec
 
 /** What a run has used, as billed: `{input, output}` (caches are part of the input), or null if no call has ended. */
 export function usageOf(/** @type {ChatRun} */ run) {
-  const calls = run.usage.map(({ used: { billed } }) => ({
-    input: [billed.input, billed.cache_read, billed.cache_write].reduce(plus), output: billed.output,
-  }));
+  const calls = run.usage.map(({ used: { billed } }) => ({ input: read(billed), output: billed.output }));
   if (!calls.length) return null;
   return calls.reduce((a, b) => ({ input: plus(a.input, b.input), output: plus(a.output, b.output) }));
 }

@@ -51,9 +51,9 @@ declare namespace Api {
 
   type Provenance = "reported" | "reported_running" | "looked_up" | "counted" | "estimated" | "bounded" | "unknown";
   type Figure = { value: number | null; provenance: Provenance; low: number | null; high: number | null };
-  type Usage = { input: Figure; cache_read: Figure; cache_write: Figure; output: Figure; reasoning: Figure };
+  type Usage = { input: Figure; unsplit: Figure; cache_read: Figure; cache_write: Figure; output: Figure; reasoning: Figure };
   type Used = { delivered: Usage; billed: Usage };
-  type Cost = { currency: string; value: number | null; low: number | null; high: number | null };
+  type Cost = { currency: string; value: number | null; provenance: Provenance; low: number | null; high: number | null; unpriced?: string[] };
   /** A better figure that is expected. */
   type Awaited = { what: "draining" | "looking_up" | "counting"; until: Wall };
 
@@ -76,7 +76,7 @@ declare namespace Api {
     | { type: "hook_finished"; point: HookPoint; end: HookEnd }
     | { type: "model_started"; call: number; model: string }
     | { type: "message"; message: Message }
-    | { type: "usage"; call: number; used: Used; pending?: Awaited }
+    | { type: "usage"; call: number; used: Used; pending?: Awaited; answered_by?: string; request_id?: string }
     | { type: "model_finished"; call: number; end: ModelEnd; first_piece_us: number | null }
     | { type: "backoff_started"; delay_ms: number }
     | { type: "backoff_finished" }
@@ -126,7 +126,8 @@ declare namespace Api {
     compensation?: "started" | "done" | "failed" | "unknown";
   };
   type ModelAccount = {
-    call: number; model: string; usage: Used; first_piece_us: number | null; took_us: number | null; pending?: Awaited; cost?: Cost;
+    call: number; model: string; answered_by?: string; request_id?: string; usage: Used; first_piece_us: number | null;
+    took_us: number | null; pending?: Awaited; cost?: Cost;
   };
   type Learnt =
     | { type: "late_result"; call: string; result: Result; remains?: Remains }

@@ -284,7 +284,7 @@ const seed = Number(arguments[0]) || 20_261;
   /** @type {(seq: number, type: string, more?: Item, epoch?: number) => Item} */
   const item = (seq, type, more, epoch = 1) => ({ v: 1, seq, epoch, at: stamp(seq * 100), type, ...more });
   const figureOf = (/** @type {number | null} */ value) => ({ value, provenance: value === null ? "unknown" : "reported", low: value, high: value });
-  const usage = (/** @type {number | null} */ input, /** @type {number | null} */ output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
+  const usage = (/** @type {number | null} */ input, /** @type {number | null} */ output) => ({ input: figureOf(input), unsplit: figureOf(0), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
   const used = (/** @type {number | null} */ input, /** @type {number | null} */ output) => ({ delivered: usage(input, output), billed: usage(input, output) });
   const accepted = { run: "r", session: { app: "a", user: "u", session: "s" }, input: { role: "user", parts: [{ type: "text", text: "hi" }] } };
   /** @type {(fact: Item, state: string, phase?: string | null, force?: string) => Item} a fact with the standing of the run after it */

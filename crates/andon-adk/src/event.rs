@@ -140,14 +140,14 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// As ADK counts them; `None` if no count is known.
     pub(crate) fn of(usage: &Usage) -> Option<Self> {
-        let Usage { input, cache_read, cache_write, output, reasoning } = *usage;
-        let prompt = input.plus(cache_read).plus(cache_write);
+        let (prompt, output, thoughts) = (usage.read(), usage.output, usage.reasoning.value.unwrap_or(0));
         let some = |figure: Figure| figure.value.filter(|value| *value > 0);
         let tokens = Self {
-            cached_content_token_count: some(cache_read),
-            candidates_token_count: output.value.zip(reasoning.value).map(|(all, part)| all.saturating_sub(part)),
+            cached_content_token_count: some(usage.cache_read),
+            // Thinking that is not counted apart is part of the candidates.
+            candidates_token_count: output.value.map(|all| all.saturating_sub(thoughts)),
             prompt_token_count: prompt.value,
-            thoughts_token_count: some(reasoning),
+            thoughts_token_count: some(usage.reasoning),
             total_token_count: prompt.plus(output).value,
         };
         (tokens != Self::default()).then_some(tokens)
@@ -249,9 +249,8 @@ mod tests {
     #[test]
     fn unknown_token_counts_are_omitted() {
         assert_eq!(Tokens::of(&Usage::UNKNOWN), None);
-        // How much of it was thinking is unknown, so there is no count that ADK has a field for.
         let output_alone = Usage { output: Figure::exact(146, Provenance::Estimated), ..Usage::UNKNOWN };
-        assert_eq!(Tokens::of(&output_alone), None);
+        assert_eq!(serde_json::to_string(&Tokens::of(&output_alone)).unwrap(), r#"{"candidatesTokenCount":146}"#);
         let input_alone = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
         assert_eq!(serde_json::to_string(&Tokens::of(&input_alone)).unwrap(), r#"{"promptTokenCount":12}"#);
         let all = Usage {

@@ -35,16 +35,22 @@ fn prices(root: &Node) -> Result<Prices, NodeError> {
         return Err((models.at, none.to_owned()));
     }
     entries.iter().try_fold(list, |list, (key, node)| {
-        let price = model_price(key, node)?;
+        let price = model_price(key, node, name)?;
         list.with(&key.text, price).map_err(|error| (key.at, error.to_string()))
     })
 }
 
-fn model_price(name: &Key, node: &Node) -> Result<ModelPrice, NodeError> {
+fn model_price(name: &Key, node: &Node, currency: &str) -> Result<ModelPrice, NodeError> {
     let name = yaml::cut(&name.text);
     let fields =
         map(node, &format!("`{name}` must have the keys `input` and `output`, with the price of a million tokens"))?;
-    known(fields, &["input", "cache_read", "cache_write", "output"])?;
+    if let Some(own) = find(fields, "currency").filter(|own| own.value != Value::Text(currency.to_owned())) {
+        let why = format!(
+            "the prices of `{name}` are in another currency than {currency}, and a file has only one: convert them, or leave the model out"
+        );
+        return Err((own.at, why));
+    }
+    known(fields, &["input", "cache_read", "cache_write", "output", "currency"])?;
     let input = price(needed(node, fields, "input")?)?;
     // A model without cache prices charges cached tokens as input.
     let or_input = |field: &str| find(fields, field).map_or(Ok(input), price);
@@ -91,7 +97,7 @@ fn needed<'n>(owner: &Node, fields: &'n Entries, name: &str) -> Result<&'n Node,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon_runtime::Usage;
+    use andon_runtime::{Figure, Usage};
 
     const GOOD: &str = "currency: USD
 models:
@@ -102,10 +108,21 @@ models:
     #[test]
     fn a_cache_without_a_price_costs_as_much_as_input() {
         let prices = yaml::read(GOOD, prices).unwrap();
-        let usage = Usage { cache_read: Usage::reported(1_000_000, 0).input, ..Usage::reported(1_000_000, 1_000_000) };
+        let million = Figure::reported(1_000_000);
+        let usage = Usage { input: million, cache_read: million, output: million, ..Usage::NONE };
         let cost = |model: &str| serde_json::to_value(prices.cost(model, &usage)).unwrap()["value"].to_string();
         assert_eq!((cost("anthropic/claude-sonnet-4").as_str(), cost("gpt").as_str()), ("18.3", "0.6"));
         assert_eq!(prices.cost("gpt", &usage).unwrap().currency(), "USD");
+    }
+
+    #[test]
+    fn a_price_of_nothing_is_free_and_a_model_that_is_not_in_the_file_has_none() {
+        let text = "currency: USD\nmodels:\n  free: {input: 0, output: 0, currency: USD}\n";
+        let prices = yaml::read(text, prices).unwrap();
+        let cost =
+            |model: &str| prices.cost(model, &Usage::reported(7, 7)).map(|cost| serde_json::to_value(cost).unwrap());
+        assert_eq!(cost("free").unwrap()["value"], 0.0);
+        assert_eq!(cost("dear"), None);
     }
 
     #[test]
@@ -121,6 +138,10 @@ models:
             (with("{input: 1}"), Some(4), "`output` is missing"),
             (with("{input: 1, output: 1, thinking: 1}"), Some(4), "`thinking` is not a key here"),
             (with("3"), Some(4), "`x` must have the keys"),
+            (with("{input: 1, output: 1, currency: EUR}"), Some(4), "in another currency than USD"),
+            (with("{input: 1, output: 1, currency: 7}"), Some(4), "in another currency than USD"),
+            (with("\n    input: 1\n    output: 1\n    currency: EUR"), Some(7), "convert them, or leave the model out"),
+            (GOOD.replace("models:", "currency: EUR\nmodels:"), Some(2), ""),
             (GOOD.replace("'*'", "'a*b'"), Some(4), "only at its end"),
             (GOOD.replace("USD", "dollars"), Some(1), "three capital letters"),
             (GOOD.replace("USD", "7"), Some(1), "three capital letters"),

@@ -12,7 +12,7 @@ use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
 use crate::progress::{Call, CallState, OpenModel, Progress};
 use crate::reason::Reason;
-use crate::usage::{Awaited, Usage, Used};
+use crate::usage::{Usage, Used};
 
 /// Why everything open is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,16 +52,15 @@ impl Why {
 
 /// Closes an open model call: the partial answer, its usage, its end, and a result for each call in it.
 ///
-/// `number` is the number of the model call, and `spans` are everything that was accepted of its answer.
+/// `number` is the number of the model call, `spans` are everything that was accepted of its answer, and `usage` is the event that says
+/// what it used.
 pub fn close_model<'a>(
     number: u32,
     spans: impl IntoIterator<Item = &'a Span>,
-    used: Used,
-    pending: Option<Awaited>,
+    usage: Event,
     first_piece_us: Option<u64>,
     why: &Why,
 ) -> Vec<Event> {
-    let usage = Event::Usage { call: number, used: Box::new(used), pending };
     let finished = Event::ModelFinished { call: number, end: why.model_end(), first_piece_us };
     cut_answer(spans, [usage, finished], why)
 }

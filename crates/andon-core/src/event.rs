@@ -5,6 +5,7 @@
 
 mod accepted;
 mod addendum;
+mod answerer;
 mod call;
 mod hook;
 mod read;
@@ -26,6 +27,7 @@ use crate::usage::{Awaited, Used};
 pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
 pub use addendum::{Addendum, Learnt};
+pub use answerer::Answerer;
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookEnd, HookPoint};
 pub use record::{Entry, Record};
@@ -77,6 +79,12 @@ pub enum Event {
         /// How a better figure is being looked for, if it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pending: Option<Awaited>,
+        /// The exact model that answered, if the provider named it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<Arc<str>>,
+        /// The provider's id for the request, if it gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<Arc<str>>,
     },
     /// A model call is over and its connection closed.
     ModelFinished {
@@ -173,9 +181,9 @@ pub enum Event {
 }
 
 impl Event {
-    /// What a model call used, with no better figure being looked for.
+    /// What a model call used, with no better figure being looked for, when nobody knows who answered.
     pub fn usage(call: u32, used: Used) -> Self {
-        Self::Usage { call, used: Box::new(used), pending: None }
+        Self::Usage { call, used: Box::new(used), pending: None, answered_by: None, request_id: None }
     }
 
     /// Whether it is a cancel request, for the run or for one call.

@@ -111,8 +111,14 @@ pub enum Compensation {
 pub struct ModelAccount {
     /// Its number in the run.
     pub call: u32,
-    /// The model's name.
+    /// The model that was asked for.
     pub model: Arc<str>,
+    /// The exact model that answered, if the provider named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<Arc<str>>,
+    /// The provider's id for the request, if it gave one: what its support asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
     /// What it used.
     pub usage: Used,
     /// Microseconds to its first piece, if one came.

@@ -5,6 +5,10 @@
 //! 1. Unknown is never written as 0: a figure without a value has `value: None`.
 //! 2. `low <= value <= high` wherever these are known.
 //! 3. A sum is only as good as its weakest part: it has a value only if all parts have one, and the weakest provenance.
+//! 4. Whatever was read is counted once. `input` is what no cache figure counts: all that was read, if nobody said how much of
+//!    it a cache had to do with. That part is `unsplit`.
+//! 5. A cache figure is what the provider said, or unknown. It is never estimated, so whether it has a value decides how to
+//!    read `input`.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +71,20 @@ impl Figure {
         self.provenance == Provenance::Reported && self.high == Some(0)
     }
 
+    /// What is left of this figure without tokens that were counted apart.
+    #[must_use]
+    fn without(self, apart: u64) -> Self {
+        let rest = |number: Option<u64>| number.map(|number| number.saturating_sub(apart));
+        Self { value: rest(self.value), low: rest(self.low), high: rest(self.high), ..self }
+    }
+
+    /// What a cache figure certainly counts, and `input` does not (invariants 4 and 5): all of it, or in a sum the part that
+    /// is known.
+    #[must_use]
+    pub fn apart_from_input(self) -> Self {
+        if self.value.is_some() { self } else { Self::reported(self.at_least()) }
+    }
+
     /// The same figure, given that it is at most `most`.
     #[must_use]
     fn capped(self, most: u64) -> Self {
@@ -92,12 +110,12 @@ impl Figure {
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
         let high = add(self.high, other.high);
-        let provenance = match value {
-            Some(_) => self.provenance.max(other.provenance),
-            None if low.is_some() => Provenance::Bounded,
-            None => Provenance::Unknown,
-        };
-        Self { value, provenance, low, high }
+        match (value, low, high) {
+            (Some(_), ..) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
+            // "At least 0" says nothing.
+            (None, None | Some(0), None) => Self::UNKNOWN,
+            (None, ..) => Self { value, provenance: Provenance::Bounded, low, high },
+        }
     }
 }
 
@@ -109,8 +127,9 @@ impl Default for Figure {
 
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Form", into = "Form")]
 pub struct Usage {
-    /// Tokens read that were neither read from nor written to a cache.
+    /// Tokens read that no cache figure counts (invariant 4).
     pub input: Figure,
     /// Tokens read from the provider's cache.
     pub cache_read: Figure,
@@ -120,6 +139,34 @@ pub struct Usage {
     pub output: Figure,
     /// The part of `output` that was thinking.
     pub reasoning: Figure,
+    /// Only in a sum of calls whose `input` does not all mean the same: [`Usage::unsplit`] says what it is for, and how large.
+    pub mixed: Option<Figure>,
+}
+
+/// A usage as it is written: `unsplit` is always there. A record of an older version lacks it, and is that of one call.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    input: Figure,
+    #[serde(default)]
+    unsplit: Option<Figure>,
+    cache_read: Figure,
+    cache_write: Figure,
+    output: Figure,
+    reasoning: Figure,
+}
+
+impl From<Form> for Usage {
+    fn from(form: Form) -> Self {
+        let Form { input, unsplit, cache_read, cache_write, output, reasoning } = form;
+        Self { input, cache_read, cache_write, output, reasoning, mixed: None }.with_unsplit(unsplit)
+    }
+}
+
+impl From<Usage> for Form {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, cache_read, cache_write, output, reasoning, mixed: _ } = usage;
+        Self { input, unsplit: Some(usage.unsplit()), cache_read, cache_write, output, reasoning }
+    }
 }
 
 impl Usage {
@@ -130,17 +177,59 @@ impl Usage {
         cache_write: Figure::UNKNOWN,
         output: Figure::UNKNOWN,
         reasoning: Figure::UNKNOWN,
+        mixed: None,
     };
 
     /// Nothing was used: the sum of no calls at all.
     pub const NONE: Self = {
         let none = Figure::reported(0);
-        Self { input: none, cache_read: none, cache_write: none, output: none, reasoning: none }
+        Self { input: none, cache_read: none, cache_write: none, output: none, reasoning: none, mixed: None }
     };
 
-    /// What the provider says in its final report: input and output. A provider without a cache reports none used.
+    /// What the provider says in a final report that has only these two figures: the others are unknown.
     pub const fn reported(input: u64, output: u64) -> Self {
-        Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::NONE }
+        Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::UNKNOWN }
+    }
+
+    /// All tokens that were read: `input`, and what the cache figures that are known add to it. That nobody mentioned a cache does
+    /// not make it unknown.
+    pub fn read(&self) -> Figure {
+        self.input.plus(self.cache_read.apart_from_input()).plus(self.cache_write.apart_from_input())
+    }
+
+    /// The part of `input` that may have been read from a cache or written to one, because nobody said. For one call that is all
+    /// of it, or nothing; a sum adds it up apart.
+    pub fn unsplit(&self) -> Figure {
+        self.mixed.unwrap_or_else(|| {
+            let is_split = self.cache_read.value.is_some() && self.cache_write.value.is_some();
+            if is_split { Figure::reported(0) } else { self.input }
+        })
+    }
+
+    /// The same figures, of which this part of the input is unsplit. It is kept only if the figures do not say so themselves,
+    /// so that equal usages are equal values.
+    fn with_unsplit(self, unsplit: Option<Figure>) -> Self {
+        let plain = Self { mixed: None, ..self };
+        Self { mixed: unsplit.filter(|unsplit| *unsplit != plain.unsplit()), ..plain }
+    }
+
+    /// The same figures of one call, given that it read this many tokens altogether: what its cache figures count is no input.
+    #[must_use]
+    pub fn reading(self, all: Figure) -> Self {
+        let cached = [self.cache_read, self.cache_write].map(|figure| figure.value.unwrap_or(0));
+        let input = cached.into_iter().fold(all, Figure::without);
+        Self { input, ..self }
+    }
+
+    /// The same figures as reported or learned in two parts: an input that counts everything is brought in line with cache
+    /// figures that its own part lacks (invariant 4).
+    fn with_input_of(self, source: &Self) -> Self {
+        let extra = |ours: Figure, theirs: Figure| match theirs.value {
+            Some(_) => 0,
+            None => ours.value.unwrap_or(0),
+        };
+        let input = source.input.without(extra(self.cache_read, source.cache_read));
+        Self { input: input.without(extra(self.cache_write, source.cache_write)), ..self }
     }
 
     /// The same figures, as reported before the end of the call.
@@ -159,6 +248,7 @@ impl Usage {
             cache_write: weaken(self.cache_write),
             output: weaken(self.output),
             reasoning: weaken(self.reasoning),
+            mixed: self.mixed.map(weaken),
         }
     }
 
@@ -171,40 +261,46 @@ impl Usage {
             cache_write: self.cache_write.plus(other.cache_write),
             output: self.output.plus(other.output),
             reasoning: self.reasoning.plus(other.reasoning),
+            mixed: None,
         }
+        .with_unsplit(Some(self.unsplit().plus(other.unsplit())))
     }
 
     /// A later report of the same call: each figure that it knows replaces the earlier one; unknown replaces nothing.
     #[must_use]
     pub fn corrected_by(self, later: Self) -> Self {
         let newest = |old: Figure, new: Figure| if new == Figure::UNKNOWN { old } else { new };
+        let source = if later.input == Figure::UNKNOWN { &self } else { &later };
         Self {
-            input: newest(self.input, later.input),
+            input: Figure::UNKNOWN,
             cache_read: newest(self.cache_read, later.cache_read),
             cache_write: newest(self.cache_write, later.cache_write),
             output: newest(self.output, later.output),
             reasoning: newest(self.reasoning, later.reasoning),
+            mixed: None,
         }
+        .with_input_of(source)
     }
 
-    /// The same figures, each replaced if `other` knows it at least as well.
+    /// The same figures of one call, each replaced if `other` knows it at least as well.
     #[must_use]
     pub fn refined_by(self, other: Self) -> Self {
         let better = |old: Figure, new: Figure| if new.provenance <= old.provenance { new } else { old };
+        let source = if other.input.provenance <= self.input.provenance { &other } else { &self };
         Self {
-            input: better(self.input, other.input),
+            input: Figure::UNKNOWN,
             cache_read: better(self.cache_read, other.cache_read),
             cache_write: better(self.cache_write, other.cache_write),
             output: better(self.output, other.output),
             reasoning: better(self.reasoning, other.reasoning),
+            mixed: None,
         }
+        .with_input_of(source)
     }
 
     /// Tokens that were certainly used, for limits: all that were read and all that were written.
     pub fn at_least(&self) -> u64 {
-        [self.input, self.cache_read, self.cache_write, self.output]
-            .iter()
-            .fold(0, |sum, figure| sum.saturating_add(figure.at_least()))
+        self.read().at_least().saturating_add(self.output.at_least())
     }
 }
 
@@ -231,9 +327,11 @@ impl Used {
 
     /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
-        let open = |figure: Figure| match figure.value {
-            Some(value) => Figure { value: None, provenance: Provenance::Bounded, low: Some(value), high: None },
-            None => figure,
+        // The rest may have been generated and charged, so an upper bound of what was delivered is none of the bill.
+        let open = |figure: Figure| match figure.low.or(figure.value) {
+            // "At least 0" says nothing.
+            None | Some(0) => Figure::UNKNOWN,
+            Some(low) => Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None },
         };
         let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
         Self { delivered, billed }
@@ -355,24 +453,114 @@ mod tests {
         assert_eq!(Figure::UNKNOWN.plus(Figure::UNKNOWN), Figure::UNKNOWN);
         assert_eq!(Usage::NONE.plus(Usage::UNKNOWN), Usage::UNKNOWN);
         assert_eq!(Usage::UNKNOWN.plus(Usage::NONE), Usage::UNKNOWN);
+        let nothing_yet = Figure::exact(0, Provenance::ReportedRunning);
+        assert_eq!(nothing_yet.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+        let at_least_nothing = Figure { low: Some(0), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
+        assert_eq!(Figure::UNKNOWN.plus(at_least_nothing), Figure::UNKNOWN);
     }
 
     #[test]
-    fn a_report_has_the_figures_that_the_provider_gave_and_no_cache() {
-        let (input, output, zero) = (Figure::reported(10), Figure::reported(5), Figure::reported(0));
-        let expected = Usage { input, output, cache_read: zero, cache_write: zero, reasoning: zero };
+    fn a_report_has_the_figures_that_the_provider_gave_and_no_others() {
+        let expected = Usage { input: Figure::reported(10), output: Figure::reported(5), ..Usage::UNKNOWN };
         assert_eq!(Usage::reported(10, 5), expected);
         assert_eq!(Usage { cache_read: Figure::reported(3), ..expected }.at_least(), 18);
     }
 
     #[test]
+    fn a_cache_that_nobody_mentioned_does_not_make_what_was_read_unknown() {
+        let plain = Usage::reported(10, 5);
+        assert_eq!(plain.read(), Figure::reported(10));
+        let cached = Usage { cache_read: Figure::reported(30), ..plain };
+        assert_eq!(cached.read(), Figure::reported(40));
+        assert_eq!(plain.plus(cached).read(), Figure::reported(50));
+    }
+
+    #[test]
+    fn a_sum_of_upper_bounds_is_bounded() {
+        let most = |high| Figure { high: Some(high), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
+        assert_eq!(most(4).plus(most(5)), most(9));
+    }
+
+    #[test]
     fn a_cut_call_is_billed_for_at_least_what_was_delivered_and_unknown_is_not_zero() {
-        let running = Usage { reasoning: Figure::UNKNOWN, ..Usage::reported(10, 5) }.running();
+        let running = Usage::reported(10, 5).running();
         assert_eq!(running.output, Figure::exact(5, Provenance::ReportedRunning));
         assert_eq!(running.reasoning, Figure::UNKNOWN);
         let open = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
         assert_eq!(Used::cut(running), Used { delivered: running, billed: Usage { output: open(5), ..running } });
         let thought = Usage { reasoning: Figure::reported(2), ..running };
         assert_eq!(Used::cut(thought).billed.reasoning, open(2));
+        assert_eq!(Used::cut(Usage::reported(10, 0).running()).billed.output, Figure::UNKNOWN);
+    }
+
+    #[test]
+    fn a_sum_keeps_apart_the_input_of_which_nobody_said_how_much_came_from_a_cache() {
+        let none = Figure::reported(0);
+        let said = Usage { cache_read: Figure::reported(900), cache_write: none, ..Usage::reported(100, 5) };
+        let unsaid = Usage { input: Figure::reported(50), output: Figure::reported(7), ..Usage::UNKNOWN };
+        assert_eq!((said.unsplit(), unsaid.unsplit()), (Figure::reported(0), Figure::reported(50)));
+        for sum in [said.plus(unsaid), unsaid.plus(said), Usage::NONE.plus(said).plus(unsaid)] {
+            assert_eq!((sum.input, sum.unsplit()), (Figure::reported(150), Figure::reported(50)));
+        }
+        let estimate = Figure { value: Some(60), provenance: Provenance::Estimated, low: Some(50), high: Some(70) };
+        let sum = unsaid.plus(Usage { input: estimate, ..unsaid }).plus(said);
+        let expected = Figure { value: Some(110), low: Some(100), high: Some(120), ..estimate };
+        assert_eq!(sum.unsplit(), expected);
+        assert_eq!(unsaid.plus(Usage::NONE), unsaid, "the sum of no calls adds nothing");
+    }
+
+    #[test]
+    fn what_was_read_is_known_though_nobody_mentioned_a_cache() {
+        let said =
+            Usage { cache_read: Figure::reported(900), cache_write: Figure::reported(4), ..Usage::reported(100, 5) };
+        let unsaid = Usage { input: Figure::reported(50), output: Figure::reported(7), ..Usage::UNKNOWN };
+        let read = |usage: Usage| usage.read().value;
+        assert_eq!((read(said), read(unsaid), read(said.plus(unsaid))), (Some(1004), Some(50), Some(1054)));
+        assert_eq!(said.plus(unsaid).at_least(), 1066);
+        let sum = said.plus(Usage::UNKNOWN).read();
+        assert_eq!(sum, Figure { value: None, provenance: Provenance::Bounded, low: Some(1004), high: None });
+        assert_eq!(Usage::UNKNOWN.read(), Figure::UNKNOWN);
+    }
+
+    #[test]
+    fn whatever_was_read_is_counted_once_in_whichever_order_it_is_learned() {
+        let cached = Usage { cache_read: Figure::reported(900), ..Usage::UNKNOWN };
+        let whole = Usage { input: Figure::reported(1000), ..Usage::UNKNOWN };
+        let expected = Usage { input: Figure::reported(100), ..cached };
+        assert_eq!((whole.corrected_by(cached), cached.corrected_by(whole)), (expected, expected));
+        assert_eq!(
+            expected.corrected_by(Usage { output: Figure::reported(3), ..Usage::UNKNOWN }).input,
+            expected.input
+        );
+        let counted = Usage { input: Figure::exact(1000, Provenance::Counted), ..Usage::UNKNOWN };
+        let refined = cached.refined_by(counted);
+        assert_eq!((refined.input.value, refined.read().value), (Some(100), Some(1000)));
+        assert_eq!(cached.reading(counted.input), refined);
+    }
+
+    #[test]
+    fn a_record_of_an_older_version_is_one_call_and_a_sum_is_read_as_it_was_written() {
+        let unsaid = Usage { input: Figure::reported(50), output: Figure::reported(7), ..Usage::UNKNOWN };
+        for usage in [Usage::NONE, Usage::UNKNOWN, Usage::reported(3, 4), unsaid, unsaid.plus(Usage::reported(3, 4))] {
+            let written = serde_json::to_value(usage).unwrap();
+            assert_eq!(written["unsplit"], serde_json::to_value(usage.unsplit()).unwrap());
+            assert_eq!(serde_json::from_value::<Usage>(written).unwrap(), usage);
+        }
+        let mut old = serde_json::to_value(unsaid).unwrap();
+        old.as_object_mut().unwrap().remove("unsplit");
+        assert_eq!(serde_json::from_value::<Usage>(old).unwrap(), unsaid);
+    }
+
+    #[test]
+    fn at_least_nothing_says_nothing_in_a_sum() {
+        let running = Figure::exact(0, Provenance::ReportedRunning);
+        assert_eq!(running.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+    }
+
+    #[test]
+    fn an_estimate_of_a_cut_call_is_not_what_is_billed_at_least() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        let billed = Used::cut(Usage { output: guess, ..Usage::reported(1, 0) }).billed.output;
+        assert_eq!(billed, Figure { value: None, provenance: Provenance::Bounded, low: Some(215), high: None });
     }
 }

@@ -482,7 +482,7 @@ mod history {
         span.mark(What::CallEnded { index: 0 });
         span.push(&Kind::ToolInput(head(1, "b")), "{");
         let why = Why::Cancelled(Reason::Requested);
-        let closing = close_model(1, [&span], Used::UNKNOWN, None, None, &why);
+        let closing = close_model(1, [&span], Event::usage(1, Used::UNKNOWN), None, &why);
         let events = [model_started(1), cancel_requested(Force::Now)].into_iter().chain(closing);
         let progress = run(events.chain([Event::RunQuieted, settled(cancelled())]));
         let answer = progress.last_answer().unwrap();

@@ -16,7 +16,7 @@ use andon_core::event::{
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
-use andon_core::receipt::Receipt;
+use andon_core::receipt::{ModelAccount, Receipt};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
 use serde::Serialize;
@@ -134,6 +134,13 @@ fn events() -> Vec<Event> {
         Event::Message { message: Arc::new(Message { cut: Some(Cut::Broken), ..cut_answer() }) },
         Event::Message { message: Arc::new(Message { cut: None, ..cut_answer() }) },
         Event::usage(1, used()),
+        Event::Usage {
+            call: 1,
+            used: Box::new(used()),
+            pending: None,
+            answered_by: Some("practice-2026".into()),
+            request_id: Some("req_1".into()),
+        },
         model_finished(ModelEnd::Answered { stop: ModelStop::EndTurn }),
         model_finished(ModelEnd::Cut),
         model_finished(ModelEnd::Failed { failure: Box::new(failure()) }),
@@ -272,6 +279,20 @@ fn a_receipt_comes_back_with_its_version() {
     let json = round_trip(&receipt);
     assert_eq!([&json["v"], &json["revision"]], [&json!(1), &json!(1)]);
     assert_eq!(json["usage"]["billed"]["output"]["value"], json!(null), "unknown is never written as 0");
+}
+
+#[test]
+fn a_receipt_names_who_answered_a_call_and_one_of_an_older_program_does_not() {
+    let answered = json!({"call": 1, "model": "gpt-5-mini", "answered_by": "gpt-5-mini-2025-08-07", "request_id": "req_1",
+        "usage": used(), "first_piece_us": null, "took_us": null});
+    let account: ModelAccount = serde_json::from_value(answered.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&account).unwrap(), answered);
+    let mut old = answered;
+    let fields = old.as_object_mut().unwrap();
+    fields.remove("answered_by");
+    fields.remove("request_id");
+    let expected = ModelAccount { answered_by: None, request_id: None, ..account };
+    assert_eq!(serde_json::from_value::<ModelAccount>(old).unwrap(), expected);
 }
 
 #[test]

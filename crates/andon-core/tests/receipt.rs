@@ -68,6 +68,8 @@ fn expected() -> Receipt {
     let model = ModelAccount {
         call: 1,
         model: "practice".into(),
+        answered_by: None,
+        request_id: None,
         usage: used,
         first_piece_us: Some(42),
         took_us: Some(300),

@@ -25,6 +25,8 @@ use std::collections::VecDeque;
 use andon_core::usage::Usage;
 use andon_runtime::{ModelError, Piece};
 
+pub(crate) use loose::MOST;
+
 /// One message of a provider's stream: an SSE event, or a line of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {

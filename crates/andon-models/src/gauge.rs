@@ -89,13 +89,12 @@ impl Gauge {
             let anchor = call.request.anchor.and_then(|before| texts.anchor(call.request, &before));
             book().input(&id, &texts.asked(), anchor.as_ref())
         };
+        // Only the whole input is estimated, not how much of it came from a cache.
+        let known = if known.input == Figure::UNKNOWN { known.reading(input()) } else { *known };
         Usage {
-            // Only the whole input is estimated, not how much of it came from a cache.
-            input: if known.input == Figure::UNKNOWN { input() } else { known.input },
             output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
-            cache_read: known.cache_read,
-            cache_write: known.cache_write,
+            ..known
         }
     }
 

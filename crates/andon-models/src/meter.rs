@@ -80,7 +80,7 @@ pub struct Reported {
 impl Reported {
     /// What a call's usage says, as far as the provider itself said it.
     pub fn of(usage: &Usage) -> Self {
-        let all = usage.input.plus(usage.cache_read).plus(usage.cache_write);
+        let all = usage.read();
         let own = |figure: Figure| match figure.provenance {
             andon_core::usage::Provenance::Reported => figure.value,
             _ => None,

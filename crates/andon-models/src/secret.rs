@@ -4,7 +4,7 @@
 //!
 //! 1. No [`Debug`](fmt::Debug) or [`Display`](fmt::Display) shows a secret.
 //! 2. Every text that comes from outside goes through `Scrub::clean` before it becomes an error: providers and proxies
-//!    like to echo what they were sent.
+//!    like to echo what they were sent. A name or an id with a secret in it is none.
 //! 3. A text that is shortened before that ends in `CUT`, by which a secret is found even if only its beginning is left.
 
 use std::fmt;
@@ -74,6 +74,11 @@ impl Scrub {
             if text.contains(spelling.as_str()) { text.replace(spelling.as_str(), HIDDEN) } else { text }
         });
         if text.contains(CUT) { self.clean_cuts(&text) } else { text }
+    }
+
+    /// Whether there is a secret in the text.
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.spellings.iter().any(|spelling| text.contains(spelling.as_str()))
     }
 
     /// The text without the beginnings of secrets where it was cut.

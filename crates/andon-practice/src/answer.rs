@@ -94,7 +94,9 @@ impl Answer for PracticeAnswer {
     }
 
     fn usage_so_far(&self) -> Usage {
-        let usage = Usage { reasoning: Figure::reported(self.reasoning), ..Usage::reported(self.input, self.output) };
+        let [input, output, reasoning] = [self.input, self.output, self.reasoning].map(Figure::reported);
+        // It has no cache.
+        let usage = Usage { input, output, reasoning, ..Usage::NONE };
         if self.is_whole { usage } else { usage.running() }
     }
 }

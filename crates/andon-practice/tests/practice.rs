@@ -95,7 +95,8 @@ async fn usage_is_exact_at_every_piece_and_final_at_the_end() {
             assert_eq!((so_far.input.value, so_far.output.value), (Some(input), Some(output)), "{piece:?}");
             assert_eq!(so_far.reasoning.value, Some(reasoning));
         }
-        let whole = Usage { reasoning: andon_runtime::Figure::reported(reasoning), ..Usage::reported(input, output) };
+        let [input, output, reasoning] = [input, output, reasoning].map(andon_runtime::Figure::reported);
+        let whole = Usage { input, output, reasoning, ..Usage::NONE };
         assert_eq!(last, Some(whole), "{prompt}");
     }
 }

@@ -19,6 +19,7 @@ use crate::http::answers::Answers;
 use crate::http::budget::Budget;
 use crate::http::semaphore;
 use crate::options::Options;
+use crate::options::prices::Prices;
 
 /// What the routes of the API share.
 pub(crate) type Shared = Arc<Core>;
@@ -75,6 +76,7 @@ impl Core {
         if let (Some(board), Some(prices)) = (&board, &options.prices) {
             board.price(prices);
         }
+        Prices::keep(options.prices.as_ref(), runtime.shelf()).await?;
         let (options, tasks, closing) = (Arc::new(options), TaskTracker::new(), CancellationToken::new());
         Ok(Self {
             runtime: runtime.clone(),

@@ -288,6 +288,11 @@ impl Journal for SqliteJournal {
         })
     }
 
+    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<Stored>>, JournalError>> {
+        let runs = runs.to_vec();
+        self.readers.slow.ask(move |connection| runs.iter().map(|run| read::account(connection, run)).collect())
+    }
+
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
         self.readers.quick.ask(move |connection| read::history(connection, &session))

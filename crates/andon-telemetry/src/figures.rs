@@ -277,9 +277,10 @@ fn phase(past: &[Arc<Record>]) -> Option<&'static str> {
     Some(standing.phase().as_str())
 }
 
-fn kinds(usage: &Usage) -> [(&'static str, Figure); 5] {
+fn kinds(usage: &Usage) -> [(&'static str, Figure); 6] {
     [
         ("input", usage.input),
+        ("unsplit", usage.unsplit()),
         ("cache_read", usage.cache_read),
         ("cache_write", usage.cache_write),
         ("output", usage.output),

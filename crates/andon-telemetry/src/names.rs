@@ -13,6 +13,10 @@ pub const AGENT: &str = "gen_ai.agent.name";
 pub const CONVERSATION: &str = "gen_ai.conversation.id";
 /// The model's name.
 pub const MODEL: &str = "gen_ai.request.model";
+/// The exact model that answered.
+pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
+/// The provider's id for the request.
+pub const REQUEST_ID: &str = "andon.request.id";
 /// Why the model stopped writing: a list.
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Seconds to the first piece of an answer.

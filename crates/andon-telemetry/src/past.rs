@@ -14,6 +14,16 @@ pub(crate) fn usage_of(past: &[Arc<Record>], call: u32) -> Option<&Used> {
     })
 }
 
+/// The exact model that answered a call, and the provider's id for the request.
+pub(crate) fn answerer_of(past: &[Arc<Record>], call: u32) -> Option<(Option<&str>, Option<&str>)> {
+    past.iter().rev().find_map(|record| match &record.event {
+        Event::Usage { call: of, answered_by, request_id, .. } if *of == call => {
+            Some((answered_by.as_deref(), request_id.as_deref()))
+        }
+        _ => None,
+    })
+}
+
 /// The model of a call.
 pub(crate) fn model_of(past: &[Arc<Record>], call: u32) -> Option<&Arc<str>> {
     past.iter().rev().find_map(|record| match &record.event {

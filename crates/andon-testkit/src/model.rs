@@ -158,6 +158,7 @@ impl Model for ScriptedModel {
             yielded: false,
             pause: None,
             usage: Usage::UNKNOWN,
+            request_id: format!("req-{}", number + 1),
             after: self.after.clone(),
         })
     }
@@ -175,6 +176,7 @@ struct ScriptedAnswer {
     yielded: bool,
     pause: Option<Pin<Box<Sleep>>>,
     usage: Usage,
+    request_id: String,
     after: Option<After>,
 }
 
@@ -244,6 +246,10 @@ impl Answer for ScriptedAnswer {
 
     fn model(&self) -> Option<&str> {
         Some("scripted-1")
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        Some(&self.request_id)
     }
 
     fn cut(mut self: Box<Self>) -> Option<Afterwards> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Image, Part, ResultStatus, ToolCall, ToolResult};
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::core::usage::{Figure, Usage, Used};
 use andon_server::dialect::Problem;
 use serde_json::Value;
 
@@ -285,8 +285,15 @@ fn new_call() -> String {
 fn used(event: &Fields<'_>) -> Used {
     let Some(figures) = event.object("usageMetadata") else { return Used::UNKNOWN };
     let figure = |name: &str| figures.get(name).and_then(Value::as_u64);
-    match (figure("promptTokenCount"), figure("candidatesTokenCount")) {
-        (Some(input), Some(output)) => Used::whole(Usage::reported(input, output)),
-        _ => Used::UNKNOWN,
-    }
+    // A request has more than 0 tokens, so a zero was not counted.
+    let prompt = figure("promptTokenCount").filter(|tokens| *tokens > 0);
+    let (Some(prompt), Some(candidates)) = (prompt, figure("candidatesTokenCount")) else { return Used::UNKNOWN };
+    let (cached, thoughts) = (figure("cachedContentTokenCount"), figure("thoughtsTokenCount"));
+    let cached = cached.filter(|cached| *cached <= prompt);
+    let known = |tokens: Option<u64>| tokens.map_or(Figure::UNKNOWN, Figure::reported);
+    Used::whole(Usage {
+        cache_read: known(cached),
+        reasoning: known(thoughts),
+        ..Usage::reported(prompt - cached.unwrap_or(0), candidates.saturating_add(thoughts.unwrap_or(0)))
+    })
 }

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use andon_runtime::{CallId, Digest, Ending, Provenance, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
 use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -39,8 +39,12 @@ pub(super) struct MadeKey {
 pub(crate) struct Cost {
     pub(crate) currency: String,
     pub(crate) value: Option<f64>,
+    pub(crate) provenance: Provenance,
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
+    /// The models whose calls are not included, because they have no price.
+    #[serde(default)]
+    pub(crate) unpriced: Vec<String>,
 }
 
 /// A receipt as a server sends it, which may also say what the run cost.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use andon_runtime::{Message, Run, RunFilter, RunId, Runtime, State};
+use andon_server::{Prices, priced};
 use anyhow::Context;
 
 use super::runs::is_in_progress;
@@ -45,8 +46,11 @@ async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<FoundReceipt>>
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
     let receipt = run.receipt().with_context(|| format!("nothing is known about run {} yet", run.id()))?;
+    // The server of this database left its prices there, so both show the same cost.
+    let prices = Prices::kept(runtime.shelf()).await?;
+    let told = ServerReceipt::try_from(serde_json::to_value(priced(prices.as_ref(), receipt))?)?;
     let answer = run.try_outcome().and_then(|outcome| outcome.message.clone());
-    Ok(Some(FoundReceipt { told: receipt.into(), answer, state: run.state() }))
+    Ok(Some(FoundReceipt { told, answer, state: run.state() }))
 }
 
 async fn find_remote(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<FoundReceipt>> {

@@ -32,15 +32,22 @@ fn bounds<N: Display + Default + PartialEq>(low: Option<N>, high: Option<N>) -> 
     }
 }
 
-/// An amount of money, or its bounds.
+/// An amount of money with its provenance, unless that is the provider's final word; or its bounds. Models without a price
+/// are named.
 pub(super) fn cost(cost: &Cost) -> String {
     let currency = plain_line(&cost.currency);
-    match (cost.value, bounds(cost.low, cost.high)) {
-        (Some(value), _) if cost.low == cost.value && cost.high == cost.value => format!("{value} {currency}"),
-        (Some(value), Some(bounds)) => format!("{value} {currency} ({bounds})"),
-        (Some(value), None) => format!("{value} {currency}"),
+    let is_exact = cost.low == cost.value && cost.high == cost.value;
+    let known = known_words(cost.provenance);
+    let text = match (cost.value, bounds(cost.low, cost.high)) {
+        (Some(value), _) if is_exact && cost.provenance == Provenance::Reported => format!("{value} {currency}"),
+        (Some(value), Some(bounds)) if !is_exact => format!("{value} {currency} ({known}, {bounds})"),
+        (Some(value), _) => format!("{value} {currency} ({known})"),
         (None, Some(bounds)) => format!("{bounds} {currency}"),
         (None, None) => UNKNOWN.to_owned(),
+    };
+    match cost.unpriced.as_slice() {
+        [] => text,
+        models => format!("{text}; no price for {}", plain_line(&models.join(", "))),
     }
 }
 
@@ -136,19 +143,39 @@ mod tests {
 
     #[test]
     fn a_cost_is_exact_or_has_bounds() {
-        let shown = |value, low, high| cost(&Cost { currency: "USD".into(), value, low, high });
-        assert_eq!(shown(Some(0.000_000_3), Some(0.000_000_3), Some(0.000_000_3)), "0.0000003 USD");
-        assert_eq!(shown(Some(0.5), Some(0.25), Some(1.0)), "0.5 USD (0.25 to 1)");
-        assert_eq!(shown(None, Some(0.25), None), "at least 0.25 USD");
-        assert_eq!(shown(None, Some(0.0), Some(0.75)), "0 to 0.75 USD");
-        assert_eq!(shown(None, Some(0.0), None), "unknown");
+        let of = |provenance, value, low, high| Cost {
+            currency: "USD".into(),
+            value,
+            provenance,
+            low,
+            high,
+            unpriced: Vec::new(),
+        };
+        let shown = |provenance, value, low, high| cost(&of(provenance, value, low, high));
+        let tiny = Some(0.000_000_3);
+        assert_eq!(shown(Provenance::Reported, tiny, tiny, tiny), "0.0000003 USD");
+        assert_eq!(shown(Provenance::Counted, tiny, tiny, tiny), "0.0000003 USD (counted)");
+        assert_eq!(shown(Provenance::Estimated, Some(0.5), Some(0.25), Some(1.0)), "0.5 USD (estimated, 0.25 to 1)");
+        assert_eq!(shown(Provenance::Bounded, None, Some(0.25), None), "at least 0.25 USD");
+        assert_eq!(shown(Provenance::Bounded, None, Some(0.0), Some(0.75)), "0 to 0.75 USD");
+        assert_eq!(shown(Provenance::Unknown, None, None, None), "unknown");
+        let unpriced = vec!["gpt-5".to_owned(), "gpt-6".to_owned()];
+        let partly = Cost { unpriced, ..of(Provenance::Bounded, None, Some(0.25), None) };
+        assert_eq!(cost(&partly), "at least 0.25 USD; no price for gpt-5, gpt-6");
     }
 
     #[test]
     fn kinds_that_were_certainly_not_used_are_left_out() {
-        assert_eq!(usage(&Usage::reported(3, 4), &Usage::reported(3, 4)), "input 3, output 4 (reported)");
-        let cut = andon_runtime::Used::cut(Usage::reported(3, 4).running());
+        let known = Usage { input: Figure::reported(3), output: Figure::reported(4), ..Usage::NONE };
+        assert_eq!(usage(&known, &known), "input 3, output 4 (reported)");
+        let cut = andon_runtime::Used::cut(known.running());
         assert_eq!(usage(&cut.billed, &cut.delivered), "input 3 (reported so far), output at least 4");
+    }
+
+    #[test]
+    fn what_the_provider_does_not_mention_is_unknown() {
+        let said = Usage::reported(3, 4);
+        assert_eq!(usage(&said, &said), "input 3, output 4 (reported); unknown: cache, thinking");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::event::Refusal;
 use andon_runtime::core::progress::Phase;
-use andon_runtime::core::receipt::CallAccount;
+use andon_runtime::core::receipt::{CallAccount, ModelAccount};
 use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::{Awaited, Pending};
 use andon_runtime::{Ending, Message, Outcome, Receipt, Verdict};
@@ -78,6 +78,9 @@ impl Rows {
         let used = &receipt.usage;
         self.add("tokens", &format!("delivered: {}", figures::usage(&used.delivered, &used.delivered)));
         self.add("", &format!("billed:    {}", figures::usage(&used.billed, &used.delivered)));
+        for (place, words) in receipt.model_calls.iter().filter_map(model_words).enumerate() {
+            self.add(if place == 0 { "models" } else { "" }, &words);
+        }
         for call in &receipt.model_calls {
             if let Some(awaited) = call.pending {
                 self.add("pending", &pending_words(awaited));
@@ -92,6 +95,15 @@ impl Rows {
             self.add("cost", &figures::cost(cost));
         }
     }
+}
+
+/// Which model answered a call, and the provider's id for it; `None` if the provider said neither.
+fn model_words(call: &ModelAccount) -> Option<String> {
+    let by = call.answered_by.as_deref().map(|name| format!(", answered by {}", plain_line(name)));
+    let id = call.request_id.as_deref().map(|id| format!(", request {}", plain_line(id)));
+    (by.is_some() || id.is_some()).then(|| {
+        format!("{}: {}{}{}", call.call, plain_line(&call.model), by.unwrap_or_default(), id.unwrap_or_default())
+    })
 }
 
 /// What is still awaited about a model call.
@@ -222,6 +234,27 @@ mod tests {
             took: Took { delivered_us: Some(80), quiet_us: Some(177), settled_us },
             ..Receipt::unknown(&run, &session)
         }
+    }
+
+    #[test]
+    fn a_model_call_shows_who_answered_it_and_no_tricks_of_who_did() {
+        let told = |by: Option<&str>, id: Option<&str>| {
+            model_words(&ModelAccount {
+                call: 2,
+                model: "openai/gpt-5-mini".into(),
+                answered_by: by.map(Arc::from),
+                request_id: id.map(Arc::from),
+                usage: andon_runtime::Used::UNKNOWN,
+                first_piece_us: None,
+                took_us: None,
+                pending: None,
+            })
+        };
+        assert_eq!(told(None, None), None);
+        let whole = told(Some("gpt-5-mini-2025-08-07"), Some("req_1")).unwrap();
+        assert_eq!(whole, "2: openai/gpt-5-mini, answered by gpt-5-mini-2025-08-07, request req_1");
+        let reversed = told(Some("small\u{202e}egral"), None).unwrap();
+        assert_eq!(reversed, "2: openai/gpt-5-mini, answered by small\u{fffd}egral");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod adk;
+mod bill;
 mod canaries;
 mod cancel_cmd;
 mod chat;

@@ -70,7 +70,8 @@ fn a_model_is_named_and_answers_with_the_providers_own_figures() {
 fn ctrl_c_closes_the_connection_and_the_receipt_says_what_was_used_and_how_it_is_known() {
     let world = World::new();
     let frames = Dialect::OpenAiChat.frames(&story());
-    world.provider.answer(Script::stream(Dialect::OpenAiChat).frames(frames.into_iter().take(4)).stall());
+    let script = Script::stream(Dialect::OpenAiChat).header("x-request-id", "req_7");
+    world.provider.answer(script.frames(frames.into_iter().take(4)).stall());
     let mut program = world.start(&["run", "--model", "openai/small", "--json", "Tell me a story."]);
     program.wait_for("upon");
     program.interrupt();
@@ -79,6 +80,11 @@ fn ctrl_c_closes_the_connection_and_the_receipt_says_what_was_used_and_how_it_is
     let output = &ended.receipt()["usage"]["delivered"]["output"];
     assert!(output["value"].as_u64().is_some_and(|value| value > 0), "{output}");
     assert_eq!(output["provenance"], json!("estimated"));
+    let call = &ended.receipt()["model_calls"][0];
+    let told = ["model", "answered_by", "request_id"].map(|field| call[field].as_str());
+    assert_eq!(told, [Some("openai/small"), Some("small-2026-11-01"), Some("req_7")]);
+    let shown = world.run(&["receipt", ended.receipt()["run"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("1: openai/small, answered by small-2026-11-01, request req_7"), "{shown}");
     assert!(world.provider.all_seen()[0].closed_already().unwrap().by_client());
 }
 

@@ -24,7 +24,7 @@ fn a_receipt_shows_what_the_run_cost_and_the_configuration_file_can_name_the_pri
     let tokens = ["input", "cache_read", "cache_write", "output"].map(|kind| billed[kind]["value"].as_f64().unwrap());
     let cost = tokens.iter().sum::<f64>();
     assert!(cost > 0.0);
-    let expected = json!({"currency": "USD", "value": cost, "low": cost, "high": cost});
+    let expected = json!({"currency": "USD", "value": cost, "provenance": "reported", "low": cost, "high": cost});
     assert_eq!((&receipt["cost"], &receipt["model_calls"][0]["cost"]), (&expected, &expected));
     let shown = ask(&["receipt", &run]).stdout;
     assert!(shown.contains(&format!("{cost} USD")), "{shown}");
@@ -83,6 +83,7 @@ fn a_bad_price_list_is_refused_at_the_start_with_its_line() {
         ("currency: USD\nmodels:\n  m: {input: -3, output: 1}\n", "prices.yaml:3:"),
         ("currency: USD\nmodels:\n  m: {input: .nan, output: 1}\n", "prices.yaml:3:"),
         ("currency: USD\nmodels:\n  m: {input: 3, output: 1, cash: 1}\n", "`cash` is not a key here"),
+        ("currency: USD\nmodels:\n  m: {input: 3, output: 1, currency: EUR}\n", "prices.yaml:3:"),
         ("currency: USD\nmodels: {}\n", "at least one model"),
     ] {
         std::fs::write(&file, text).unwrap();

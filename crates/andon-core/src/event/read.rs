@@ -53,6 +53,10 @@ enum Form {
         used: Box<Used>,
         #[serde(default)]
         pending: Option<Awaited>,
+        #[serde(default)]
+        answered_by: Option<Arc<str>>,
+        #[serde(default)]
+        request_id: Option<Arc<str>>,
     },
     ModelFinished {
         call: u32,

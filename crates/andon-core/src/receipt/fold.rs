@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::event::{Accepted, Addendum, Answerer, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
 use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
 use crate::progress::Progress;
@@ -80,7 +80,10 @@ impl Fold {
                 self.receipt.on_disk = true;
             }
             Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
-            Event::Usage { call, used, pending } => self.usage(*call, used, *pending),
+            Event::Usage { call, used, pending, answered_by, request_id } => {
+                let answerer = Answerer { model: answered_by.clone(), request_id: request_id.clone() };
+                self.usage(*call, used, *pending, answerer);
+            }
             Event::ModelFinished { call, first_piece_us, .. } => self.model_finished(*call, *first_piece_us, now),
             Event::ToolStarted { call, effect_id, .. } => {
                 self.tool_starts.push(Started { call: call.clone(), at: now, effect_id: effect_id.clone() });
@@ -128,10 +131,19 @@ impl Fold {
         self.receipt.cut_in = Some(self.progress.phase());
     }
 
-    fn usage(&mut self, call: u32, used: &Used, pending: Option<Awaited>) {
+    fn usage(&mut self, call: u32, used: &Used, pending: Option<Awaited>, answerer: Answerer) {
         self.receipt.usage = self.receipt.usage.plus(*used);
         let model = self.model_start.as_ref().map_or_else(|| "?".into(), |(model, _)| Arc::clone(model));
-        let account = ModelAccount { call, model, usage: *used, first_piece_us: None, took_us: None, pending };
+        let account = ModelAccount {
+            call,
+            model,
+            answered_by: answerer.model,
+            request_id: answerer.request_id,
+            usage: *used,
+            first_piece_us: None,
+            took_us: None,
+            pending,
+        };
         self.receipt.model_calls.push(account);
     }
 

@@ -31,7 +31,6 @@ struct Failed {
 
 /// An answer that is being read.
 pub(super) struct BedrockAnswer {
-    model: Arc<str>,
     /// The wait for the next event; `None` once the answer is over.
     next: Option<Next>,
     /// Whether the answer has begun to arrive.
@@ -50,9 +49,8 @@ pub(super) struct BedrockAnswer {
 
 impl BedrockAnswer {
     pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String, caps: Drain) -> Self {
-        let next = open(access, Arc::clone(&model), body);
+        let next = open(access, model, body);
         Self {
-            model,
             next: Some(next),
             has_begun: false,
             is_asked: false,
@@ -120,11 +118,6 @@ impl Answer for BedrockAnswer {
 
     fn usage_so_far(&self) -> Usage {
         if self.is_asked { self.decoder.usage() } else { Usage::NONE }
-    }
-
-    fn model(&self) -> Option<&str> {
-        // The stream names no model; the one that was asked for has its version in its id.
-        Some(&self.model)
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {

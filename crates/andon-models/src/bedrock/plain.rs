@@ -48,13 +48,13 @@ fn delta(delta: ContentBlockDelta) -> Option<Delta> {
 }
 
 fn tokens(usage: &TokenUsage) -> Tokens {
-    // A negative number means no tokens.
-    let number = |value: i32| u64::try_from(value).unwrap_or(0);
+    // A negative number is no figure.
+    let number = |value: i32| u64::try_from(value).ok();
     Tokens {
         input: number(usage.input_tokens),
         output: number(usage.output_tokens),
-        cache_read: usage.cache_read_input_tokens.map(number),
-        cache_write: usage.cache_write_input_tokens.map(number),
+        cache_read: usage.cache_read_input_tokens.and_then(number),
+        cache_write: usage.cache_write_input_tokens.and_then(number),
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{DONE, Json, Kind, broke_off, error_text, one_more};
-use super::loose::{Count, Text, arguments};
+use super::loose::{Count, Text, arguments, object};
 use super::reported::{Reported, take};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
@@ -61,6 +61,7 @@ struct MessageStart<'a> {
 struct Start<'a> {
     id: Text<'a>,
     model: Text<'a>,
+    #[serde(deserialize_with = "object")]
     usage: Option<Tokens>,
 }
 
@@ -122,6 +123,7 @@ struct BlockStop {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageDelta<'a> {
     delta: Option<MessageEnd<'a>>,
+    #[serde(deserialize_with = "object")]
     usage: Option<Tokens>,
 }
 
@@ -272,18 +274,18 @@ impl Anthropic {
     fn report(&mut self, tokens: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(tokens) = tokens else { return };
         let before = self.reported;
-        take(&mut self.reported.input, tokens.input_tokens.0);
         take(&mut self.reported.cache_read, tokens.cache_read_input_tokens.0);
         take(&mut self.reported.cache_write, tokens.cache_creation_input_tokens.0);
+        self.reported.take_uncached(tokens.input_tokens.0);
         take(&mut self.reported.output, tokens.output_tokens.0);
-        if self.reported != before {
+        if self.reported != before && self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
 
     fn end(&mut self, pieces: &mut VecDeque<Piece>) {
         self.is_over = true;
-        if self.reported != Reported::default() {
+        if self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         let unsaid = if self.calls > 0 { ModelStop::ToolUse } else { ModelStop::EndTurn };

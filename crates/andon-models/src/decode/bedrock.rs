@@ -10,7 +10,7 @@ use andon_runtime::core::message::Signature;
 use andon_runtime::{ModelError, ModelStop, Piece};
 
 use super::event::{Finish, error_text, one_more};
-use super::reported::Reported;
+use super::reported::{Reported, take};
 use crate::refusal::is_overflow;
 use crate::render::bedrock::{NAME, REDACTED};
 
@@ -63,9 +63,9 @@ pub enum Delta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// Tokens read.
-    pub input: u64,
+    pub input: Option<u64>,
     /// Tokens written.
-    pub output: u64,
+    pub output: Option<u64>,
     /// Tokens read from the cache.
     pub cache_read: Option<u64>,
     /// Tokens written to the cache.
@@ -112,13 +112,10 @@ impl Bedrock {
             Event::BlockStop { block } => self.end_block(block, pieces),
             Event::Stop(reason) => self.finish = Some(finish(reason)),
             Event::Used(tokens) => {
-                self.reported = Reported {
-                    input: Some(tokens.input),
-                    output: Some(tokens.output),
-                    cache_read: tokens.cache_read.or(Some(0)),
-                    cache_write: tokens.cache_write.or(Some(0)),
-                    reasoning: None,
-                };
+                take(&mut self.reported.cache_read, tokens.cache_read);
+                take(&mut self.reported.cache_write, tokens.cache_write);
+                self.reported.take_uncached(tokens.input);
+                take(&mut self.reported.output, tokens.output);
                 return if self.finish.is_some() { self.finish(pieces) } else { Ok(()) };
             }
         }
@@ -132,7 +129,7 @@ impl Bedrock {
         }
         let stop = Finish::stop(self.finish.take().filter(|_| !self.has_failed), "Amazon Bedrock")?;
         self.is_over = true;
-        if self.reported != Reported::default() {
+        if self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         pieces.push_back(Piece::End(stop));

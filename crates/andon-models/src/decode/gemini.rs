@@ -15,8 +15,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::event::{DONE, Finish, Json, MAX_CALLS, broke_off, error_text, one_more};
-use super::loose::{Count, Few, Text, arguments};
-use super::reported::{Reported, take};
+use super::loose::{Count, Few, Text, arguments, object};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::gemini::NAME;
@@ -56,6 +56,7 @@ const CANDIDATES: usize = 16;
 struct Chunk<'a> {
     candidates: Few<Candidate<'a>, CANDIDATES>,
     prompt_feedback: Option<Feedback<'a>>,
+    #[serde(deserialize_with = "object")]
     usage_metadata: Option<Tokens>,
     model_version: Text<'a>,
     response_id: Text<'a>,
@@ -119,7 +120,7 @@ impl Decode for Gemini {
         };
         self.is_over = true;
         self.end_thought(None, pieces);
-        if self.tokens != Tokens::default() {
+        if self.tokens.reported().is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         pieces.push_back(Piece::End(stop));
@@ -215,35 +216,35 @@ impl Gemini {
     fn report(&mut self, latest: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(latest) = latest else { return };
         let before = self.tokens;
-        take(&mut self.tokens.prompt_token_count.0, latest.prompt_token_count.0);
+        take_input(&mut self.tokens.prompt_token_count.0, latest.prompt_token_count.0);
         take(&mut self.tokens.cached_content_token_count.0, latest.cached_content_token_count.0);
         take(&mut self.tokens.tool_use_prompt_token_count.0, latest.tool_use_prompt_token_count.0);
         take(&mut self.tokens.candidates_token_count.0, latest.candidates_token_count.0);
         take(&mut self.tokens.thoughts_token_count.0, latest.thoughts_token_count.0);
-        if self.tokens != before {
+        if self.tokens != before && self.tokens.reported().is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
 }
 
 impl Tokens {
-    /// In our terms. This provider leaves out a count that is zero, so a count that is missing next to its sibling is zero.
+    /// In our terms. Google's JSON leaves out a field that is zero, so a count that is missing next to its sibling is zero. No field
+    /// says what was written to a cache.
     fn reported(&self) -> Reported {
-        let cached = self.prompt_token_count.0.map(|_| self.cached_content_token_count.0.unwrap_or(0));
-        let prompt = self.prompt_token_count.0.map(|prompt| {
-            let own = prompt.saturating_sub(cached.unwrap_or(0));
-            own.saturating_add(self.tool_use_prompt_token_count.0.unwrap_or(0))
-        });
-        let wrote = self.candidates_token_count.0.is_some() || self.thoughts_token_count.0.is_some();
-        let thoughts = self.thoughts_token_count.0.unwrap_or(0);
-        Reported {
+        let (prompt, candidates) = (self.prompt_token_count.0, self.candidates_token_count.0);
+        let written = candidates.or(self.thoughts_token_count.0);
+        let thoughts = written.map(|_| self.thoughts_token_count.0.unwrap_or(0));
+        let own = Reported {
             input: prompt,
-            cache_read: cached,
-            // Implicit caching costs nothing to write.
-            cache_write: self.prompt_token_count.0.map(|_| 0),
-            output: wrote.then(|| self.candidates_token_count.0.unwrap_or(0).saturating_add(thoughts)),
-            reasoning: wrote.then_some(thoughts),
+            cache_read: self.cached_content_token_count.0.or(prompt.map(|_| 0)),
+            cache_write: None,
+            output: thoughts.map(|thoughts| candidates.unwrap_or(0).saturating_add(thoughts)),
+            reasoning: thoughts,
         }
+        .caches_apart();
+        // What the provider's own tools read is not part of the prompt.
+        let tools = self.tool_use_prompt_token_count.0.unwrap_or(0);
+        Reported { input: own.input.map(|input| input.saturating_add(tools)), ..own }
     }
 }
 

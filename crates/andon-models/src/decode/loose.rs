@@ -13,7 +13,10 @@ use super::repair::{as_arguments, as_words};
 /// The beginning of the error for a list that is too long.
 pub(super) const TOO_MANY: &str = "more than";
 
-/// A number of tokens, or an index. Anything else is unknown.
+/// No provider reads or writes more tokens than this in a call, so a larger number is an error of the server's.
+pub(crate) const MOST: u64 = 1 << 40;
+
+/// A number of tokens, or an index. Anything else, and whatever no call can use, is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -52,6 +55,12 @@ impl Text<'_> {
     }
 }
 
+/// An object, or nothing: whatever stands in its place has no fields, and a list must not be read as if it had.
+pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let json = <&'de RawValue>::deserialize(deserializer)?.get();
+    json.starts_with('{').then(|| serde_json::from_str(json)).transpose().map_err(D::Error::custom)
+}
+
 /// A call's arguments: JSON, or the next part of it as a text. No character is replaced by another.
 pub(super) fn arguments(sent: Option<&RawValue>) -> String {
     let sent = sent.map(RawValue::get).unwrap_or_default();
@@ -62,63 +71,26 @@ pub(super) fn arguments(sent: Option<&RawValue>) -> String {
     }
 }
 
-/// Any other type is skipped.
-macro_rules! skip_other_types {
-    ($value:ty) => {
-        fn visit_unit<E: Error>(self) -> Result<$value, E> {
-            Ok(<$value>::default())
-        }
-
-        fn visit_bool<E: Error>(self, _: bool) -> Result<$value, E> {
-            Ok(<$value>::default())
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<$value, A::Error> {
-            while entries.next_element::<IgnoredAny>()?.is_some() {}
-            Ok(<$value>::default())
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<$value, A::Error> {
-            while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok(<$value>::default())
-        }
-    };
+impl Count {
+    fn read(json: &str) -> Option<u64> {
+        let digits = json.trim_matches('"');
+        let whole = || digits.parse::<f64>().ok().filter(|number| number.fract() == 0.0).and_then(in_range);
+        digits.parse().ok().or_else(whole).filter(|number| *number <= MOST)
+    }
 }
 
-struct CountVisitor;
-
-impl<'de> Visitor<'de> for CountVisitor {
-    type Value = Count;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number")
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Count, E> {
-        Ok(Count(Some(number)))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Count, E> {
-        Ok(Count(u64::try_from(number).ok()))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Count, E> {
-        // A float is exact up to here, and no answer has this many tokens.
-        let is_count = (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
-        Ok(Count(is_count.then_some(number as u64)))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Count, E> {
-        Ok(Count(text.parse().ok()))
-    }
-
-    skip_other_types!(Count);
+/// A float as a count, if it can be one.
+fn in_range(number: f64) -> Option<u64> {
+    #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
+    let is_count = (0.0..=MOST as f64).contains(&number);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
+    is_count.then_some(number as u64)
 }
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CountVisitor)
+        // Read as it stands: a number that is too large to be read must not spoil the frame.
+        Ok(Self(Self::read(<&'de RawValue>::deserialize(deserializer)?.get())))
     }
 }
 
@@ -151,7 +123,23 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Text(Some(Cow::Owned(number.to_string()))))
     }
 
-    skip_other_types!(Text<'de>);
+    fn visit_unit<E: Error>(self) -> Result<Text<'de>, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Text<'de>, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Text<'de>, A::Error> {
+        while entries.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Text<'de>, A::Error> {
+        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -199,13 +187,28 @@ mod tests {
     fn an_odd_number_or_text_is_unknown_and_not_an_error() {
         let count = |json: &str| serde_json::from_str::<Count>(json).unwrap().0;
         assert_eq!(["12", "12.0", "\"12\""].map(count), [Some(12); 3]);
-        assert_eq!(["-1", "0.5", "1e99", "null", "true", "[1]", "{\"a\":1}", "\"x\""].map(count), [None; 8]);
+        assert_eq!(["-1", "0.5", "null", "true", "[1]", "{\"a\":1}", "\"x\"", "\"NaN\""].map(count), [None; 8]);
+        assert_eq!(["18446744073709551615", "\"18446744073709551615\"", "1e15", "1e999"].map(count), [None; 4]);
         let text = |json: &str| serde_json::from_str::<Text<'_>>(json).unwrap().some();
         assert_eq!(
             [text("\"a\""), text("7"), text("\"\\n\"")],
             [Some("a".into()), Some("7".into()), Some("\n".into())]
         );
         assert_eq!(["null", "[\"a\"]", "{}", "false"].map(text), [const { None }; 4]);
+    }
+
+    #[test]
+    fn only_an_object_has_fields() {
+        #[derive(Debug, PartialEq, Default, Deserialize)]
+        #[serde(default)]
+        struct Usage {
+            input: Count,
+        }
+        let read = |json: &str| object::<_, Usage>(&mut serde_json::Deserializer::from_str(json));
+        assert_eq!(read(r#" {"input": 7}"#).unwrap(), Some(Usage { input: Count(Some(7)) }));
+        assert_eq!(["[7]", "\"7\"", "7", "null", "true"].map(|json| read(json).unwrap()), [const { None }; 5]);
+        // The frame is repaired then.
+        assert!(read(r#"{"input": 7, "input": 8}"#).unwrap_err().is_data());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ollama's chat: one JSON object per line; the last one says `"done": true` and has the counts.
 //!
-//! Calls come whole. No cache is billed, and thinking is counted as output, not separately.
+//! Calls come whole. Thinking is counted as output, not separately, and no figure says what came from a cache.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::event::{Json, MAX_CALLS, broke_off, one_more};
 use super::loose::{Count, Few, Text, arguments};
-use super::reported::{Reported, take};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 
 /// Reads one answer.
@@ -20,7 +20,6 @@ use super::{Decode, Frame};
 pub struct Ollama {
     calls: usize,
     is_thinking: bool,
-    has_thought: bool,
     reported: Reported,
     model: Option<String>,
     is_over: bool,
@@ -73,14 +72,15 @@ impl Ollama {
         if let Some(words) = line.message {
             self.words(words, pieces)?;
         }
-        let before = self.reported;
-        self.count(line.prompt_eval_count, line.eval_count);
+        let was_known = self.reported.is_known();
+        take_input(&mut self.reported.input, line.prompt_eval_count.0);
+        take(&mut self.reported.output, line.eval_count.0);
         let done = line.done == Some(true);
         if done {
             self.is_over = true;
             self.end_thought(pieces);
         }
-        if self.reported != Reported::default() && (done || before == Reported::default()) {
+        if self.reported.is_known() && (done || !was_known) {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
         if done {
@@ -91,7 +91,7 @@ impl Ollama {
 
     fn words(&mut self, words: Words<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         if let Some(thought) = words.thinking.some() {
-            (self.is_thinking, self.has_thought) = (true, true);
+            self.is_thinking = true;
             pieces.push_back(Piece::Thinking(thought));
         }
         if let Some(text) = words.content.some() {
@@ -116,16 +116,6 @@ impl Ollama {
         if std::mem::take(&mut self.is_thinking) {
             pieces.push_back(Piece::ThinkingEnd { signature: None });
         }
-    }
-
-    /// Takes the counts. Without a thought, none of the output was thinking; with one, nobody says how much was.
-    fn count(&mut self, read: Count, written: Count) {
-        take(&mut self.reported.input, read.0);
-        take(&mut self.reported.output, written.0);
-        if self.reported.input.is_some() {
-            (self.reported.cache_read, self.reported.cache_write) = (Some(0), Some(0));
-        }
-        self.reported.reasoning = self.reported.output.filter(|_| !self.has_thought).map(|_| 0);
     }
 
     fn stop(&self, reason: &str) -> ModelStop {
@@ -184,7 +174,6 @@ mod tests {
             r#"{"model":"qwen3","message":{"content":"","tool_calls":[{"function":{"name":"a","arguments":{"x":1}}},{"id":"7","function":{"name":"b"}}]},"done":false}"#,
             r#"{"model":"qwen3","message":{"content":""},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":4}"#,
         ]);
-        let usage = Usage { reasoning: Figure::UNKNOWN, ..Usage::reported(9, 4) };
         assert_eq!(
             pieces,
             [
@@ -197,7 +186,7 @@ mod tests {
                 Piece::Call { id: "7".into(), name: "b".into() },
                 Piece::CallInput { index: 1, json: "{}".into() },
                 Piece::CallEnd { index: 1 },
-                Piece::Usage(Box::new(usage)),
+                Piece::Usage(Box::new(Usage::reported(9, 4))),
                 Piece::End(ModelStop::ToolUse),
             ]
         );

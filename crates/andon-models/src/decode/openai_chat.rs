@@ -32,7 +32,8 @@ pub struct OpenAiChat {
     tally: Tally,
     id: Option<String>,
     model: Option<String>,
-    thinks: Thinks,
+    /// Whether a thought is open.
+    is_thinking: bool,
     refused: bool,
     /// Whether a delta has said anything.
     has_delta: bool,
@@ -40,15 +41,6 @@ pub struct OpenAiChat {
     done: bool,
     ended: bool,
     failed: bool,
-}
-
-/// Whether a thought is open.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Thinks {
-    #[default]
-    Never,
-    Now,
-    Before,
 }
 
 impl OpenAiChat {
@@ -124,7 +116,7 @@ impl OpenAiChat {
 
     fn think(&mut self, text: String, pieces: &mut VecDeque<Piece>) {
         if !text.is_empty() {
-            self.thinks = Thinks::Now;
+            self.is_thinking = true;
             pieces.push_back(Piece::Thinking(text));
         }
     }
@@ -137,8 +129,7 @@ impl OpenAiChat {
     }
 
     fn end_thought(&mut self, pieces: &mut VecDeque<Piece>) {
-        if self.thinks == Thinks::Now {
-            self.thinks = Thinks::Before;
+        if std::mem::take(&mut self.is_thinking) {
             pieces.push_back(Piece::ThinkingEnd { signature: None });
         }
     }
@@ -196,7 +187,7 @@ impl Decode for OpenAiChat {
     }
 
     fn usage(&self) -> Usage {
-        self.tally.usage(self.thinks != Thinks::Never, self.ended)
+        self.tally.usage(self.ended)
     }
 
     fn model(&self) -> Option<&str> {

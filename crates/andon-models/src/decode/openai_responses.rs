@@ -17,7 +17,7 @@ use events::{
 
 use super::event::{DONE, Json, Kind, broke_off, error_text, one_more};
 use super::loose::{Text, arguments};
-use super::reported::{Reported, take};
+use super::reported::{Reported, take, take_input};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
 use crate::render::openai_responses::seal;
@@ -34,9 +34,8 @@ pub struct OpenAiResponses {
     has_text: bool,
     has_thought: bool,
     refused: bool,
+    /// Here the input includes what came from a cache.
     reported: Reported,
-    /// All input tokens, including those from the cache.
-    input: Option<u64>,
     is_over: bool,
     has_failed: bool,
     model: Option<String>,
@@ -73,7 +72,7 @@ impl Decode for OpenAiResponses {
     }
 
     fn usage(&self) -> Usage {
-        self.reported.usage(self.is_over || self.has_failed)
+        self.reported.caches_apart().usage(self.is_over || self.has_failed)
     }
 
     fn model(&self) -> Option<&str> {
@@ -250,15 +249,15 @@ impl OpenAiResponses {
         self.model = response.model.clone().some().or(self.model.take());
         let Some(tokens) = &response.usage else { return };
         let before = self.reported;
-        take(&mut self.input, tokens.input_tokens.0);
+        take_input(&mut self.reported.input, tokens.input_tokens.0);
         take(&mut self.reported.cache_read, tokens.input_tokens_details.as_ref().and_then(|it| it.cached_tokens.0));
-        // Here the cached tokens are included in the input.
-        self.reported.input = self.input.map(|all| all.saturating_sub(self.reported.cache_read.unwrap_or(0)));
-        // Implicit caching costs nothing to write.
-        self.reported.cache_write = self.input.map(|_| 0);
+        take(
+            &mut self.reported.cache_write,
+            tokens.input_tokens_details.as_ref().and_then(|it| it.cache_write_tokens.0),
+        );
         take(&mut self.reported.output, tokens.output_tokens.0);
         take(&mut self.reported.reasoning, tokens.output_tokens_details.as_ref().and_then(|it| it.reasoning_tokens.0));
-        if self.reported != before {
+        if self.reported != before && self.reported.is_known() {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }

@@ -43,6 +43,14 @@ pub(crate) fn generation(headers: &HeaderMap) -> Option<String> {
     header(headers, "x-generation-id").map(str::to_owned)
 }
 
+/// Where providers put the id of a request: OpenRouter, Anthropic, OpenAI and most others, Azure.
+const REQUEST_IDS: [&str; 4] = ["x-generation-id", "request-id", "x-request-id", "apim-request-id"];
+
+/// The id that the provider's support asks for, if a header has it.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    REQUEST_IDS.iter().find_map(|name| header(headers, name)).map(str::to_owned)
+}
+
 /// The error that a page which is not an answer amounts to.
 pub(crate) async fn refusal(mut answered: Answered, target: &Target) -> ModelError {
     let response = &mut answered.response;

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use andon_core::usage::Figure;
 use andon_runtime::{Afterwards, Answer, Learned, Pending, Provenance, Request, Usage, Used};
 
+use serde_json::Value;
+
 use super::Inner;
 use super::answer::HttpAnswer;
 use crate::cut::{CutPolicy, drain};
+use crate::decode::MOST;
 
 /// What is needed to follow up a cut call.
 #[derive(Clone)]
@@ -62,16 +65,20 @@ impl AfterCut {
     }
 }
 
-/// What the provider says that a call used, once it was looked up. `prompt` includes what came from a cache. How much of the output
-/// was delivered, nobody says.
-fn looked_up(prompt: u64, cached: Option<u64>, output: Option<u64>, reasoning: Option<u64>) -> Learned {
+/// What the provider says that a call used, once it was looked up; `None` if it does not say what was read. `prompt` includes what came
+/// from a cache. How much of the output was delivered, nobody says.
+fn looked_up(prompt: Option<u64>, cached: Option<u64>, output: Option<u64>, reasoning: Option<u64>) -> Option<Learned> {
+    // No request has 0 tokens: it was not counted yet.
+    let prompt = prompt.filter(|prompt| *prompt > 0)?;
+    let cached = cached.filter(|cached| *cached <= prompt);
     let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, |value| Figure::exact(value, Provenance::LookedUp));
-    let cached = cached.unwrap_or(0);
-    let delivered = Usage {
-        input: figure(Some(prompt.saturating_sub(cached))),
-        cache_read: figure(Some(cached)),
-        ..Usage::UNKNOWN
-    };
+    let delivered =
+        Usage { input: figure(Some(prompt - cached.unwrap_or(0))), cache_read: figure(cached), ..Usage::UNKNOWN };
     let billed = Usage { output: figure(output), reasoning: figure(reasoning), ..delivered };
-    Learned { used: Used { delivered, billed }, undelivered: Vec::new() }
+    Some(Learned { used: Used { delivered, billed }, undelivered: Vec::new() })
+}
+
+/// A number of tokens in a provider's record; `None` if it cannot be one.
+fn tokens(record: &Value, path: &str) -> Option<u64> {
+    record.pointer(path)?.as_u64().filter(|tokens| *tokens <= MOST)
 }

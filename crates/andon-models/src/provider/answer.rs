@@ -41,6 +41,8 @@ pub(super) struct HttpAnswer {
     calls: usize,
     /// The provider's id for the answer, from the headers.
     id: Option<String>,
+    /// The provider's id for the request, from the headers.
+    request_id: Option<String>,
     /// Whether the provider may have begun to work, and to charge.
     begun: bool,
     after: AfterCut,
@@ -112,6 +114,7 @@ impl HttpAnswer {
             size: Size::default(),
             calls: 0,
             id: None,
+            request_id: None,
             begun: false,
             after,
         }
@@ -120,6 +123,11 @@ impl HttpAnswer {
     /// The provider's id for the answer.
     pub(super) fn id(&self) -> Option<&str> {
         self.decoder.id().or(self.id.as_deref())
+    }
+
+    /// What the provider says of itself, unless it repeats a secret.
+    fn without_secrets<'a>(&self, said: Option<&'a str>) -> Option<&'a str> {
+        said.filter(|said| !self.after.inner.target.scrub.finds(said))
     }
 
     /// Whether the answer has begun to arrive.
@@ -164,6 +172,7 @@ impl HttpAnswer {
         };
         let response = &answered.response;
         let inner = Arc::clone(&self.after.inner);
+        self.request_id = status::request_id(response.headers());
         if status::is_answer(response, inner.facts.dialect.framing()) {
             self.id = status::generation(response.headers());
             self.phase = Phase::Reading(answered.body());
@@ -289,7 +298,11 @@ impl Answer for HttpAnswer {
     }
 
     fn model(&self) -> Option<&str> {
-        self.decoder.model()
+        self.without_secrets(self.decoder.model())
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        self.without_secrets(self.request_id.as_deref().or(self.decoder.id()))
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {

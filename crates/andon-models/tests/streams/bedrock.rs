@@ -29,7 +29,7 @@ fn rich() -> Vec<Event> {
         call(4, "tooluse_2"),
         stop(4),
         Event::Stop("tool_use".into()),
-        Event::Used(Tokens { input: 40, output: 12, cache_read: Some(5), cache_write: None }),
+        Event::Used(Tokens { input: Some(40), output: Some(12), cache_read: Some(5), cache_write: None }),
     ]
 }
 
@@ -75,7 +75,7 @@ fn the_figures_are_unknown_until_they_come_and_the_answer_ends_with_them() {
         assert_eq!((numbers(decoder.usage()), decoder.is_over()), ([None; 5], false));
         decoder.event(event, &mut pieces).unwrap();
     }
-    assert_eq!(numbers(decoder.usage()), [Some(40), Some(5), Some(0), Some(12), None]);
+    assert_eq!(numbers(decoder.usage()), [Some(40), Some(5), None, Some(12), None]);
     assert!(decoder.is_over());
 }
 

@@ -69,14 +69,14 @@ fn usage_is_right_after_every_frame() {
     let (said, result, decoder) = play(Gemini::default(), &rich());
     result.unwrap();
     let expected = [
-        [Some(69), Some(100), Some(0), Some(68), Some(68)],
-        [Some(69), Some(100), Some(0), Some(298), Some(298)],
-        [Some(69), Some(100), Some(0), Some(302), Some(298)],
+        [Some(69), Some(100), None, Some(68), Some(68)],
+        [Some(69), Some(100), None, Some(298), Some(298)],
+        [Some(69), Some(100), None, Some(302), Some(298)],
         // Vertex says nothing in between: what is known stays.
-        [Some(69), Some(100), Some(0), Some(302), Some(298)],
+        [Some(69), Some(100), None, Some(302), Some(298)],
         // Corrected downwards.
-        [Some(20), Some(100), Some(0), Some(329), Some(298)],
-        [Some(20), Some(100), Some(0), Some(329), Some(298)],
+        [Some(20), Some(100), None, Some(329), Some(298)],
+        [Some(20), Some(100), None, Some(329), Some(298)],
     ];
     assert_eq!(said.iter().map(|said| numbers(said.usage)).collect::<Vec<_>>(), expected);
     let provenances = said.iter().map(|said| said.usage.output.provenance);

@@ -9,3 +9,4 @@ mod odd;
 mod openai_chat;
 mod openai_responses;
 mod play;
+mod usage;

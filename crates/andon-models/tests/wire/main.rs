@@ -1,6 +1,7 @@
 //! The adapters over real HTTP, against a provider that misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod answerer;
 mod answers;
 mod broken;
 mod closing;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use andon_core::event::Learnt;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Awaited, Provenance, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Provenance, Usage, Used};
 use tokio::time::timeout;
 
 use super::core::RuntimeCore;
@@ -70,12 +70,12 @@ impl Metered {
         catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
     }
 
-    /// The figures of a call that completed: the provider's, or the meter's if the provider gave none.
+    /// The figures of a call that completed: the provider's, or the meter's where the provider gave none.
     pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
-        match reported.output.provenance {
-            Provenance::Unknown => Used::whole(self.cut(answer, times, reported).delivered),
-            _ => Used::whole(reported),
+        if ![reported.input, reported.output].contains(&Figure::UNKNOWN) {
+            return Used::whole(reported);
         }
+        Used::whole(self.cut(answer, times, reported).delivered.corrected_by(reported))
     }
 
     /// Learns from a call that completed, when there is time for it.

@@ -184,9 +184,8 @@ impl Driver {
 
     fn stage_cut(&mut self, number: u32, reading: &mut Reading, why: &Why) {
         let (used, pending) = self.account(number, reading);
-        let first_piece_us = reading.first_piece_us();
-        let close =
-            |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, pending, first_piece_us, why);
+        let (usage, first_piece_us) = (reading.accounted(number, used, pending), reading.first_piece_us());
+        let close = |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, usage, first_piece_us, why);
         let events = self.live.with_log(|log| close(log.answer().collect()));
         self.stage_all(events);
     }
@@ -206,7 +205,7 @@ impl Driver {
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
         let used = self.account_whole(reading, &message);
-        self.stage(Event::usage(number, used));
+        self.stage(reading.accounted(number, used, None));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
         self.triage(&message, reading.duplicates());
@@ -283,7 +282,7 @@ impl Driver {
         };
         let failure = Box::new(Failure { error: error.failure_kind(), message });
         let (used, pending) = self.account(number, reading);
-        self.stage(Event::Usage { call: number, used: Box::new(used), pending });
+        self.stage(reading.accounted(number, used, pending));
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });
         let Some(delay) = delay else { return Ok(()) };
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use andon_core::answer::{CallHead, Kind, Piece, What};
 use andon_core::cancel::Reason;
+use andon_core::event::{Answerer, Event};
 use andon_core::id::CallId;
 use andon_core::limits::Limits;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
-use andon_core::usage::Usage;
+use andon_core::usage::{Awaited, Figure, Usage, Used};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::budget::tokens_spent;
@@ -43,6 +44,8 @@ pub(super) struct Reading {
     calls: Option<Box<Calls>>,
     /// The usage that the provider has reported; `None` until it reports any.
     usage: Option<Box<Usage>>,
+    /// Who answered, once the connection is closed and if the provider has said it.
+    answerer: Option<Box<Answerer>>,
     /// The call's meter, if the model has one.
     pub(super) metered: Option<Box<Metered>>,
     /// What can still be learned about a call that was cut.
@@ -113,6 +116,7 @@ impl Reading {
             held: None,
             calls: None,
             usage: None,
+            answerer: None,
             metered,
             afterwards: None,
             is_whole: false,
@@ -127,9 +131,11 @@ impl Reading {
     pub(super) fn close(&mut self) {
         if let Some(answer) = self.answer.take() {
             self.report(answer.usage_so_far());
+            let answerer = Answerer::new(answer.model(), answer.request_id());
             if let Some(metered) = &mut self.metered {
-                metered.model = answer.model().map(str::to_owned);
+                metered.model = answerer.model.as_deref().map(str::to_owned);
             }
+            self.answerer = Some(answerer).filter(|answerer| *answerer != Answerer::default()).map(Box::new);
             if !self.is_whole {
                 self.afterwards = answer.cut().map(Box::new);
             }
@@ -140,9 +146,21 @@ impl Reading {
         Times { started: self.started, first_piece: self.first_piece, ended }
     }
 
-    /// What is known about the usage.
+    /// What is known about the usage. A provider that has sent some of an answer, and says that it wrote nothing, has not counted.
     pub(super) fn usage(&self) -> Usage {
-        self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN)
+        let usage = self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN);
+        match usage.output.value {
+            Some(0) if self.first_piece.is_some() => {
+                Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage }
+            }
+            _ => usage,
+        }
+    }
+
+    /// The event that says what the call used, and who answered it.
+    pub(super) fn accounted(&self, call: u32, used: Used, pending: Option<Awaited>) -> Event {
+        let Answerer { model, request_id } = self.answerer.as_deref().cloned().unwrap_or_default();
+        Event::Usage { call, used: Box::new(used), pending, answered_by: model, request_id }
     }
 
     fn report(&mut self, later: Usage) {

@@ -52,6 +52,22 @@ pub trait Journal: Send + Sync + 'static {
     /// Everything that is durable of a run; `None` if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
 
+    /// Of each of these runs, at least the `model_started` and `usage` events and the addenda, for lists of many runs: a store that
+    /// can reads nothing else. `None` for one that is unknown or cannot be read, which must not fail the list that it is in.
+    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<Stored>>, JournalError>> {
+        let reads: Vec<_> = runs.iter().map(|run| self.read(run)).collect();
+        Box::pin(async move {
+            let mut accounts = Vec::with_capacity(reads.len());
+            for read in reads {
+                accounts.push(match read.await {
+                    Err(JournalError::Unreadable(_)) => None,
+                    read => read?,
+                });
+            }
+            Ok(accounts)
+        })
+    }
+
     /// A session's history: the messages of all its runs that started and have settled, in the order in which they started.
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
 

@@ -84,6 +84,11 @@ pub trait Answer: Send + 'static {
         None
     }
 
+    /// The provider's id for the request, once that is known: what its support asks for.
+    fn request_id(&self) -> Option<&str> {
+        None
+    }
+
     /// Ends an answer that is not complete. The connection is closed at once, or may be kept and drained where closing
     /// would not stop the bill. What can still be learned about the call is the [`Afterwards`].
     fn cut(self: Box<Self>) -> Option<Afterwards> {

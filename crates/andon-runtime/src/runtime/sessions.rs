@@ -9,7 +9,7 @@ use crate::journal::export::{self, ImportError};
 use crate::journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange, StateMap,
 };
-use crate::journal::{Earlier, JournalError};
+use crate::journal::{Earlier, JournalError, Stored};
 use crate::live::cord::Cancel;
 use crate::live::presence;
 use crate::live::run::Run;
@@ -119,6 +119,11 @@ impl Runtime {
     /// The runs on record, the newest first.
     pub async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, JournalError> {
         self.sessions().runs(which).await
+    }
+
+    /// What the model calls of these runs used, as far as it is on record: see [`Journal::accounts`](crate::Journal::accounts).
+    pub async fn accounts(&self, runs: &[RunId]) -> Result<Vec<Option<Stored>>, JournalError> {
+        self.core.services.journal.accounts(runs).await
     }
 
     /// Deletes a session so that nothing of it remains; returns whether there was one. Its runs in progress, and those

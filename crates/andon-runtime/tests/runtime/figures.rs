@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::Learnt;
-use andon_runtime::core::usage::{Pending, Provenance};
-use andon_runtime::{Agent, CALIBRATION, Cancel, Journal, Message, Outcome, Run, Runtime};
+use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage};
+use andon_runtime::{Agent, CALIBRATION, Cancel, Journal, Message, Outcome, Piece, Run, Runtime};
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
 use tokio::time::Instant;
@@ -59,7 +59,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     assert_eq!(model.open(), 0);
     let account = &receipt.model_calls[0];
     assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(70)));
-    assert_eq!(account.usage.delivered.output.value, Some(0), "what was delivered is what it was");
+    assert_eq!(account.usage.delivered.output, Figure::UNKNOWN, "what was delivered is what it was");
     assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is computed again");
     assert_eq!(receipt.revision, 2);
     let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
@@ -246,6 +246,61 @@ async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_complet
         assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
         assert_eq!(usage.output.provenance, Provenance::Estimated);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_has_answered_and_says_it_wrote_nothing_is_not_believed() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([whole(text, 12, 0)]).metered(&meter);
+    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    for usage in [outcome.usage.delivered, outcome.usage.billed] {
+        assert_eq!(usage.input, Figure::reported(12));
+        assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
+        assert_eq!(usage.output.provenance, Provenance::Estimated);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_call_that_had_begun_to_answer_has_written_something_whatever_was_reported() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([vec![Act::usage(12, 0), Act::text(text), Act::Silence]]).metered(&meter);
+    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    assert_eq!(outcome.usage.delivered.input.value, Some(12));
+    assert_eq!(outcome.usage.delivered.output.value, Some(text.len() as u64 / 4 + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_estimated_input_leaves_the_reported_output_as_it_is() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let output = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
+    let answer = vec![Act::text("One two three four five six"), Act::Piece(Piece::Usage(Box::new(output))), Act::end()];
+    let outcome = agent_on(&runtime, &ScriptedModel::new([answer]).metered(&meter)).run("Go.").await.unwrap();
+    assert_eq!(outcome.usage.delivered.output, Figure::reported(3));
+    assert_eq!(outcome.usage.delivered.input.provenance, Provenance::Estimated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_however_it_ended() {
+    let runtime = runtime();
+    let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(millis(10), "busy"))];
+    let model = ScriptedModel::new([busy, vec![Act::text("One two"), Act::Silence], whole("So.", 9, 4)]);
+    let agent = agent_on(&runtime, &model);
+    let told = |outcome: &Outcome| -> Vec<_> {
+        let calls = outcome.receipt.model_calls.iter();
+        calls
+            .map(|call| {
+                [Some(&call.model), call.answered_by.as_ref(), call.request_id.as_ref()]
+                    .map(|it| it.map(|it| it.to_string()))
+            })
+            .collect()
+    };
+    let expected = |id: &str| [Some("scripted".to_owned()), Some("scripted-1".to_owned()), Some(id.to_owned())];
+    let (run, stopped) = cut(&agent).await;
+    assert_eq!(told(&stopped), [expected("req-1"), expected("req-2")]);
+    assert_eq!(told(&*agent.run("Go on.").await.unwrap()), [expected("req-3")]);
+    assert_eq!(run.receipt().unwrap().model_calls, stopped.receipt.model_calls);
 }
 
 /// A meter that is broken.

@@ -32,7 +32,7 @@ use crate::http::body::OptionalBody;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::slots::MayWait;
-use crate::options::prices::{Priced, priced};
+use crate::options::cost::{Priced, priced};
 use crate::time::A_YEAR;
 
 /// How to cancel a run.

@@ -13,7 +13,7 @@ use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::admission::order::CancelOrder;
 use crate::http::problem::Problem;
-use crate::options::prices::Cost;
+use crate::options::cost::Cost;
 
 /// A run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -64,6 +64,10 @@ pub(crate) struct RunView {
     pub(crate) stalled: Option<String>,
     /// The beginning of the prompt.
     title: String,
+    /// What the model calls of the run cost, as in its receipt. Only in `GET /v1/runs` and `GET /v1/runs/{run_id}`, and only if
+    /// the server has prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<Cost>,
     /// The tool calls that need approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<AwaitedApproval>,
@@ -102,6 +106,7 @@ impl RunView {
             settled_at: info.settled_at,
             stalled: None,
             title: info.title,
+            cost: None,
             approvals: Vec::new(),
         }
     }
@@ -132,6 +137,7 @@ impl RunView {
             settled_at,
             stalled: run.stalled().map(|why| why.to_string()),
             title: title(&accepted.input),
+            cost: None,
             approvals: awaited(run),
         })
     }
@@ -307,7 +313,8 @@ pub(crate) struct ReceiptForm {
     /// What happened to each tool call.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<Value>,
-    /// What each model call used.
+    /// Each model call: what it used, the model that was asked for (`model`) and, where the provider said so, the exact
+    /// model that answered (`answered_by`) and the provider's id for the request (`request_id`).
     #[schema(value_type = Vec<Object>)]
     model_calls: Vec<Value>,
     /// The tokens of all model calls, each figure with its provenance and bounds.

@@ -14,7 +14,7 @@ use crate::core::Shared;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
-use crate::options::prices::{Priced, priced};
+use crate::options::cost::{Priced, Spent, priced};
 
 /// Which runs to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -114,6 +114,7 @@ pub(crate) async fn list(
     }
     let has_more = runs.len() > limit;
     runs.truncate(limit);
+    add_costs(&core, &mut runs).await?;
     let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());
     Ok(Json(RunPage { runs, next }))
 }
@@ -132,21 +133,48 @@ pub(crate) async fn one(
     Path(run): Path<String>,
 ) -> Result<Json<RunView>, Problem> {
     let id = id(&run)?;
-    if let Some(run) = reached_in_progress(&core, &principal, &id) {
-        return RunView::of(&run, &principal).map(Json).ok_or_else(unknown);
+    let view = view(&core, &principal, &id).await?.ok_or_else(unknown)?;
+    let mut alone = [view];
+    add_costs(&core, &mut alone).await?;
+    let [view] = alone;
+    Ok(Json(view))
+}
+
+/// A run that the principal may see, without its cost.
+async fn view(core: &Shared, principal: &Principal, id: &RunId) -> Result<Option<RunView>, Problem> {
+    if let Some(run) = reached_in_progress(core, principal, id) {
+        return Ok(RunView::of(&run, principal));
     }
-    for id in names(&principal, &id) {
+    for id in names(principal, id) {
         let alone = RunFilter { run: Some(id), limit: Some(1), ..RunFilter::default() };
         let info = core.runtime.list_runs(alone).await?.pop().filter(|info| principal.reaches(&info.session));
         match info {
             // For a settled run, its row in the index has everything, so its record, however long, is not read.
-            Some(info) if info.ending.is_some() => return Ok(Json(RunView::of_info(info, &principal))),
+            Some(info) if info.ending.is_some() => return Ok(Some(RunView::of_info(info, principal))),
             Some(_) => break,
             None => {}
         }
     }
-    let run = find(&core, &principal, &run).await?;
-    RunView::of(&run, &principal).map(Json).ok_or_else(unknown)
+    Ok(reached(core, principal, id).await?.and_then(|run| RunView::of(&run, principal)))
+}
+
+/// Adds what runs cost, if there are prices. Of those on record only the events of their model calls are read.
+async fn add_costs(core: &Shared, views: &mut [RunView]) -> Result<(), Problem> {
+    let Some(prices) = &core.options.prices else { return Ok(()) };
+    let mut stored: Vec<&mut RunView> = Vec::new();
+    for view in views {
+        match core.runtime.find_in_progress(&view.run_id).and_then(|run| run.receipt()) {
+            Some(receipt) => view.cost = Some(prices.of_run(&receipt)),
+            None => stored.push(view),
+        }
+    }
+    let runs: Vec<RunId> = stored.iter().map(|view| view.run_id.clone()).collect();
+    for (view, account) in stored.into_iter().zip(core.runtime.accounts(&runs).await?) {
+        let cost = account.map(|account| Spent::of_account(prices, &account).total());
+        // A run without an outcome may have an open call.
+        view.cost = if view.outcome.is_some() { cost } else { cost.map(|cost| cost.and_unknown()) };
+    }
+    Ok(())
 }
 
 /// The receipt of a run. Until the run has settled, it covers what has happened so far.

@@ -9,7 +9,8 @@ use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
 
 use super::row::BoardRow;
 use super::tokens::Tokens;
-use crate::options::prices::{Prices, Spent};
+use crate::options::cost::Spent;
+use crate::options::prices::Prices;
 
 impl BoardRow {
     /// Applies an addendum.

@@ -19,7 +19,8 @@ use andon_runtime::{
 
 use super::later;
 use super::tokens::Tokens;
-use crate::options::prices::{Cost, Prices, Spent};
+use crate::options::cost::{Cost, Spent};
+use crate::options::prices::Prices;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -270,8 +271,8 @@ impl BoardRow {
 
     /// What the tokens cost, if there are prices.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        let cost = self.spent.as_ref()?.total()?;
-        Some(if self.is_counting() { cost.at_least() } else { cost })
+        let cost = self.spent.as_ref()?.total();
+        Some(if self.is_counting() { cost.and_unknown() } else { cost })
     }
 
     pub(crate) fn calls(&self) -> &[Call] {

@@ -42,8 +42,7 @@ impl Tokens {
     pub(super) const UNKNOWN: Self = Self { input: Figure::UNKNOWN, output: Figure::UNKNOWN };
 
     pub(super) fn of(billed: &Usage) -> Self {
-        let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
-        Self { input, output: billed.output }
+        Self { input: billed.read(), output: billed.output }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {

@@ -1,5 +1,6 @@
 //! The limits and time limits of a server.
 
+pub(crate) mod cost;
 pub(crate) mod oidc;
 pub(crate) mod prices;
 

@@ -1,43 +1,51 @@
-//! What tokens cost.
+//! What models cost: a list of prices, and how a model is found in it.
 //!
 //! # Invariants
 //!
-//! 1. Money is counted in whole units of 10⁻¹², so that nothing is rounded: prices are per million tokens and have at
-//!    most six decimals, and tokens are whole.
-//! 2. A cost is as certain as the figures it comes from: it has a value only if all of them have one, unknown figures
-//!    add nothing to the lower bound, and there is an upper bound only if all figures have one. Free tokens cost
-//!    nothing, however many there were.
-//! 3. If several names match a model, the longest counts; of two of the same length, the one without `*`.
+//! 1. A price is for a million tokens and has at most [`PRICE_DIGITS`] decimals, so that the cost of any number of tokens is a
+//!    whole number of trillionths.
+//! 2. If several names match a model, the longest counts; of two of the same length, the one without `*`.
+//! 3. A list has one currency. A price of 0 means free; a model that no name matches has no price.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use andon_runtime::{Figure, Receipt, Usage};
-use serde::{Serialize, Serializer};
-use serde_json::Value;
-use utoipa::ToSchema;
+use andon_runtime::{JournalError, Receipt, Shelf, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::cost::{Cost, Rates, Spent};
 
 /// How many decimals a price may have.
-const PRICE_DIGITS: usize = 6;
+pub(super) const PRICE_DIGITS: usize = 6;
+
+/// Under what the list of a server is kept.
+const KIND: &str = "prices";
+const NAME: &str = "server";
 
 /// The maximum price. With more, a cost would be too long to read.
 const MOST_PRICE: u64 = 1_000_000_000;
 
-/// How many decimals a cost has: those of a price, and six for the million tokens.
-const COST_DIGITS: usize = 12;
-
 /// The prices of models.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
 pub struct Prices {
     currency: Arc<str>,
     models: BTreeMap<String, ModelPrice>,
 }
 
+/// A price list as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    currency: String,
+    models: BTreeMap<String, ModelPrice>,
+}
+
 /// The price of a million tokens of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelPrice {
-    /// Input tokens that are neither read from nor written to a cache.
+    /// Input tokens that are neither read from a cache nor written to one.
     pub input: Price,
     /// Input tokens that are read from the provider's cache.
     pub cache_read: Price,
@@ -48,10 +56,11 @@ pub struct ModelPrice {
 }
 
 /// The price of a million tokens, written like `3` or `0.15`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Price {
-    /// In millionths.
-    micros: u64,
+    /// In millionths, so this is what one token costs in trillionths.
+    pub(super) micros: u64,
 }
 
 /// Why a price list cannot be used, and what to change.
@@ -88,6 +97,54 @@ impl FromStr for Price {
     }
 }
 
+impl TryFrom<String> for Price {
+    type Error = PriceError;
+
+    fn try_from(text: String) -> Result<Self, PriceError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = 10_u64.pow(PRICE_DIGITS as u32);
+        write!(f, "{}.{:0>PRICE_DIGITS$}", self.micros / one, self.micros % one)
+    }
+}
+
+impl From<Price> for String {
+    fn from(price: Price) -> Self {
+        price.to_string()
+    }
+}
+
+impl TryFrom<Form> for Prices {
+    type Error = PriceError;
+
+    fn try_from(Form { currency, models }: Form) -> Result<Self, PriceError> {
+        models.into_iter().try_fold(Self::new(&currency)?, |list, (name, price)| list.with(&name, price))
+    }
+}
+
+impl From<Prices> for Form {
+    fn from(Prices { currency, models }: Prices) -> Self {
+        Self { currency: currency.to_string(), models }
+    }
+}
+
+impl ModelPrice {
+    /// What a token of a call's input may cost: the price of input, or of whatever else nobody ruled out.
+    pub(super) fn input_rates(&self, usage: &Usage) -> Rates {
+        let input = Rates::of(self.input);
+        if usage.unsplit().high == Some(0) {
+            return input;
+        }
+        let caches = [(usage.cache_read, self.cache_read), (usage.cache_write, self.cache_write)];
+        let unsaid = caches.iter().filter(|(figure, _)| figure.value.is_none());
+        unsaid.fold(input, |rates, (_, price)| rates.or(*price))
+    }
+}
+
 impl Prices {
     /// A price list without models, in this currency.
     pub fn new(currency: &str) -> Result<Self, PriceError> {
@@ -107,38 +164,62 @@ impl Prices {
         Ok(self)
     }
 
-    /// What this usage of a model costs; `None` if no entry matches the model.
+    /// What one call of a model costs; `None` if no entry matches the model. A sum of calls has no price of its own: add their
+    /// costs up.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<Cost> {
         let price = self.find(model)?;
         let parts = [
-            (price.input, usage.input),
-            (price.cache_read, usage.cache_read),
-            (price.cache_write, usage.cache_write),
-            (price.output, usage.output),
+            (price.input_rates(usage), usage.input),
+            (Rates::of(price.cache_read), usage.cache_read.apart_from_input()),
+            (Rates::of(price.cache_write), usage.cache_write.apart_from_input()),
+            (Rates::of(price.output), usage.output),
         ];
-        let parts = parts.map(|(price, figure)| Cost::of(&self.currency, price, figure));
-        Some(parts.into_iter().fold(self.nothing(), |sum, part| sum.plus(&part)))
+        Some(
+            parts
+                .into_iter()
+                .fold(self.nothing(), |sum, (rates, figure)| sum.plus(&rates.cost(&self.currency, figure))),
+        )
     }
 
-    /// What a run's model calls cost in total, as billed. `None` if no entry matches any of their models. If entries
-    /// match only some, the rest is unknown, and so is the cost of a call that has not ended.
-    pub fn of_run(&self, receipt: &Receipt) -> Option<Cost> {
+    /// What a run's model calls cost in total, as billed. The cost of a call without a price is unknown, and so is that of a
+    /// call that has not ended.
+    pub fn of_run(&self, receipt: &Receipt) -> Cost {
         let (mut spent, mut accounted) = (Spent::nothing(self), Usage::NONE);
         for call in &receipt.model_calls {
             spent.add(self, &call.model, &call.usage.billed);
             accounted = accounted.plus(call.usage.billed);
         }
-        let sum = spent.total()?;
+        let sum = spent.total();
         // An open call has no usage of its own yet, and makes the run's figures uncertain.
-        Some(if accounted == receipt.usage.billed { sum } else { sum.at_least() })
+        if accounted == receipt.usage.billed { sum } else { sum.and_unknown() }
+    }
+
+    /// Keeps the prices of a server that starts, so that a program that only reads its database knows them, too. A server
+    /// without prices removes those of the one before.
+    pub(crate) async fn keep(prices: Option<&Self>, shelf: &dyn Shelf) -> Result<(), JournalError> {
+        let kept = shelf.kept(KIND).await?;
+        let wanted = prices.and_then(|prices| serde_json::to_value(prices).ok());
+        match wanted {
+            Some(list) if kept.iter().any(|(name, kept)| name == NAME && *kept == list) => Ok(()),
+            Some(list) => shelf.keep(KIND, NAME, list).await,
+            None if kept.is_empty() => Ok(()),
+            None => shelf.discard(KIND, NAME).await,
+        }
+    }
+
+    /// The prices of the server that uses this store, or used it last; `None` if it had none.
+    pub async fn kept(shelf: &dyn Shelf) -> Result<Option<Self>, JournalError> {
+        let kept = shelf.kept(KIND).await?;
+        // A list that another version wrote is kept again by the next server.
+        Ok(kept.into_iter().find(|(name, _)| name == NAME).and_then(|(_, list)| serde_json::from_value(list).ok()))
     }
 
     /// The cost of nothing.
     pub fn nothing(&self) -> Cost {
-        Cost { currency: Arc::clone(&self.currency), value: Some(0), low: Some(0), high: Some(0) }
+        Cost::nothing(Arc::clone(&self.currency))
     }
 
-    /// The entry that matches a model best (invariant 3).
+    /// The entry that matches a model best (invariant 2).
     fn find(&self, model: &str) -> Option<&ModelPrice> {
         let fitting = self.models.iter().filter(|(name, _)| fits(name, model));
         let best = fitting.max_by_key(|(name, _)| {
@@ -156,133 +237,6 @@ fn fits(name: &str, model: &str) -> bool {
         Some(stem) => tail.starts_with(stem),
         None => tail == name,
     })
-}
-
-/// The total cost of model calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Spent {
-    sum: Cost,
-    /// The number of calls with a price and without one.
-    priced: u32,
-    unpriced: u32,
-}
-
-impl Spent {
-    pub(crate) fn nothing(prices: &Prices) -> Self {
-        Self { sum: prices.nothing(), priced: 0, unpriced: 0 }
-    }
-
-    pub(crate) fn add(&mut self, prices: &Prices, model: &str, billed: &Usage) {
-        match prices.cost(model, billed) {
-            Some(cost) => (self.sum, self.priced) = (self.sum.plus(&cost), self.priced + 1),
-            None => self.unpriced += 1,
-        }
-    }
-
-    /// The cost as in a receipt: `None` if no call has a price. If only some have one, the cost of the others is
-    /// unknown.
-    pub(crate) fn total(&self) -> Option<Cost> {
-        match (self.priced, self.unpriced) {
-            (0, 1..) => None,
-            (_, 0) => Some(self.sum.clone()),
-            (_, _) => Some(self.sum.at_least()),
-        }
-    }
-}
-
-/// An amount of money, with bounds if it is not certain.
-// In units of 10⁻¹² (invariant 1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Cost {
-    /// The currency, such as `USD`.
-    #[schema(value_type = String)]
-    currency: Arc<str>,
-    /// The amount, if everything it comes from is known.
-    #[serde(serialize_with = "as_number")]
-    #[schema(value_type = Option<f64>)]
-    value: Option<u128>,
-    /// The lower bound.
-    #[serde(serialize_with = "as_number")]
-    #[schema(value_type = Option<f64>)]
-    low: Option<u128>,
-    /// The upper bound.
-    #[serde(serialize_with = "as_number")]
-    #[schema(value_type = Option<f64>)]
-    high: Option<u128>,
-}
-
-impl Cost {
-    fn of(currency: &Arc<str>, price: Price, figure: Figure) -> Self {
-        let currency = Arc::clone(currency);
-        if price.micros == 0 {
-            return Self { currency, value: Some(0), low: Some(0), high: Some(0) };
-        }
-        let times = |tokens: Option<u64>| tokens.map(|tokens| u128::from(tokens) * u128::from(price.micros));
-        Self { currency, value: times(figure.value), low: times(figure.low), high: times(figure.high) }
-    }
-
-    /// The sum of two costs in the same currency (invariant 2).
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        let add = |a: Option<u128>, b: Option<u128>| Some(a?.saturating_add(b?));
-        let low = match (self.low, other.low) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-        };
-        let currency = Arc::clone(&self.currency);
-        Self { currency, value: add(self.value, other.value), low, high: add(self.high, other.high) }
-    }
-
-    /// The same cost plus an unknown amount.
-    #[must_use]
-    pub(crate) fn at_least(&self) -> Self {
-        Self { currency: Arc::clone(&self.currency), value: None, low: self.low, high: None }
-    }
-
-    /// The currency.
-    pub fn currency(&self) -> &str {
-        &self.currency
-    }
-}
-
-/// Writes an amount as people do, such as `0.0123`. It goes through a decimal text: with up to fifteen digits, the number
-/// nearest to that text is printed as the same text again.
-fn as_number<S: Serializer>(amount: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
-    let one = 10_u128.pow(COST_DIGITS as u32);
-    let text = |amount: u128| format!("{}.{:0>COST_DIGITS$}", amount / one, amount % one);
-    amount.and_then(|amount| text(amount).parse::<f64>().ok()).serialize(serializer)
-}
-
-/// A receipt, with what the run and each of its model calls cost as far as that is known. Without prices, the receipt
-/// is unchanged.
-pub(crate) fn priced(prices: Option<&Prices>, receipt: Receipt) -> Priced {
-    let Some(prices) = prices else { return Priced::Plain(Box::new(receipt)) };
-    let costs = receipt.model_calls.iter().map(|call| prices.cost(&call.model, &call.usage.billed));
-    let costs: Vec<Option<Cost>> = costs.collect();
-    let total = prices.of_run(&receipt);
-    let Ok(mut told) = serde_json::to_value(&receipt) else { return Priced::Plain(Box::new(receipt)) };
-    if let Some(calls) = told.get_mut("model_calls").and_then(Value::as_array_mut) {
-        for (call, cost) in calls.iter_mut().zip(costs) {
-            put(call, cost);
-        }
-    }
-    put(&mut told, total);
-    Priced::Told(told)
-}
-
-fn put(told: &mut Value, cost: Option<Cost>) {
-    let cost = cost.and_then(|cost| serde_json::to_value(cost).ok());
-    if let (Some(cost), Some(fields)) = (cost, told.as_object_mut()) {
-        fields.insert("cost".to_owned(), cost);
-    }
-}
-
-/// A receipt as clients see it.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Priced {
-    Plain(Box<Receipt>),
-    Told(Value),
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What tokens cost.
 
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Provenance, RunId, SessionKey};
-use serde_json::json;
+use andon_runtime::{Figure, Provenance, RunId, SessionKey};
+use serde_json::{Value, json};
 
 use super::*;
+use crate::options::cost::priced;
 
 fn price(text: &str) -> Price {
     text.parse().unwrap()
@@ -19,8 +20,17 @@ fn prices() -> Prices {
     usual.with("free", model_price("0", "0")).unwrap()
 }
 
+/// What a provider reports that says that no cache was used.
+fn without_cache(input: u64, output: u64) -> Usage {
+    Usage { input: Figure::reported(input), output: Figure::reported(output), ..Usage::NONE }
+}
+
 fn cost_of(model: &str, usage: &Usage) -> Value {
     json!(prices().cost(model, usage))
+}
+
+fn usd(value: Option<f64>, provenance: &str, low: Option<f64>, high: Option<f64>) -> Value {
+    json!({"currency": "USD", "value": value, "provenance": provenance, "low": low, "high": high})
 }
 
 fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
@@ -29,15 +39,14 @@ fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
 
 #[test]
 fn what_is_known_is_multiplied_and_nothing_is_rounded() {
-    let usage =
-        Usage { cache_read: Figure::reported(10), cache_write: Figure::reported(4), ..Usage::reported(1000, 7) };
+    let usage = Usage { cache_read: Figure::reported(10), cache_write: Figure::reported(4), ..without_cache(1000, 7) };
     let cost = cost_of("claude-sonnet-4-5", &usage);
-    assert_eq!(cost, json!({"currency": "USD", "value": 0.003123, "low": 0.003123, "high": 0.003123}));
+    assert_eq!(cost, usd(Some(0.003123), "reported", Some(0.003123), Some(0.003123)));
     assert_eq!(cost["value"].to_string(), "0.003123");
     let one = cost_of("claude-sonnet-4-5", &Usage { cache_read: Figure::reported(1), ..Usage::NONE });
     assert_eq!(one["value"], 0.000_000_3, "one token is not nothing");
     let third = Prices::new("EUR").unwrap().with("*", model_price("0.1", "0.2")).unwrap();
-    let cost = third.cost("x", &Usage::reported(1_000_000, 1_000_000)).unwrap();
+    let cost = third.cost("x", &without_cache(1_000_000, 1_000_000)).unwrap();
     assert_eq!(json!(cost)["value"].to_string(), "0.3", "a tenth and two tenths");
     let sum = (0..1000).fold(third.nothing(), |sum, _| sum.plus(&cost));
     assert_eq!(json!(sum)["value"].to_string(), "300.0");
@@ -45,29 +54,82 @@ fn what_is_known_is_multiplied_and_nothing_is_rounded() {
 
 #[test]
 fn what_is_unknown_gives_no_value_and_the_bounds_that_are_known() {
-    let cut = Usage { output: bounded(Some(100), None), ..Usage::reported(1000, 0) };
-    assert_eq!(
-        cost_of("claude-sonnet-4", &cut),
-        json!({"currency": "USD", "value": null, "low": 0.0045, "high": null})
-    );
-    let limited = Usage { output: bounded(None, Some(1000)), ..Usage::reported(1000, 0) };
-    assert_eq!(
-        cost_of("claude-sonnet-4", &limited),
-        json!({"currency": "USD", "value": null, "low": 0.003, "high": 0.018})
-    );
-    let nothing = Usage { ..Usage::UNKNOWN };
-    let cost = cost_of("claude-sonnet-4", &nothing);
-    assert_eq!((&cost["value"], &cost["high"]), (&Value::Null, &Value::Null));
+    let cut = Usage { output: bounded(Some(100), None), ..without_cache(1000, 0) };
+    assert_eq!(cost_of("claude-sonnet-4", &cut), usd(None, "bounded", Some(0.0045), None));
+    let limited = Usage { output: bounded(None, Some(1000)), ..without_cache(1000, 0) };
+    assert_eq!(cost_of("claude-sonnet-4", &limited), usd(None, "bounded", Some(0.003), Some(0.018)));
+    assert_eq!(cost_of("claude-sonnet-4", &Usage::UNKNOWN), usd(None, "unknown", None, None));
     let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(40), high: Some(80) };
     let cost = cost_of("claude-sonnet-4", &Usage { output: estimate, ..Usage::NONE });
-    assert_eq!(cost, json!({"currency": "USD", "value": 0.00075, "low": 0.0006, "high": 0.0012}));
+    assert_eq!(cost, usd(Some(0.00075), "estimated", Some(0.0006), Some(0.0012)));
 }
 
 #[test]
 fn what_is_free_costs_nothing_however_much_there_was() {
     let cost =
         cost_of("free", &Usage { cache_read: Figure::reported(0), cache_write: Figure::reported(0), ..Usage::UNKNOWN });
-    assert_eq!(cost, json!({"currency": "USD", "value": 0.0, "low": 0.0, "high": 0.0}));
+    assert_eq!(cost, usd(Some(0.0), "reported", Some(0.0), Some(0.0)));
+}
+
+#[test]
+fn input_of_which_nobody_said_how_much_came_from_a_cache_is_priced_between_the_cheapest_and_the_dearest_rate() {
+    let reported = Usage { input: Figure::reported(10_000), output: Figure::reported(100), ..Usage::UNKNOWN };
+    // The output is 0.0015; the input is 0.003 if all of it came from a cache, 0.03 if none did, 0.0375 if it was written to one.
+    let expected = usd(Some(0.0315), "estimated", Some(0.0045), Some(0.039));
+    assert_eq!(cost_of("claude-sonnet-4", &reported), expected);
+    let cached = Usage { cache_read: Figure::reported(9_000), ..without_cache(1_000, 100) };
+    let truth = cost_of("claude-sonnet-4", &cached)["value"].as_f64().unwrap();
+    assert!(expected["low"].as_f64().unwrap() <= truth && truth <= expected["high"].as_f64().unwrap());
+    let read_only = Usage { input: Figure::reported(1_000), cache_write: Figure::UNKNOWN, ..cached };
+    // What may have been written to a cache was surely not read from it.
+    assert_eq!(cost_of("claude-sonnet-4", &read_only), usd(Some(0.0072), "estimated", Some(0.0072), Some(0.00795)));
+}
+
+#[test]
+fn a_cut_call_with_an_estimate_has_a_value_and_both_bounds() {
+    let estimate = |value| Figure {
+        value: Some(value),
+        provenance: Provenance::Estimated,
+        low: Some(value - 10),
+        high: Some(value + 10),
+    };
+    let cut = Usage { input: estimate(1_000), output: estimate(100), ..Usage::UNKNOWN };
+    assert_eq!(cost_of("claude-sonnet-4", &cut), usd(Some(0.0045), "estimated", Some(0.001647), Some(0.0054375)));
+    let possibly =
+        Usage { input: bounded(Some(0), Some(1_000)), output: bounded(Some(10), Some(100)), ..Usage::UNKNOWN };
+    assert_eq!(cost_of("claude-sonnet-4", &possibly), usd(None, "bounded", Some(0.00015), Some(0.00525)));
+}
+
+#[test]
+fn rates_that_agree_leave_nothing_to_guess() {
+    let three = ModelPrice { cache_read: price("3"), cache_write: price("3"), ..model_price("3", "15") };
+    let list = Prices::new("USD").unwrap().with("*", three).unwrap();
+    let usage = Usage { input: Figure::reported(1_000), output: Figure::reported(100), ..Usage::UNKNOWN };
+    assert_eq!(json!(list.cost("m", &usage)), usd(Some(0.0045), "reported", Some(0.0045), Some(0.0045)));
+}
+
+#[test]
+fn a_cost_that_is_too_large_to_count_has_no_value_and_no_upper_bound_and_never_panics() {
+    let dear = price("1000000000");
+    let dear = ModelPrice { input: dear, cache_read: dear, cache_write: dear, output: dear };
+    let list = Prices::new("USD").unwrap().with("*", dear).unwrap();
+    let one = list.cost("m", &without_cache(u64::MAX, u64::MAX)).unwrap();
+    assert_eq!(json!(one)["provenance"], "reported");
+    let many = (0..20).fold(one, |sum, _| sum.plus(&sum));
+    let many = json!(many);
+    assert_eq!((&many["value"], &many["high"], &many["provenance"]), (&Value::Null, &Value::Null, &json!("bounded")));
+    assert!(many["low"].as_f64().unwrap() > 1e25);
+}
+
+#[test]
+fn a_price_list_is_the_same_after_it_was_written_down() {
+    let list = Prices::new("USD").unwrap().with("m*", model_price("0.000001", "1000000000")).unwrap();
+    let list = list.with("free", model_price("0", "0")).unwrap();
+    let written = serde_json::to_string(&list).unwrap();
+    assert_eq!(serde_json::from_str::<Prices>(&written).unwrap(), list);
+    for wrong in [written.replace("USD", "dollars"), written.replace("m*", "*m"), written.replace("0.300000", "-1")] {
+        assert!(serde_json::from_str::<Prices>(&wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -122,10 +184,12 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
     let call = |model: &str| andon_runtime::core::receipt::ModelAccount {
         call: 1,
         model: model.into(),
-        usage: Used { delivered: Usage::NONE, billed: Usage::reported(1000, 100) },
+        usage: Used { delivered: Usage::NONE, billed: without_cache(1000, 100) },
         first_piece_us: None,
         took_us: None,
         pending: None,
+        answered_by: None,
+        request_id: None,
     };
     let run = RunId::new("r").unwrap();
     let empty = Receipt::unknown(&run, &SessionKey::new("a", "u", "s").unwrap());
@@ -136,12 +200,17 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
     };
     let total = |models: &[&str]| json!(prices().of_run(&of(models)));
     assert_eq!(total(&["claude-sonnet-4", "claude-sonnet-4"])["value"], 0.009);
-    let partly = json!({"currency": "USD", "value": null, "low": 0.0045, "high": null});
-    assert_eq!(total(&["claude-sonnet-4", "gpt-5"]), partly);
-    assert_eq!(total(&["gpt-5"]), Value::Null);
+    let without = |unpriced: &[&str], low: Option<f64>| {
+        let provenance = if low.is_some() { "bounded" } else { "unknown" };
+        json!({"currency": "USD", "value": null, "provenance": provenance, "low": low, "high": null, "unpriced": unpriced})
+    };
+    let partly = without(&["gpt-5"], Some(0.0045));
+    assert_eq!(total(&["claude-sonnet-4", "gpt-5", "gpt-5"]), partly);
+    assert_eq!(total(&["gpt-5", "claude-sonnet-4"]), partly);
+    assert_eq!(total(&["free", "gpt-6", "gpt-5"]), without(&["gpt-5", "gpt-6"], None), "free is not without a price");
     assert_eq!(total(&[])["value"], 0.0, "a run that called no model costs nothing");
     let open = Receipt { usage: of(&["claude-sonnet-4"]).usage.plus(Used::UNKNOWN), ..of(&["claude-sonnet-4"]) };
-    assert_eq!(json!(prices().of_run(&open)), partly, "a call is open");
+    assert_eq!(json!(prices().of_run(&open)), usd(None, "bounded", Some(0.0045), None), "a call is open");
     let told = json!(priced(Some(&prices()), of(&["claude-sonnet-4", "gpt-5"])));
     assert_eq!((&told["cost"], &told["model_calls"][0]["cost"]["value"]), (&partly, &json!(0.0045)));
     assert!(told["model_calls"][1].get("cost").is_none());

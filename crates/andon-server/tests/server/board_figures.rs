@@ -1,5 +1,6 @@
 //! What the board's rows say about pieces and money.
 
+use andon_runtime::{Figure, Piece, Usage};
 use andon_server::{ModelPrice, Prices};
 
 use crate::board_reader::{Reader, calls, settled, shop};
@@ -59,13 +60,18 @@ async fn a_row_says_what_it_costs_where_there_are_prices() {
         ModelPrice { input: price("3"), cache_read: price("0.3"), cache_write: price("3.75"), output: price("15") };
     let prices = Prices::new("USD").unwrap().with("scripted", scripted).unwrap();
     let options = Options { prices: Some(prices), ..Options::default() };
-    let answer = vec![Act::text("Hi."), Act::usage(1_000, 200), Act::end()];
+    let (input, output) = (Figure::reported(1_000), Figure::reported(200));
+    let used = Act::Piece(Piece::Usage(Box::new(Usage { input, output, ..Usage::NONE })));
+    let answer = vec![Act::text("Hi."), used, Act::end()];
     let shop = agent([answer, endless()]);
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, shop).await;
     let mut reader = Reader::ready(&inside).await;
     let run = inside.start(json!({})).await;
     let row = reader.until_row(|row| row["state"] == "settled").await;
-    assert_eq!(row["cost"], json!({"currency": "USD", "value": 0.006, "low": 0.006, "high": 0.006}));
+    assert_eq!(
+        row["cost"],
+        json!({"currency": "USD", "value": 0.006, "provenance": "reported", "low": 0.006, "high": 0.006})
+    );
     let (_, receipt) = inside.get(&format!("/v1/runs/{}/receipt", run.id())).await;
     assert_eq!(row["cost"], receipt["cost"]);
     let run = inside.start(json!({"session": "open"})).await;

@@ -19,6 +19,9 @@ async fn a_run_is_cancelled_in_mid_answer_and_its_receipt_says_who_and_why() {
     let told =
         ["reason", "by", "note", "force", "cut_in"].map(|field| receipt[field].as_str().unwrap_or("?").to_owned());
     assert_eq!(told, ["requested", "local", "stop button", "graceful", "model"]);
+    let call = &receipt["model_calls"][0];
+    let answered = ["model", "answered_by", "request_id"].map(|field| call[field].as_str().unwrap_or("?"));
+    assert_eq!(answered, ["scripted", "scripted-1", "req-1"]);
     let (status, late) = house.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
     assert_eq!((status, late["reply"].as_str()), (StatusCode::OK, Some("too_late")));
     assert_eq!((late["outcome"]["kind"].as_str(), late["state"].as_str()), (Some("cancelled"), Some("settled")));

@@ -26,7 +26,7 @@ async fn a_receipt_tells_what_the_run_and_each_call_cost_and_so_does_a_cancel_th
     let run = house.start(json!({})).await;
     house.settled(&run).await;
     let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
-    let two = json!({"currency": "EUR", "value": 2.0, "low": 2.0, "high": 2.0});
+    let two = json!({"currency": "EUR", "value": 2.0, "provenance": "reported", "low": 2.0, "high": 2.0});
     assert_eq!((&receipt["cost"], &receipt["model_calls"][0]["cost"]), (&two, &two));
 
     let run = house.start(json!({})).await;

@@ -10,6 +10,6 @@ mod uses;
 pub(crate) use history::{history, said_before};
 pub(crate) use lists::{runs, sessions, with_state};
 pub(crate) use readers::{Gate, Readers};
-pub(crate) use run::{run, unsettled};
+pub(crate) use run::{account, run, unsettled};
 pub(crate) use session::{SessionRow, find_session, kept, kept_with, state, take_copy};
 pub(crate) use uses::{Use, unwritten};

@@ -44,8 +44,31 @@ fn entries(connection: &Connection, run: i64) -> RowResult<Vec<Entry>> {
     Ok(entries)
 }
 
+/// What is stored about the model calls of a run: the other events, which may be long, are not read.
+pub(crate) fn account(connection: &Connection, run: &RunId) -> RowResult<Option<Stored>> {
+    let mut find = connection.prepare_cached("SELECT id, epoch FROM runs WHERE run = ?1")?;
+    let found = find.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((id, epoch)) = found else { return Ok(None) };
+    let read = || -> RowResult<Stored> {
+        let entries = records(connection, OF_CALLS, id)?.into_iter().map(Entry::Fact).collect();
+        let addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
+        Ok(Stored { epoch, entries, addenda, ..Stored::default() })
+    };
+    match read() {
+        Ok(stored) => Ok(Some(stored)),
+        Err(ReadError::Journal(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+const OF_CALLS: &str = "SELECT body FROM events WHERE run = ?1 AND kind IN ('model_started', 'usage') ORDER BY seq";
+
 pub(super) fn facts(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Record>>> {
-    let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
+    records(connection, "SELECT body FROM events WHERE run = ?1 ORDER BY seq", run)
+}
+
+fn records(connection: &Connection, sql: &str, run: i64) -> RowResult<Vec<Arc<Record>>> {
+    let mut query = connection.prepare_cached(sql)?;
     let record = |row: &Row<'_>| Record::from_json(text(row, 0)?).map_err(|error| unreadable(&error).into());
     query.query_and_then([run], |row| record(row).map(Arc::new))?.collect()
 }

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::receipt::Verdict;
-use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::core::usage::{Figure, Provenance, Usage, Used};
 use andon_runtime::{RunFilter, SessionFilter, StateMap};
 use andon_testkit::{check, wire};
 use serde_json::json;
@@ -87,7 +87,12 @@ async fn receipts_are_made_from_a_file_of_every_format() {
         let told = (stopped.reason, stopped.by.as_deref(), stopped.note.as_deref(), stopped.on_disk, stopped.revision);
         let expected = (Some(Reason::Requested), Some("ada"), Some("stop button"), true, 1);
         assert_eq!(told, expected, "{}", old.name);
-        assert_eq!(stopped.usage, Used::cut(Usage::reported(8, 6)), "{}", old.name);
+        // A figure that nobody had sent was written as 0 then.
+        let none = Figure::reported(0);
+        let delivered = Usage { cache_read: none, cache_write: none, reasoning: none, ..Usage::reported(8, 6) };
+        let reasoning = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: None };
+        let billed = Usage { reasoning, ..Used::cut(delivered).billed };
+        assert_eq!(stopped.usage, Used { delivered, billed }, "{}", old.name);
         let called = life.stored("called").await.receipt().unwrap();
         let calls: Vec<_> = called.calls.iter().map(|call| (call.tool.as_str(), call.verdict)).collect();
         assert_eq!(calls, [("look", Verdict::Finished)], "{}", old.name);

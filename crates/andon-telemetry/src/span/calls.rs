@@ -6,7 +6,7 @@ use andon_runtime::core::event::{Event, ModelEnd, Record, Refusal, ToolEnd};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::core::receipt::Verdict;
-use andon_runtime::core::usage::{Figure, Used};
+use andon_runtime::core::usage::Used;
 
 use super::{Attributes, Kind, Span, Status, Value, between, run_id};
 use crate::names;
@@ -41,6 +41,10 @@ pub(super) fn model(
     #[expect(clippy::cast_precision_loss, reason = "no call takes longer than that")]
     let seconds = first_piece_us.map(|us| Value::Float(us as f64 / 1e6));
     attributes.set_known(names::FIRST_PIECE, seconds);
+    if let Some((model, request_id)) = past::answerer_of(past, call) {
+        attributes.set_known(names::RESPONSE_MODEL, model);
+        attributes.set_known(names::REQUEST_ID, request_id);
+    }
     if let Some(used) = past::usage_of(past, call) {
         set_usage(attributes, used);
     }
@@ -56,10 +60,7 @@ pub(super) fn model(
 /// Sets what was delivered. What is unknown is left out, never 0.
 fn set_usage(attributes: &mut Attributes, used: &Used) {
     let delivered = &used.delivered;
-    let value = |figure: Figure| figure.value;
-    let read = [delivered.input, delivered.cache_read, delivered.cache_write];
-    let input = read.into_iter().map(value).try_fold(0_u64, |sum, part| Some(sum.saturating_add(part?)));
-    attributes.set_known(names::INPUT_TOKENS, input);
+    attributes.set_known(names::INPUT_TOKENS, delivered.read().value);
     attributes.set_known(names::CACHE_READ_TOKENS, delivered.cache_read.value.filter(|tokens| *tokens > 0));
     attributes.set_known(names::CACHE_WRITE_TOKENS, delivered.cache_write.value.filter(|tokens| *tokens > 0));
     attributes.set_known(names::OUTPUT_TOKENS, delivered.output.value);

@@ -1,9 +1,11 @@
 //! A run ends once, and nothing that comes later changes that.
 
-use andon_runtime::core::event::{Addendum, Learnt};
+use std::sync::Arc;
+
+use andon_runtime::core::event::{Addendum, Event, Learnt, Record};
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{Journal, JournalError, Requested, RunFilter, SessionFilter};
+use andon_runtime::{Journal, JournalError, Requested, RunFilter, SessionFilter, Stored};
 
 use super::story::{Story, parts, request, session, stamp};
 use super::subject::Subject;
@@ -94,6 +96,27 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
     assert!(added.is_err(), "an addendum to an unknown run was taken");
     assert!(!subject.knows(&story).await);
     assert_eq!(subject.journal().sessions().runs(RunFilter::default()).await, Ok(vec![]));
+}
+
+pub(super) async fn what_model_calls_used_is_read_for_many_runs_at_once(subject: Subject) {
+    let (one, other) =
+        (Story::new("one").whole_in(&subject, "Yes.").await, Story::new("other").whole_in(&subject, "No.").await);
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, 4))) };
+    assert_eq!(subject.journal().append_addendum(one.run(), stamp(1), learned).await, Ok(()));
+    let subject = subject.opened_again();
+    let nobody = Story::new("nobody");
+    let asked = [other.run().clone(), nobody.run().clone(), one.run().clone()];
+    let found = subject.journal().accounts(&asked).await.unwrap();
+    let of_calls = |stored: &Stored| -> Vec<_> {
+        let is_of_call = |fact: &&Arc<Record>| matches!(fact.event, Event::ModelStarted { .. } | Event::Usage { .. });
+        stored.facts().filter(is_of_call).cloned().collect()
+    };
+    for (story, found) in [(&other, &found[0]), (&one, &found[2])] {
+        let (found, whole) = (found.as_ref().unwrap(), subject.stored(story).await);
+        assert!(!of_calls(&whole).is_empty());
+        assert_eq!((of_calls(found), &found.addenda), (of_calls(&whole), &whole.addenda));
+    }
+    assert!(found[1].is_none(), "a run that is unknown has an account");
 }
 
 pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subject: Subject) {

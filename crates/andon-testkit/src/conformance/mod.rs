@@ -98,6 +98,7 @@ cases! {
         a_run_id_that_is_taken_leaves_no_session_behind,
         a_batch_for_an_unknown_run_is_refused,
         addenda_are_numbered_from_one_and_change_nothing_else,
+        what_model_calls_used_is_read_for_many_runs_at_once,
         a_cancel_request_is_kept_before_the_end_and_refused_after_it,
     ],
     settled: [

@@ -168,7 +168,13 @@ impl Story {
         let end = ModelEnd::Answered { stop };
         vec![
             self.fact(Event::Message { message }),
-            self.fact(Event::usage(call, used)),
+            self.fact(Event::Usage {
+                call,
+                used: Box::new(used),
+                pending: None,
+                answered_by: Some("story-1".into()),
+                request_id: Some("req_1".into()),
+            }),
             self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
         ]
     }

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::decode::event::MAX_CALLS;
-use crate::decode::loose::{Count, Few, Text};
+use crate::decode::loose::{Count, Few, Text, object};
 use crate::decode::repair::as_words;
 use crate::decode::reported::Details;
 
@@ -20,8 +20,11 @@ pub(super) struct Chunk<'a> {
     pub(super) id: Text<'a>,
     pub(super) model: Text<'a>,
     pub(super) choices: Few<Choice<'a>, CHOICES>,
+    #[serde(deserialize_with = "object")]
     pub(super) usage: Option<Report>,
+    #[serde(deserialize_with = "object")]
     pub(super) x_groq: Option<Groq>,
+    #[serde(deserialize_with = "object")]
     pub(super) timings: Option<Timings>,
     pub(super) error: Option<IgnoredAny>,
 }
@@ -34,6 +37,7 @@ pub(super) struct Choice<'a> {
     /// Some servers' name for a delta.
     pub(super) message: Option<Delta<'a>>,
     pub(super) finish_reason: Text<'a>,
+    #[serde(deserialize_with = "object")]
     pub(super) usage: Option<Report>,
 }
 
@@ -79,6 +83,7 @@ pub(super) struct FunctionDelta<'a> {
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Groq {
+    #[serde(deserialize_with = "object")]
     pub(super) usage: Option<Report>,
 }
 
@@ -89,7 +94,9 @@ pub(super) struct Report {
     pub(super) prompt_tokens: Count,
     pub(super) completion_tokens: Count,
     pub(super) total_tokens: Count,
+    #[serde(deserialize_with = "object")]
     pub(super) prompt_tokens_details: Option<Details>,
+    #[serde(deserialize_with = "object")]
     pub(super) completion_tokens_details: Option<Details>,
     /// DeepSeek.
     pub(super) prompt_cache_hit_tokens: Count,

@@ -3,7 +3,7 @@
 use andon_core::usage::Usage;
 
 use super::chunk::{Report, Timings};
-use crate::decode::reported::{Reported, take};
+use crate::decode::reported::{Reported, take, take_input};
 
 /// How many more tokens must be written before a running figure is reported again: every report goes to disk.
 const STEP: u64 = 32;
@@ -27,7 +27,7 @@ impl Tally {
         let prompt = report.prompt_tokens_details.as_ref();
         let completion = report.completion_tokens_details.as_ref();
         let cached = prompt.and_then(|details| details.cached_tokens.0);
-        take(&mut self.prompt, report.prompt_tokens.0);
+        take_input(&mut self.prompt, report.prompt_tokens.0);
         take(&mut self.cached, cached.or(report.prompt_cache_hit_tokens.0).or(report.cached_tokens.0));
         take(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens.0));
         take(&mut self.completion, report.completion_tokens.0);
@@ -43,28 +43,27 @@ impl Tally {
     }
 
     pub(super) fn is_known(&self) -> bool {
-        self.usage(false, true) != Usage::UNKNOWN
+        self.usage(true) != Usage::UNKNOWN
     }
 
-    /// The figures. If a server showed thoughts and does not count them, their count is unknown.
-    pub(super) fn usage(&self, has_thought: bool, is_over: bool) -> Usage {
+    /// The figures. What a server does not mention is unknown.
+    pub(super) fn usage(&self, is_over: bool) -> Usage {
         let (fresh, found, written) = self.timed;
-        let output = self.output().or(written);
-        let input = match self.prompt {
-            Some(prompt) => {
-                let elsewhere = self.cached.or(found).unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
-                Some(prompt.saturating_sub(elsewhere))
-            }
-            None => fresh,
-        };
-        // A server that reports input without naming a cache has not used one.
-        let unless_named = |figure: Option<u64>| figure.or(input.map(|_| 0));
         let reported = Reported {
-            input,
-            cache_read: unless_named(self.cached.or(found)),
-            cache_write: unless_named(self.cache_write),
-            output,
-            reasoning: self.reasoning.or(output.filter(|_| !has_thought).map(|_| 0)),
+            input: self.prompt,
+            cache_read: self.cached.or(found),
+            cache_write: self.cache_write,
+            output: self.output().or(written),
+            reasoning: self.reasoning,
+        };
+        let reported = match self.prompt {
+            Some(_) => reported.caches_apart(),
+            // Here the tokens in the cache are not part of the others.
+            None => {
+                let mut apart = reported;
+                apart.take_uncached(fresh);
+                apart
+            }
         };
         reported.usage(is_over)
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::decode::event::{Json, Kind, MAX_CALLS};
-use crate::decode::loose::{Count, Few, Text, arguments};
+use crate::decode::loose::{Count, Few, Text, arguments, object};
 use crate::decode::reported::Details;
 
 #[derive(Deserialize)]
@@ -89,6 +89,7 @@ pub(super) struct ResponseEvent<'a> {
 pub(super) struct Response<'a> {
     pub(super) id: Text<'a>,
     pub(super) model: Text<'a>,
+    #[serde(deserialize_with = "object")]
     pub(super) usage: Option<Tokens>,
     pub(super) error: Option<Problem<'a>>,
     pub(super) incomplete_details: Option<Incomplete<'a>>,
@@ -99,8 +100,10 @@ pub(super) struct Response<'a> {
 #[serde(default)]
 pub(super) struct Tokens {
     pub(super) input_tokens: Count,
+    #[serde(deserialize_with = "object")]
     pub(super) input_tokens_details: Option<Details>,
     pub(super) output_tokens: Count,
+    #[serde(deserialize_with = "object")]
     pub(super) output_tokens_details: Option<Details>,
 }
 

@@ -8,7 +8,7 @@ use andon_runtime::Learned;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Inner, looked_up};
+use super::{Inner, looked_up, tokens};
 use crate::dialect::join;
 use crate::http::ask::ask;
 
@@ -46,10 +46,13 @@ pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
 /// The figures of an answer, if it has them.
 fn read(answer: &Value) -> Option<Learned> {
     let usage = answer.get("usage")?;
-    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-    let cached = number("/input_tokens_details/cached_tokens");
-    let (output, reasoning) = (number("/output_tokens")?, number("/output_tokens_details/reasoning_tokens"));
-    Some(looked_up(number("/input_tokens")?, cached, Some(output), reasoning))
+    let output = tokens(usage, "/output_tokens")?;
+    looked_up(
+        tokens(usage, "/input_tokens"),
+        tokens(usage, "/input_tokens_details/cached_tokens"),
+        Some(output),
+        tokens(usage, "/output_tokens_details/reasoning_tokens"),
+    )
 }
 
 #[cfg(test)]
@@ -62,6 +65,8 @@ mod tests {
     fn an_answer_without_figures_teaches_nothing() {
         assert_eq!(read(&json!({"status": "cancelled", "usage": null})), None);
         assert_eq!(read(&json!({"status": "cancelled"})), None);
+        assert_eq!(read(&json!({"usage": {"input_tokens": 0, "output_tokens": 0}})), None);
+        assert_eq!(read(&json!({"usage": {"input_tokens": u64::MAX, "output_tokens": 7}})), None);
     }
 
     #[test]

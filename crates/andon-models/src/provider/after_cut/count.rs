@@ -7,7 +7,7 @@ use andon_runtime::{Figure, Learned, Provenance, Request, Usage, Used};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::Inner;
+use super::{Inner, tokens};
 use crate::cut::CountEndpoint;
 use crate::dialect::join;
 use crate::http::ask::ask;
@@ -61,10 +61,10 @@ impl CountEndpoint {
 
     fn tokens(self, answer: &Value) -> Option<u64> {
         let field = match self {
-            Self::OpenAi | Self::Anthropic => "input_tokens",
-            Self::Gemini => "totalTokens",
+            Self::OpenAi | Self::Anthropic => "/input_tokens",
+            Self::Gemini => "/totalTokens",
         };
-        answer.get(field)?.as_u64()
+        tokens(answer, field).filter(|tokens| *tokens > 0)
     }
 }
 

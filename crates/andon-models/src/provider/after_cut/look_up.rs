@@ -7,7 +7,7 @@ use andon_runtime::Learned;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{Inner, looked_up};
+use super::{Inner, looked_up, tokens};
 use crate::dialect::join;
 use crate::http::ask::ask;
 
@@ -43,9 +43,9 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
 
 fn read(answer: &Value) -> Option<Learned> {
     let record = answer.get("data")?;
-    let number = |name: &str| record.get(name).and_then(Value::as_u64);
+    let number = |name: &str| tokens(record, &format!("/{name}"));
     let (output, reasoning) = (number("native_tokens_completion"), number("native_tokens_reasoning"));
-    Some(looked_up(number("native_tokens_prompt")?, number("native_tokens_cached"), output, reasoning))
+    looked_up(number("native_tokens_prompt"), number("native_tokens_cached"), output, reasoning)
 }
 
 #[cfg(test)]
@@ -58,6 +58,7 @@ mod tests {
     #[test]
     fn a_record_without_native_figures_is_not_there_yet() {
         assert_eq!(read(&json!({"data": {"id": "gen-1", "native_tokens_prompt": null}})), None);
+        assert_eq!(read(&json!({"data": {"id": "gen-1", "native_tokens_prompt": 0}})), None);
         assert_eq!(read(&json!({"error": {"code": 404}})), None);
     }
 

@@ -15,7 +15,7 @@ use crate::api::line::LineView;
 use crate::board::row::{BoardRow, Call, RowCallState};
 use crate::board::seconds::Told;
 use crate::board::tokens::Tokens;
-use crate::options::prices::Cost;
+use crate::options::cost::Cost;
 
 /// How many calls of a row are listed.
 const MOST_CALLS: usize = 50;

@@ -1,0 +1,45 @@
+//! Who answered a model call.
+
+use std::sync::Arc;
+
+/// The longest name or id that is kept, in bytes.
+const LONGEST: usize = 200;
+
+/// Who answered a model call, as the provider says it. A provider is not trusted: what is no name is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answerer {
+    /// The exact model.
+    pub model: Option<Arc<str>>,
+    /// The id by which the provider knows the request.
+    pub request_id: Option<Arc<str>>,
+}
+
+impl Answerer {
+    /// What the provider says of itself.
+    pub fn new(model: Option<&str>, request_id: Option<&str>) -> Self {
+        Self { model: model.and_then(name), request_id: request_id.and_then(name) }
+    }
+}
+
+/// A name that fits on a line. Half of one would be another one, so a longer one is none.
+fn name(said: &str) -> Option<Arc<str>> {
+    let said = said.trim();
+    let is_one = !said.is_empty() && said.len() <= LONGEST && !said.chars().any(char::is_control);
+    is_one.then(|| said.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_name_is_left_out() {
+        let long = "m".repeat(LONGEST + 1);
+        for odd in ["", "  ", "a\nb", "\u{1b}[2J", &long] {
+            assert_eq!(Answerer::new(Some(odd), Some(odd)), Answerer::default(), "{odd:?}");
+        }
+        let named = Answerer::new(Some(" gpt-5-2026-08-07 "), Some(&long[1..]));
+        let expected = Answerer { model: Some("gpt-5-2026-08-07".into()), request_id: Some(long[1..].into()) };
+        assert_eq!(named, expected);
+    }
+}
