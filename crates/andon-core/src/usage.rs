@@ -10,120 +10,12 @@
 //! 5. A cache figure is what the provider said, or unknown. It is never estimated, so whether it has a value decides how to
 //!    read `input`.
 
+mod figure;
+mod used;
+
+pub use figure::{Figure, Provenance};
 use serde::{Deserialize, Serialize};
-
-use crate::time::Wall;
-
-/// How a figure came to be known, the best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provenance {
-    /// The provider's final figure.
-    Reported,
-    /// The provider's figure so far, received before the call was cut.
-    ReportedRunning,
-    /// Asked of the provider afterwards.
-    LookedUp,
-    /// Counted: by the provider's counting endpoint, or with the right tokenizer.
-    Counted,
-    /// Estimated by a calibrated method.
-    Estimated,
-    /// Only limits are known.
-    Bounded,
-    /// Nothing is known.
-    Unknown,
-}
-
-/// A number of tokens, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figure {
-    /// The number, if it is known.
-    pub value: Option<u64>,
-    /// How it is known.
-    pub provenance: Provenance,
-    /// It is at least this.
-    pub low: Option<u64>,
-    /// It is at most this.
-    pub high: Option<u64>,
-}
-
-impl Figure {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self { value: None, provenance: Provenance::Unknown, low: None, high: None };
-
-    /// A number that is exact as far as its source goes.
-    pub const fn exact(value: u64, provenance: Provenance) -> Self {
-        Self { value: Some(value), provenance, low: Some(value), high: Some(value) }
-    }
-
-    /// The provider's final figure.
-    pub const fn reported(value: u64) -> Self {
-        Self::exact(value, Provenance::Reported)
-    }
-
-    /// What was certainly used: the lower bound if there is one, or else the value, or else 0. An estimate is not certain.
-    pub fn at_least(&self) -> u64 {
-        self.low.or(self.value).unwrap_or(0)
-    }
-
-    /// Whether it is certain that nothing was used.
-    fn is_nothing(&self) -> bool {
-        self.provenance == Provenance::Reported && self.high == Some(0)
-    }
-
-    /// What is left of this figure without tokens that were counted apart.
-    #[must_use]
-    fn without(self, apart: u64) -> Self {
-        let rest = |number: Option<u64>| number.map(|number| number.saturating_sub(apart));
-        Self { value: rest(self.value), low: rest(self.low), high: rest(self.high), ..self }
-    }
-
-    /// What a cache figure certainly counts, and `input` does not (invariants 4 and 5): all of it, or in a sum the part that
-    /// is known.
-    #[must_use]
-    pub fn apart_from_input(self) -> Self {
-        if self.value.is_some() { self } else { Self::reported(self.at_least()) }
-    }
-
-    /// The same figure, given that it is at most `most`.
-    #[must_use]
-    fn capped(self, most: u64) -> Self {
-        let cap = |number: Option<u64>| number.map(|number| number.min(most));
-        Self { value: cap(self.value), low: cap(self.low), high: cap(self.high), ..self }
-    }
-
-    /// The sum of two figures (invariant 3).
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        // The sum of no calls adds nothing. Above all it does not make "unknown" into "at least 0".
-        if self.is_nothing() {
-            return other;
-        }
-        if other.is_nothing() {
-            return self;
-        }
-        let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-        let value = add(self.value, other.value);
-        // An unknown part is at least 0 and has no upper bound.
-        let low = match (self.low, other.low) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-        };
-        let high = add(self.high, other.high);
-        match (value, low, high) {
-            (Some(_), ..) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
-            // "At least 0" says nothing.
-            (None, None | Some(0), None) => Self::UNKNOWN,
-            (None, ..) => Self { value, provenance: Provenance::Bounded, low, high },
-        }
-    }
-}
-
-impl Default for Figure {
-    fn default() -> Self {
-        Self::UNKNOWN
-    }
-}
+pub use used::{Awaited, Pending, Used};
 
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -304,105 +196,9 @@ impl Usage {
     }
 }
 
-/// What one model call, or a run, used: what reached us, and what the provider will charge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Used {
-    /// What was used up to the end or the cut.
-    pub delivered: Usage,
-    /// What the provider will charge.
-    pub billed: Usage,
-}
-
-impl Used {
-    /// Nothing was used: the sum of no calls at all.
-    pub const NONE: Self = Self { delivered: Usage::NONE, billed: Usage::NONE };
-
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self { delivered: Usage::UNKNOWN, billed: Usage::UNKNOWN };
-
-    /// The call finished: what was delivered is what is billed.
-    pub const fn whole(usage: Usage) -> Self {
-        Self { delivered: usage, billed: usage }
-    }
-
-    /// The call was cut: at least what was delivered is billed, and how much more is unknown.
-    pub fn cut(delivered: Usage) -> Self {
-        // The rest may have been generated and charged, so an upper bound of what was delivered is none of the bill.
-        let open = |figure: Figure| match figure.low.or(figure.value) {
-            // "At least 0" says nothing.
-            None | Some(0) => Figure::UNKNOWN,
-            Some(low) => Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None },
-        };
-        let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
-        Self { delivered, billed }
-    }
-
-    /// The same, with what was learned later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
-    /// that the provider has stated is also an upper bound of what was delivered.
-    #[must_use]
-    pub fn refined_by(self, later: Self) -> Self {
-        let mut delivered = self.delivered.refined_by(later.delivered);
-        let billed = self.billed.refined_by(later.billed);
-        let stated = |figure: Figure| figure.value.filter(|_| figure.provenance <= Provenance::LookedUp);
-        if let Some(most) = stated(billed.output) {
-            delivered.output = delivered.output.capped(most);
-        }
-        if let Some(most) = stated(billed.reasoning) {
-            delivered.reasoning = delivered.reasoning.capped(most);
-        }
-        Self { delivered, billed }
-    }
-
-    /// The sum of two.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self { delivered: self.delivered.plus(other.delivered), billed: self.billed.plus(other.billed) }
-    }
-}
-
-/// What is done, after a call was cut, to learn more about what it used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pending {
-    /// Closing the connection would not have stopped the bill: the rest of the answer is read, and shown to nobody.
-    Draining,
-    /// The provider is asked what it will charge.
-    LookingUp,
-    /// The provider is asked to count what it was sent.
-    Counting,
-}
-
-/// A better figure is on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Awaited {
-    /// How it is looked for.
-    pub what: Pending,
-    /// Until when it is looked for. A figure that is found is recorded once the run is over.
-    pub until: Wall,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn unknown_is_never_written_as_zero() {
-        let json = serde_json::to_value(Figure::UNKNOWN).unwrap();
-        assert_eq!(json, serde_json::json!({"value": null, "provenance": "unknown", "low": null, "high": null}));
-    }
-
-    #[test]
-    fn a_sum_with_an_unknown_part_has_no_value_but_keeps_its_lower_bound() {
-        let sum = Figure::reported(7).plus(Figure::UNKNOWN);
-        assert_eq!(sum, Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None });
-    }
-
-    #[test]
-    fn a_sum_has_the_weakest_provenance() {
-        let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
-        let sum = Figure::reported(7).plus(estimate);
-        assert_eq!(sum, Figure { value: Some(12), provenance: Provenance::Estimated, low: Some(11), high: Some(13) });
-    }
 
     #[test]
     fn a_better_way_of_knowing_replaces_a_worse_one_and_never_the_other_way_round() {
@@ -415,37 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn no_more_was_delivered_than_the_provider_charges() {
-        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
-        let cut = Used { delivered: Usage { output: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
-        let told = Usage { output: Figure::exact(300, Provenance::LookedUp), ..Usage::UNKNOWN };
-        let used = cut.refined_by(Used { billed: told, ..Used::UNKNOWN });
-        let output = used.delivered.output;
-        assert_eq!((output.value, output.low, output.high), (Some(300), Some(215), Some(300)));
-    }
-
-    #[test]
-    fn what_was_certainly_used_is_not_an_estimate() {
-        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
-        assert_eq!((guess.at_least(), Figure::reported(7).at_least(), Figure::UNKNOWN.at_least()), (215, 7, 0));
-    }
-
-    #[test]
     fn a_later_null_overwrites_nothing() {
         let early = Usage { input: Figure::reported(10), ..Usage::UNKNOWN };
         let late = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
         let both = early.corrected_by(late);
         assert_eq!((both.input, both.output), (Figure::reported(10), Figure::reported(3)));
-    }
-
-    #[test]
-    fn no_more_was_surely_delivered_than_the_provider_charges() {
-        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
-        let cut = Used { delivered: Usage { reasoning: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
-        let stated = Usage { reasoning: Figure::reported(200), ..Usage::UNKNOWN };
-        let used = cut.refined_by(Used { billed: stated, ..Used::UNKNOWN });
-        let expected = Figure { value: Some(200), low: Some(200), high: Some(200), ..guess };
-        assert_eq!(used.delivered, Usage { reasoning: expected, ..Usage::UNKNOWN });
     }
 
     #[test]
@@ -473,24 +243,6 @@ mod tests {
         let cached = Usage { cache_read: Figure::reported(30), ..plain };
         assert_eq!(cached.read(), Figure::reported(40));
         assert_eq!(plain.plus(cached).read(), Figure::reported(50));
-    }
-
-    #[test]
-    fn a_sum_of_upper_bounds_is_bounded() {
-        let most = |high| Figure { high: Some(high), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
-        assert_eq!(most(4).plus(most(5)), most(9));
-    }
-
-    #[test]
-    fn a_cut_call_is_billed_for_at_least_what_was_delivered_and_unknown_is_not_zero() {
-        let running = Usage::reported(10, 5).running();
-        assert_eq!(running.output, Figure::exact(5, Provenance::ReportedRunning));
-        assert_eq!(running.reasoning, Figure::UNKNOWN);
-        let open = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
-        assert_eq!(Used::cut(running), Used { delivered: running, billed: Usage { output: open(5), ..running } });
-        let thought = Usage { reasoning: Figure::reported(2), ..running };
-        assert_eq!(Used::cut(thought).billed.reasoning, open(2));
-        assert_eq!(Used::cut(Usage::reported(10, 0).running()).billed.output, Figure::UNKNOWN);
     }
 
     #[test]
@@ -549,18 +301,5 @@ mod tests {
         let mut old = serde_json::to_value(unsaid).unwrap();
         old.as_object_mut().unwrap().remove("unsplit");
         assert_eq!(serde_json::from_value::<Usage>(old).unwrap(), unsaid);
-    }
-
-    #[test]
-    fn at_least_nothing_says_nothing_in_a_sum() {
-        let running = Figure::exact(0, Provenance::ReportedRunning);
-        assert_eq!(running.plus(Figure::UNKNOWN), Figure::UNKNOWN);
-    }
-
-    #[test]
-    fn an_estimate_of_a_cut_call_is_not_what_is_billed_at_least() {
-        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
-        let billed = Used::cut(Usage { output: guess, ..Usage::reported(1, 0) }).billed.output;
-        assert_eq!(billed, Figure { value: None, provenance: Provenance::Bounded, low: Some(215), high: None });
     }
 }

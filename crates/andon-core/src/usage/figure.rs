@@ -1,0 +1,156 @@
+//! A number of tokens, and how it is known.
+
+use serde::{Deserialize, Serialize};
+
+/// How a figure came to be known, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// The provider's final figure.
+    Reported,
+    /// The provider's figure so far, received before the call was cut.
+    ReportedRunning,
+    /// Asked of the provider afterwards.
+    LookedUp,
+    /// Counted: by the provider's counting endpoint, or with the right tokenizer.
+    Counted,
+    /// Estimated by a calibrated method.
+    Estimated,
+    /// Only limits are known.
+    Bounded,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A number of tokens, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The number, if it is known.
+    pub value: Option<u64>,
+    /// How it is known.
+    pub provenance: Provenance,
+    /// It is at least this.
+    pub low: Option<u64>,
+    /// It is at most this.
+    pub high: Option<u64>,
+}
+
+impl Figure {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { value: None, provenance: Provenance::Unknown, low: None, high: None };
+
+    /// A number that is exact as far as its source goes.
+    pub const fn exact(value: u64, provenance: Provenance) -> Self {
+        Self { value: Some(value), provenance, low: Some(value), high: Some(value) }
+    }
+
+    /// The provider's final figure.
+    pub const fn reported(value: u64) -> Self {
+        Self::exact(value, Provenance::Reported)
+    }
+
+    /// What was certainly used: the lower bound if there is one, or else the value, or else 0. An estimate is not certain.
+    pub fn at_least(&self) -> u64 {
+        self.low.or(self.value).unwrap_or(0)
+    }
+
+    /// Whether it is certain that nothing was used.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.provenance == Provenance::Reported && self.high == Some(0)
+    }
+
+    /// What is left of this figure without tokens that were counted apart.
+    #[must_use]
+    pub(super) fn without(self, apart: u64) -> Self {
+        let rest = |number: Option<u64>| number.map(|number| number.saturating_sub(apart));
+        Self { value: rest(self.value), low: rest(self.low), high: rest(self.high), ..self }
+    }
+
+    /// What a cache figure certainly counts, and `input` does not (invariants 4 and 5): all of it, or in a sum the part that
+    /// is known.
+    #[must_use]
+    pub fn apart_from_input(self) -> Self {
+        if self.value.is_some() { self } else { Self::reported(self.at_least()) }
+    }
+
+    /// The same figure, given that it is at most `most`.
+    #[must_use]
+    pub(super) fn capped(self, most: u64) -> Self {
+        let cap = |number: Option<u64>| number.map(|number| number.min(most));
+        Self { value: cap(self.value), low: cap(self.low), high: cap(self.high), ..self }
+    }
+
+    /// The sum of two figures (invariant 3).
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        // The sum of no calls adds nothing. Above all it does not make "unknown" into "at least 0".
+        if self.is_nothing() {
+            return other;
+        }
+        if other.is_nothing() {
+            return self;
+        }
+        let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        let value = add(self.value, other.value);
+        // An unknown part is at least 0 and has no upper bound.
+        let low = match (self.low, other.low) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        let high = add(self.high, other.high);
+        match (value, low, high) {
+            (Some(_), ..) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
+            // "At least 0" says nothing.
+            (None, None | Some(0), None) => Self::UNKNOWN,
+            (None, ..) => Self { value, provenance: Provenance::Bounded, low, high },
+        }
+    }
+}
+
+impl Default for Figure {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_is_never_written_as_zero() {
+        let json = serde_json::to_value(Figure::UNKNOWN).unwrap();
+        assert_eq!(json, serde_json::json!({"value": null, "provenance": "unknown", "low": null, "high": null}));
+    }
+
+    #[test]
+    fn a_sum_with_an_unknown_part_has_no_value_but_keeps_its_lower_bound() {
+        let sum = Figure::reported(7).plus(Figure::UNKNOWN);
+        assert_eq!(sum, Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None });
+    }
+
+    #[test]
+    fn a_sum_has_the_weakest_provenance() {
+        let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
+        let sum = Figure::reported(7).plus(estimate);
+        assert_eq!(sum, Figure { value: Some(12), provenance: Provenance::Estimated, low: Some(11), high: Some(13) });
+    }
+
+    #[test]
+    fn what_was_certainly_used_is_not_an_estimate() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        assert_eq!((guess.at_least(), Figure::reported(7).at_least(), Figure::UNKNOWN.at_least()), (215, 7, 0));
+    }
+
+    #[test]
+    fn a_sum_of_upper_bounds_is_bounded() {
+        let most = |high| Figure { high: Some(high), provenance: Provenance::Bounded, ..Figure::UNKNOWN };
+        assert_eq!(most(4).plus(most(5)), most(9));
+    }
+
+    #[test]
+    fn at_least_nothing_says_nothing_in_a_sum() {
+        let running = Figure::exact(0, Provenance::ReportedRunning);
+        assert_eq!(running.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+    }
+}
