@@ -299,7 +299,7 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
     let expected = |id: &str| [Some("scripted".to_owned()), Some("scripted-1".to_owned()), Some(id.to_owned())];
     let (run, stopped) = cut(&agent).await;
     assert_eq!(told(&stopped), [expected("req-1"), expected("req-2")]);
-    assert_eq!(told(&*agent.run("Go on.").await.unwrap()), [expected("req-3")]);
+    assert_eq!(told(&agent.run("Go on.").await.unwrap()), [expected("req-3")]);
     assert_eq!(run.receipt().unwrap().model_calls, stopped.receipt.model_calls);
 }
 
