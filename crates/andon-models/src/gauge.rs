@@ -8,35 +8,34 @@
 
 #[cfg(test)]
 mod tests;
-mod texts;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use andon_core::message::Part;
 use andon_core::usage::{Figure, Provenance, Usage, Used};
 use andon_runtime::{Lesson, Meter, Sighting};
 use parking_lot::Mutex;
 
-use crate::meter::{Book, Page, Reported};
+use crate::meter::{Book, Reported};
 use crate::names::Closing;
-
-use texts::{Shown, Texts};
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
 /// How many tokens a second a model writes, if it has not shown it yet: more than most do.
 const USUAL_SPEED: f64 = 150.0;
 
-/// The calibration of all models of this process.
-pub fn book() -> &'static Book {
-    static BOOK: LazyLock<Book> = LazyLock::new(Book::new);
+/// What this process has learned about how models count.
+pub fn book() -> &'static Arc<Book> {
+    static BOOK: LazyLock<Arc<Book>> = LazyLock::new(Arc::default);
     &BOOK
 }
 
 /// Measures the calls of one model.
 #[derive(Debug)]
 pub(crate) struct Gauge {
-    provider: &'static str,
+    book: Arc<Book>,
+    provider: String,
     /// As it is asked for; the provider may answer with a more exact name.
     model: String,
     closing: Closing,
@@ -53,8 +52,15 @@ struct State {
 }
 
 impl Gauge {
-    pub(crate) fn new(provider: &'static str, model: &str, closing: Closing, max_output: Option<u64>) -> Arc<Self> {
-        Arc::new(Self { provider, model: model.to_owned(), closing, max_output, state: Mutex::default() })
+    pub(crate) fn new(
+        book: Arc<Book>,
+        provider: &str,
+        model: &str,
+        closing: Closing,
+        max_output: Option<u64>,
+    ) -> Arc<Self> {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
     }
 
     /// The exact model, with its provider before it.
@@ -72,25 +78,13 @@ impl Gauge {
 
     fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
         let id = self.id(call.model);
-        if !book().is_warm(&id) {
+        if !self.book.is_warm(&id) {
             return crude(call).refined_by(*known);
         }
-        let shown = Shown::of(call.answer);
-        let shows_thought = !shown.thinking.is_empty();
-        let (output, reasoning) = if shown.is_nothing() {
-            (nothing_shown(), Figure::UNKNOWN)
-        } else {
-            book().output(&id, &shown.written(), self.max_output)
-        };
-        // Until a model has reported something, nobody knows whether it thinks.
-        let reasoning = if shows_thought || book().page(&id).is_some() { reasoning } else { Figure::UNKNOWN };
-        let input = || {
-            let texts = Texts::of(call.request);
-            let anchor = call.request.anchor.and_then(|before| texts.anchor(call.request, &before));
-            book().input(&id, &texts.asked(), anchor.as_ref())
-        };
+        let (output, reasoning) = self.book.output(&id, call, self.max_output);
         // Only the whole input is estimated, not how much of it came from a cache.
-        let known = if known.input == Figure::UNKNOWN { known.reading(input()) } else { *known };
+        let known =
+            if known.input == Figure::UNKNOWN { known.reading(self.book.input(&id, call.request)) } else { *known };
         Usage {
             output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
@@ -101,22 +95,21 @@ impl Gauge {
     /// What will be charged for output of which this much was delivered.
     fn charged(&self, delivered: Figure) -> Figure {
         let low = delivered.low.or(delivered.value);
-        let tail = self.tail();
+        let limit = self.max_output.map(|most| most.max(low.unwrap_or(0)));
         match (self.closing, delivered.value) {
-            (Closing::StopsTheBill, Some(value)) => {
-                let high = delivered.high.map(|high| high.saturating_add(tail));
-                let provenance = delivered.provenance.max(Provenance::Estimated);
-                Figure { value: Some(value), provenance, low, high }
+            (Closing::StopsTheBill, value) => {
+                let high = delivered.high.map(|high| high.saturating_add(self.tail()));
+                let high = high.into_iter().chain(limit).min();
+                match value {
+                    None => Figure::bounded(low, high),
+                    Some(_) => {
+                        let provenance = delivered.provenance.max(Provenance::Estimated);
+                        Figure { value, provenance, low, high: high.max(value) }
+                    }
+                }
             }
-            (Closing::StopsTheBill, None) => {
-                let high = delivered.high.map(|high| high.saturating_add(tail)).or(self.max_output);
-                bounded(low, high)
-            }
-            (Closing::StopsNothing | Closing::Unknown, _) => {
-                // An estimated bound is not a limit that the provider enforces.
-                let high = self.max_output.map(|most| most.max(low.unwrap_or(0)));
-                bounded(low, high)
-            }
+            // An estimated bound is not a limit that the provider enforces.
+            (Closing::StopsNothing | Closing::Unknown, _) => Figure::bounded(low, limit),
         }
     }
 
@@ -145,34 +138,25 @@ impl Meter for Gauge {
         Used { delivered, billed: self.billed(call, delivered) }
     }
 
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson> {
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
         let figures = Reported::of(&reported);
-        let written = figures.output?;
+        let Some(written) = figures.output else { return Vec::new() };
         if let Some(exact) = call.model {
             self.state.lock().exact = Some(exact.to_owned());
         }
         self.clock(written, call);
         let about = self.id(call.model);
-        book().warm(&about);
-        let (texts, shown) = (Texts::of(call.request), Shown::of(call.answer));
-        let anchor = call.request.anchor.and_then(|before| texts.anchor(call.request, &before));
-        book().learn(&about, &texts.asked(), &shown.written(), anchor.as_ref(), &figures);
-        let page = serde_json::to_value(book().page(&about)?).ok()?;
-        Some(Lesson { about, page })
+        self.book.warm(&about);
+        self.book.learn(&about, call.request, call.answer, &figures)
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {
         // The vocabularies are loaded on another thread, once in a process: a stop must not wait for it, and no run owns it.
-        let id = self.id(None);
+        let (book, id) = (Arc::clone(&self.book), self.id(None));
         let loading = std::thread::Builder::new().name("andon-vocabulary".to_owned());
         // Without a thread, estimates are crude until the first call has ended.
-        let _ = loading.spawn(move || book().warm(&id));
-        for Lesson { about, page } in lessons {
-            // What cannot be read is learned again.
-            if let Ok(page) = serde_json::from_value::<Page>(page) {
-                book().restore(&about, page);
-            }
-        }
+        let _ = loading.spawn(move || book.warm(&id));
+        lessons.into_iter().for_each(|lesson| self.book.restore(lesson));
     }
 }
 
@@ -193,7 +177,7 @@ impl Gauge {
 /// What can be said without counting: four bytes are a token, more or less.
 fn crude(call: &Sighting<'_>) -> Usage {
     let figure = |bytes: usize| match bytes as u64 {
-        0 => nothing_shown(),
+        0 => Figure::UNKNOWN,
         bytes => Figure {
             value: Some(bytes.div_ceil(4)),
             provenance: Provenance::Estimated,
@@ -201,15 +185,26 @@ fn crude(call: &Sighting<'_>) -> Usage {
             high: Some(bytes.saturating_add(1000)),
         },
     };
-    let shown = Shown::of(call.answer);
-    let written = shown.calls.iter().map(|(name, arguments)| name.len() + arguments.len()).sum::<usize>();
-    let texts = Texts::of(call.request);
-    let asked = texts.messages.iter().chain(&texts.tools).map(|text| text.len()).sum::<usize>();
-    let output = match figure(shown.text.len() + shown.thinking.len() + written) {
-        figure if shown.hidden => bounded(figure.low, None),
+    let request = call.request;
+    let said: usize = request.history.iter().map(|message| bytes_of(&message.parts)).sum();
+    let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
+    let asked = said + offered + request.instructions.as_deref().map_or(0, str::len);
+    let hides = call.answer.iter().any(|part| matches!(part, Part::Thinking { text, .. } if text.is_empty()));
+    let output = match figure(bytes_of(call.answer)) {
+        figure if hides => Figure::bounded(figure.low, None),
         figure => figure,
     };
-    Usage { input: figure(asked + texts.system.map_or(0, str::len)), output, ..Usage::UNKNOWN }
+    Usage { input: figure(asked), output, ..Usage::UNKNOWN }
+}
+
+fn bytes_of(parts: &[Part]) -> usize {
+    let bytes = parts.iter().map(|part| match part {
+        Part::Text { text } | Part::Thinking { text, .. } => text.len(),
+        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
+        Part::ToolResult(result) => result.to_text().len(),
+        Part::Image(_) => 0,
+    });
+    bytes.sum()
 }
 
 /// What was reported on the way, unless so much more was shown since that it is only a lower bound: some servers report
@@ -223,22 +218,7 @@ fn not_stale(reported: Figure, estimate: Figure) -> Figure {
     }
 }
 
-fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
-    match (low, high) {
-        (None, None) => Figure::UNKNOWN,
-        (low, high) => Figure { value: None, provenance: Provenance::Bounded, low, high },
-    }
-}
-
-/// Nothing was shown. Whether anything was generated, nobody knows.
-fn nothing_shown() -> Figure {
-    bounded(Some(0), None)
-}
-
 /// A request that the provider may never have processed: it cost nothing, or all that it would have.
 fn perhaps(figure: Figure) -> Figure {
-    match figure.high.or(figure.value) {
-        Some(high) => bounded(Some(0), Some(high)),
-        None => Figure::UNKNOWN,
-    }
+    figure.high.or(figure.value).map_or(Figure::UNKNOWN, |high| Figure::bounded(Some(0), Some(high)))
 }

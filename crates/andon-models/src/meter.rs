@@ -1,154 +1,172 @@
 //! The meter: the best figure there is for what a model call used, when the provider did not say.
 //!
-//! Pure mathematics: no I/O, no clock. What a call asks and what is visible of its answer are counted with a local
-//! tokenizer (`count`); how a model's own figures differ from that is learned from every completed call
-//! ([`Book::learn`]), for each exact model by itself; and how far the estimates were off is kept, so that the bounds of
-//! the next one are earned.
+//! What a call asks and what is visible of its answer are counted with a local tokenizer (`count`). How a model's own figures differ
+//! from that is learned from every completed call, for each exact model by itself (`line`), and how far the predictions were off says how
+//! wide the bounds of the next one are. No I/O and no clock.
 //!
 //! # Invariants
 //!
 //! 1. `low <= value <= high` in every figure, and a figure that is not known has no value: never 0.
-//! 2. A prediction depends only on what was asked, what is visible and what was learned before: the reported figures have
-//!    a type of their own, [`Reported`], that only [`Book::learn`] and [`Book::anchor`] take.
+//! 2. A prediction depends only on what was asked, what is visible and what was learned before.
 //! 3. No text and no reported figure makes an operation panic, and none costs more than a bounded amount of CPU.
-//! 4. A [`Page`] holds all that was learned about its model: with the same pages, a book predicts the same.
+//! 4. A page holds all that was learned about its model: with the same pages, a book predicts the same.
+//! 5. At most [`PAGES`] models have a page, here and in a store, however many names a provider makes up.
 
-mod belief;
-mod book;
-mod carry;
+mod answer;
 mod count;
-mod digest;
 mod family;
-mod input;
-mod learn;
-mod matrix;
-mod output;
+mod line;
 mod page;
-mod shelf;
-mod standing;
-mod window;
-mod work;
+mod quality;
+mod request;
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use andon_core::usage::{Figure, Usage};
-use serde::{Deserialize, Serialize};
+use andon_core::message::Part;
+use andon_core::usage::{Figure, Provenance, Usage};
+use andon_runtime::{Lesson, Meter, Request, Sighting};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 
-pub use book::Book;
-pub use family::reasons;
-pub use page::Page;
-pub use standing::{Quality, Standing};
+use crate::gauge::Gauge;
+use crate::names::Closing;
 
-/// What a call asks, as texts.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// The system prompt.
-    pub system: Option<&'a str>,
-    /// One text a message, in order: its words, its tool calls' names and arguments, its results.
-    pub messages: &'a [Cow<'a, str>],
-    /// The tools on offer, as JSON texts.
-    pub tools: &'a [Cow<'a, str>],
-    /// How many images and files there are in the messages.
-    pub images: usize,
-}
+use answer::Seen;
+use family::{Vocabulary, family};
+use page::Page;
+use request::Asked;
 
-/// What is visible of an answer, whole or cut.
-#[derive(Debug, Clone, Default)]
-pub struct Written<'a> {
-    /// The text.
-    pub text: Cow<'a, str>,
-    /// The thinking, as far as its text was sent.
-    pub thinking: Cow<'a, str>,
-    /// The tool calls: each one's name, and its arguments so far.
-    pub calls: Vec<(&'a str, &'a str)>,
-    /// The stream showed that the answer has parts that are counted but not shown: thinking that was withheld, or tools
-    /// that the provider ran itself.
-    pub hidden: bool,
-}
+pub use quality::{Quality, Standing};
 
-/// What the provider reported about a call. Predictions never see it.
+/// How many models have a page: those with the most calls.
+const PAGES: usize = 64;
+
+/// What the provider reported about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reported {
+pub(crate) struct Reported {
     /// All tokens read, those from a cache included.
-    pub input: Option<u64>,
+    pub(crate) input: Option<u64>,
     /// All tokens written, thinking included.
-    pub output: Option<u64>,
+    pub(crate) output: Option<u64>,
     /// The part of `output` that was thinking; `None` if the provider does not say.
-    pub reasoning: Option<u64>,
+    pub(crate) reasoning: Option<u64>,
 }
 
 impl Reported {
     /// What a call's usage says, as far as the provider itself said it.
-    pub fn of(usage: &Usage) -> Self {
-        let all = usage.read();
-        let own = |figure: Figure| match figure.provenance {
-            andon_core::usage::Provenance::Reported => figure.value,
-            _ => None,
-        };
-        Self { input: own(all), output: own(usage.output), reasoning: own(usage.reasoning) }
+    pub(crate) fn of(usage: &Usage) -> Self {
+        let own = |figure: Figure| figure.value.filter(|_| figure.provenance == Provenance::Reported);
+        Self { input: own(usage.read()), output: own(usage.output), reasoning: own(usage.reasoning) }
     }
 }
 
-/// The last reported call of the same conversation, to measure the next one from. [`Book::anchor`] makes it.
-///
-/// A call of another conversation with the same setup is worth less than one of this conversation, and more than none:
-/// the book sees which it is, as far as lengths and samples tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
-    /// All tokens read, those from a cache included.
-    pub input: u64,
-    /// All tokens written.
-    pub output: u64,
-    /// The part of `output` that was thinking.
-    pub reasoning: Option<u64>,
-    /// How many messages that request had; its answer is message number `messages` of the next.
-    pub messages: usize,
-    /// How many tools the answer called.
-    pub calls: usize,
-    /// How many images the request had.
-    pub images: usize,
-    /// The answer has parts that are counted but not shown.
-    pub hidden: bool,
-    /// A hash of the system prompt and the tools.
-    pub setup: u64,
-    /// A hash of some of the messages.
-    pub history: u64,
-    /// The local count of the system prompt and the tools, if it was counted.
-    pub counted_setup: Option<u64>,
-    /// The local count of the messages, if they were.
-    pub counted_messages: Option<u64>,
-}
-
-/// A prediction and what came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
-    /// What the book would have said, had the call been cut at its end.
-    pub predicted: Figure,
-    /// What the provider said.
-    pub reported: u64,
-}
-
-impl Outcome {
-    /// The error as a share of the reported figure, if a value was predicted.
-    pub fn error(&self) -> Option<f64> {
-        let reported = self.reported.max(1) as f64;
-        self.predicted.value.map(|value| (value as f64 - self.reported as f64) / reported)
-    }
-
-    /// Whether the reported figure lies within the predicted bounds.
-    pub fn inside(&self) -> bool {
-        self.predicted.low.is_none_or(|low| low <= self.reported)
-            && self.predicted.high.is_none_or(|high| self.reported <= high)
+/// The vocabulary that counts a model's tokens, by its tokenizer's name; `None` if it is not published.
+pub fn vocabulary(model: &str) -> Option<&'static str> {
+    match family(model).vocabulary {
+        Vocabulary::Own(name) => Some(name),
+        Vocabulary::Mixed => None,
     }
 }
 
-/// What a completed call taught.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lesson {
-    /// The input, if it was reported.
-    pub input: Option<Outcome>,
-    /// The output, if it was reported.
-    pub output: Option<Outcome>,
-    /// The provider seems to count differently from now on: what was learned before was dropped.
-    pub changed: bool,
+/// What was learned about how models count. A model is an exact id with its provider before it, such as
+/// `openai/gpt-4o-2024-08-06`.
+#[derive(Debug, Default)]
+pub struct Book {
+    pages: Mutex<BTreeMap<String, Page>>,
+}
+
+impl Book {
+    /// A book in which nothing is written.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The meter of a provider's model that writes into this book. The models of this crate have one that writes into the
+    /// [book of the process](crate::book). This loads what is needed to count the model's tokens, which takes some tenths of a second.
+    pub fn meter(self: &Arc<Self>, provider: &str, model: &str) -> Arc<dyn Meter> {
+        self.warm(&format!("{provider}/{model}"));
+        Gauge::new(Arc::clone(self), provider, model, Closing::Unknown, None)
+    }
+
+    /// How good the estimates have been, model by model.
+    pub fn standing(&self) -> Vec<Standing> {
+        self.pages.lock().iter().map(|(model, page)| page.standing(model, family(model))).collect()
+    }
+
+    /// Loads what is needed to count this model's tokens: about a tenth of a second for each vocabulary.
+    pub(crate) fn warm(&self, model: &str) {
+        count::load(family(model).vocabulary);
+    }
+
+    /// Whether an estimate for a model is quick by now.
+    pub(crate) fn is_warm(&self, model: &str) -> bool {
+        count::is_loaded(family(model).vocabulary)
+    }
+
+    /// All tokens that a request cost to read, those from a cache included.
+    pub(crate) fn input(&self, model: &str, request: &Request) -> Figure {
+        let asked = Asked::of(family(model), request);
+        self.read(model, |page| page.input(&asked))
+    }
+
+    /// All tokens that an answer cost so far, and the part of them that was thinking. It may have had at most `most`.
+    ///
+    /// If the model thinks without showing it, there are only bounds.
+    pub(crate) fn output(&self, model: &str, call: &Sighting<'_>, most: Option<u64>) -> (Figure, Figure) {
+        let family = family(model);
+        let seen = Seen::of(family, call.answer, call.ended);
+        // Nobody asks for an answer of nothing: 0 is no limit.
+        self.read(model, |page| page.output(family, &seen, most.filter(|most| *most > 0)))
+    }
+
+    fn read<T>(&self, model: &str, read: impl FnOnce(&Page) -> T) -> T {
+        match self.pages.lock().get(model) {
+            Some(page) => read(page),
+            None => read(&Page::new(family(model))),
+        }
+    }
+
+    /// Learns from a completed call. Returns what is to be kept now, and what no longer.
+    pub(crate) fn learn(&self, model: &str, request: &Request, answer: &[Part], reported: &Reported) -> Vec<Lesson> {
+        let family = family(model);
+        let (asked, seen) = (Asked::of(family, request), Seen::of(family, answer, true));
+        let mut pages = self.pages.lock();
+        let forgotten = if pages.contains_key(model) { None } else { make_room(&mut pages) };
+        let page = pages.entry(model.to_owned()).or_insert_with(|| Page::new(family));
+        page.learn(family, &asked, &seen, reported);
+        let kept = Lesson { about: model.to_owned(), page: stored(model, page) };
+        forgotten.map(|about| Lesson { about, page: Value::Null }).into_iter().chain([kept]).collect()
+    }
+
+    /// Takes up what was learned about a model before. A page with fewer calls than what is here, and one that is broken
+    /// or of another version, changes nothing.
+    pub(crate) fn restore(&self, lesson: Lesson) {
+        let Lesson { about, mut page } = lesson;
+        let page = page.get_mut("learned").map(Value::take).and_then(|page| serde_json::from_value::<Page>(page).ok());
+        let Some(page) = page.filter(|page| page.is_good(family(&about))) else { return };
+        let mut pages = self.pages.lock();
+        if pages.get(&about).is_none_or(|here| here.calls <= page.calls) {
+            if !pages.contains_key(&about) {
+                make_room(&mut pages);
+            }
+            pages.insert(about, page);
+        }
+    }
+}
+
+/// Drops the page with the fewest calls if there is no room for one more.
+fn make_room(pages: &mut BTreeMap<String, Page>) -> Option<String> {
+    if pages.len() < PAGES {
+        return None;
+    }
+    let (least, _) = pages.iter().min_by_key(|(_, page)| page.calls)?;
+    let least = least.clone();
+    pages.remove(&least);
+    Some(least)
+}
+
+/// A page as it is kept: what people are shown, and what the next process needs.
+fn stored(model: &str, page: &Page) -> Value {
+    json!({ "standing": page.standing(model, family(model)), "learned": page })
 }

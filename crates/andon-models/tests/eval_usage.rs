@@ -76,13 +76,18 @@ fn the_last_line_and_the_predictions_are_as_promised() {
         assert!(line["output"]["reported"].is_u64());
     }
     // The first call of a conversation has no anchor, the second has one.
-    assert_eq!(lines[12]["input"], Value::Null);
+    assert_eq!(lines[12]["input"]["left_out"], "first_request");
     let near = &lines[13]["input"];
-    assert_eq!(near["from"], "anchor");
+    assert_eq!(near["left_out"], Value::Null);
     assert!(near["value"].as_u64().unwrap().abs_diff(85) <= 1, "{near}");
     let text = &lines[13]["output"];
-    assert_eq!(text["counts"], true);
+    assert_eq!((&text["left_out"], &lines[13]["published"]), (&Value::Null, &json!(true)));
     assert!(text["low"].as_u64() <= text["value"].as_u64() && text["value"].as_u64() <= text["high"].as_u64());
+    let cuts = lines[13]["cuts"].as_array().unwrap();
+    let shown: Vec<u64> = cuts.iter().map(|cut| cut["reported"].as_u64().unwrap()).collect();
+    assert!(shown.len() == 9 && shown.is_sorted() && shown[8] < 28, "{shown:?}");
+    assert!(cuts.iter().all(|cut| cut["value"].as_u64().unwrap().abs_diff(cut["reported"].as_u64().unwrap()) <= 2));
+    assert_eq!((lines[12]["cuts"].as_array().unwrap().len(), &lines[12]["kind"]), (0, &json!("calls")));
     assert_eq!(lines[14]["output"]["value"], Value::Null);
     assert_eq!(lines[14]["hides_reasoning"], true);
 }
@@ -151,39 +156,44 @@ fn printed(calls: &[Value]) -> anyhow::Result<String> {
 }
 
 #[test]
-fn input_counts_although_the_provider_ran_its_own_tools_and_output_does_not() {
-    let mut calls: Vec<Value> = (2..9).flat_map(recording).collect();
-    calls.last_mut().unwrap()["srv"] = json!(true);
-    let folder = tempfile::tempdir().unwrap();
-    let (data, predictions) = (folder.path().join("calls.jsonl"), folder.path().join("predictions.jsonl"));
-    std::fs::write(&data, calls.iter().map(|call| format!("{call}\n")).collect::<String>()).unwrap();
-    let out = run(&data, Some(&predictions)).unwrap();
-    let written = std::fs::read_to_string(&predictions).unwrap();
-    let line: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
-    assert_eq!((&line["input"]["counts"], &line["output"]["counts"]), (&json!(true), &json!(false)));
-    assert_eq!(line["output"]["left_out"], "provider_tools");
-    assert!(out.contains("own tools wrote cannot be predicted from what is visible"), "{out}");
-    assert!(out.contains("left out, output:    1  the provider ran its own tools"), "{out}");
-    assert!(out.contains("left out, output:    7  tool calls, not text"), "{out}");
-    assert!(out.contains("left out, input:    7  the recording has no earlier call of the model"), "{out}");
-    assert!(!out.contains("left out, input:    1"), "{out}");
-}
-
-#[test]
-fn every_call_either_counts_or_is_left_out_for_one_reason() {
+fn every_figure_either_counts_or_is_left_out_for_one_reason() {
     let mut calls: Vec<Value> = (2..9).flat_map(recording).collect();
     calls[3]["think"] = json!(true);
     calls[5]["srv"] = json!(true);
     calls[7]["vis"] = json!("");
     calls[9]["out"] = json!(3);
+    calls[11]["msgs"] = calls[10]["msgs"].clone();
     let out = printed(&calls).unwrap();
-    let left = |figure: &str| -> usize {
+    let left = |figure: &str| -> Vec<(usize, String)> {
         let lines = out.lines().filter_map(|line| line.strip_prefix(&format!("left out, {figure}:")));
-        lines.map(|line| line.split_whitespace().next().unwrap().parse::<usize>().unwrap()).sum()
+        let parts = lines.map(|line| line.trim().split_once("  ").unwrap());
+        parts.map(|(count, why)| (count.parse().unwrap(), why.to_owned())).collect()
     };
     let said = out.lines().find(|line| line.contains("Of 14 calls")).unwrap();
     let counted: Vec<usize> = said.split([' ', ':']).filter_map(|word| word.parse().ok()).collect();
-    assert_eq!(counted, [14, 14 - left("output"), 14 - left("input")], "{out}");
+    // Of the texts among them, five were cut in nine places, and each call has a whole answer.
+    let all = |figure: &str| left(figure).iter().map(|(count, _)| count).sum::<usize>();
+    assert_eq!(counted[1..], [14 + 4 * 9 - all("output"), 14 - all("input")], "{out}");
+    for why in [
+        "the provider ran its own tools",
+        "with reasoning",
+        "nothing is visible",
+        "under 20 tokens",
+        "tool calls, not text",
+    ] {
+        assert!(left("output").iter().any(|(_, said)| said == why), "{why}: {out}");
+    }
+    for why in ["the first request of a conversation", "the same request again", "with reasoning"] {
+        assert!(left("input").iter().any(|(_, said)| said == why), "{why}: {out}");
+    }
+}
+
+#[test]
+fn random_halves_are_replayed_where_there_are_enough_calls() {
+    let calls: Vec<Value> = (2..60).flat_map(recording).collect();
+    let out = printed(&calls).unwrap();
+    assert!(out.contains("10 random halves") && !printed(&calls[..20]).unwrap().contains("random halves"), "{out}");
+    assert_eq!(out, printed(&calls).unwrap(), "the same halves each time");
 }
 
 #[test]

@@ -1,64 +1,301 @@
-//! What the meter promises, for any text and any figure.
+//! What the meter promises, asked as the runtime asks it.
 
-use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
-use andon_core::usage::{Figure, Provenance};
-use andon_models::meter::{Anchor, Asked, Book, Page, Reported, Written};
+use andon_core::usage::{Figure, Provenance, Usage};
+use andon_models::meter::{Book, Standing};
+use andon_runtime::{Anchor, CallId, Lesson, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
 use proptest::prelude::*;
 
-const MODELS: [&str; 5] = [
-    "openai/gpt-4o-2024-08-06",
-    "anthropic/claude-sonnet-4-5",
-    "openai/o3-mini-2025-01-31",
-    "groq/llama3-8b-8192",
-    "somewhere/no-such-model",
-];
+const WORDS: [&str; 12] =
+    ["river", "answer", "stone", "the", "quickly", "of", "machine", "under", "quiet", "light", "and", "seven"];
+
+fn text(words: usize, seed: usize) -> String {
+    let word = |place: usize| WORDS[(place * 7 + seed * 5 + place * place) % WORDS.len()];
+    (0..words).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> Request {
+    Request {
+        run: RunId::new("r").unwrap(),
+        number: 1,
+        instructions: Some("Be brief.".into()),
+        history: messages.into_iter().map(Arc::new).collect(),
+        tools: Arc::from([]),
+        anchor,
+    }
+}
+
+/// A model in a book, and the provider that reports for it.
+struct Model {
+    book: Arc<Book>,
+    meter: Arc<dyn Meter>,
+}
+
+impl Model {
+    fn named(name: &str) -> Self {
+        Self::of(&Arc::default(), name)
+    }
+
+    fn of(book: &Arc<Book>, name: &str) -> Self {
+        Self { book: Arc::clone(book), meter: book.meter("maker", name) }
+    }
+
+    fn cut(&self, request: &Request, answer: &[Part], ended: bool) -> Usage {
+        self.meter.cut(&sighting(request, answer, ended), Usage::UNKNOWN).delivered
+    }
+
+    /// What is estimated for this text, when its answer was cut.
+    fn output(&self, text: &str) -> Figure {
+        self.cut(&request(vec![Message::user("Tell me.")], None), &[Part::text(text)], false).output
+    }
+
+    fn learn(&self, answer: &[Part], reported: Usage) -> Vec<Lesson> {
+        self.meter.learn(&sighting(&request(vec![Message::user("Tell me.")], None), answer, true), reported)
+    }
+
+    /// Texts of several lengths, for which so many tokens a word are reported.
+    fn learn_texts(&self, calls: usize, tokens_a_word: f64) {
+        for number in 0..calls {
+            let words = 20 + 13 * (number % 6);
+            let output = (tokens_a_word * words as f64).round() as u64;
+            self.learn(
+                &[Part::text(text(words, number))],
+                Usage { reasoning: Figure::reported(0), ..Usage::reported(14, output) },
+            );
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        self.book.standing().remove(0)
+    }
+}
+
+fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
+    let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
+    Sighting { request, model: None, answer, ended, first_piece, took }
+}
+
+fn thought(text: &str) -> Part {
+    Part::Thinking { text: text.to_owned(), signature: Some(Signature::new("maker", "seal")) }
+}
+
+fn off(figure: Figure, truth: f64) -> f64 {
+    (figure.value.unwrap() as f64 / truth - 1.0).abs()
+}
+
+#[test]
+fn a_model_that_needs_more_tokens_is_learned_in_five_calls() {
+    let model = Model::named("next");
+    let before = model.output(&text(200, 99));
+    model.learn_texts(5, 1.6);
+    let after = model.output(&text(200, 99));
+    assert!(off(after, 320.0) < 0.06 && off(before, 320.0) > 0.15, "{before:?} {after:?}");
+    assert!(after.high.unwrap() - after.low.unwrap() < before.high.unwrap() - before.low.unwrap());
+}
+
+#[test]
+fn the_right_vocabulary_counts_once_the_figures_have_said_so() {
+    let model = Model::named("gpt-4o");
+    assert_eq!(model.output(&text(60, 1)).provenance, Provenance::Estimated);
+    // Each of these words is one token.
+    model.learn_texts(6, 1.0);
+    let counted = model.output(&text(60, 1));
+    assert_eq!((counted.value, counted.provenance), (Some(60), Provenance::Counted));
+}
+
+#[test]
+fn another_tokenizer_is_noticed_and_learned() {
+    let model = Model::named("gpt-4o");
+    model.learn_texts(20, 1.0);
+    assert!(!model.standing().tokenizer_changed);
+    model.learn_texts(4, 1.4);
+    assert!(model.standing().tokenizer_changed);
+    model.learn_texts(60, 1.4);
+    let after = model.output(&text(100, 3));
+    assert!(off(after, 140.0) < 0.05, "{after:?}");
+    assert!(!model.standing().tokenizer_changed, "that was long ago");
+}
+
+#[test]
+fn a_model_that_hides_its_thinking_has_bounds_and_no_value() {
+    let named = Model::named("o3-mini");
+    let output = named.output(&text(50, 1));
+    assert_eq!((output.value, output.provenance), (None, Provenance::Bounded));
+    assert!(output.low.is_some_and(|low| low > 30) && output.high.is_none(), "{output:?}");
+
+    let caught = Model::named("gpt-4o");
+    caught.learn(&[Part::text(text(50, 1))], Usage::reported(14, 900));
+    assert_eq!(caught.output(&text(50, 1)).value, None, "it wrote far more than it showed");
+    assert!(caught.standing().hides_reasoning);
+
+    let believed = Model::named("gpt-5-nano");
+    believed.learn_texts(20, 1.0);
+    assert_eq!(believed.output(&text(50, 1)).value, Some(50), "it has shown that it does not think");
+}
+
+#[test]
+fn a_summary_of_what_was_thought_says_only_that_there_was_more() {
+    let model = Model::named("claude-sonnet-5");
+    let answer = [thought(&text(40, 1)), Part::text(text(50, 2))];
+    let request = request(vec![Message::user("Why?")], None);
+    let output = model.cut(&request, &answer, false).output;
+    assert_eq!((output.value, output.high), (None, None), "{output:?}");
+    for _ in 0..6 {
+        model.learn(&answer, Usage { reasoning: Figure::reported(160), ..Usage::reported(14, 160 + 70) });
+    }
+    let output = model.cut(&request, &answer, false).output;
+    assert!(output.low.unwrap() < 230 && output.high.unwrap() > 230 && off(output, 230.0) < 0.15, "{output:?}");
+}
+
+#[test]
+fn what_is_hidden_teaches_nothing_about_counting() {
+    let model = Model::named("claude-old");
+    model.learn_texts(6, 1.1);
+    let before = model.output(&text(100, 1));
+    for _ in 0..10 {
+        model.learn(&[thought(""), Part::text(text(50, 1))], Usage::reported(14, 700));
+    }
+    assert_eq!(model.output(&text(100, 1)).value.is_none_or(|value| Some(value) == before.value), true);
+}
+
+#[test]
+fn a_cut_before_the_first_word_is_unknown_and_not_nothing() {
+    let output = Model::named("gpt-4o").output("");
+    assert_eq!(output, Figure::UNKNOWN);
+}
+
+#[test]
+fn reports_that_cannot_be_true_teach_nothing() {
+    let model = Model::named("claude-old");
+    model.learn_texts(8, 1.1);
+    let request = request(vec![Message::user(text(60, 4))], None);
+    let figures = || model.cut(&request, &[Part::text(text(80, 1))], false);
+    let before = figures();
+    for (input, output) in [(1 << 40, 1 << 40), (0, 0), (0, 1)] {
+        model.learn(&[Part::text(text(80, 2))], Usage::reported(input, output));
+    }
+    let after = figures();
+    assert_eq!(after.input, before.input);
+    assert_eq!(after.output.value.is_none_or(|value| Some(value) == before.output.value), true, "{after:?}");
+}
+
+#[test]
+fn a_made_up_model_leaves_the_bounds_of_the_others_alone() {
+    let book = Arc::default();
+    let (good, wild) = (Model::of(&book, "claude-old"), Model::of(&book, "claude-wild"));
+    good.learn_texts(8, 1.1);
+    let before = good.output(&text(80, 1));
+    wild.learn_texts(20, 3.9);
+    assert_eq!(good.output(&text(80, 1)), before);
+}
+
+#[test]
+fn the_next_request_is_measured_from_the_last_one_that_was_reported() {
+    let model = Model::named("gpt-4o");
+    let history = [Message::user("Tell me a story."), Message::assistant(text(25, 1)), Message::user("Go on.")];
+    let anchor = |messages| Some(Anchor { usage: Usage::reported(5000, 25), messages });
+    let input =
+        |anchor| model.cut(&request(history.to_vec(), anchor), &[Part::text("Well")], false).input.value.unwrap();
+    assert!((5028..5048).contains(&input(anchor(1))), "5000 and 25 and a few more, not {}", input(anchor(1)));
+    assert_eq!(input(anchor(3)), 5000, "the same request again");
+    assert!(input(anchor(99)) < 100, "that is no part of this conversation");
+    let cut = Anchor { usage: Usage::reported(5000, 25).running(), messages: 1 };
+    assert!(input(Some(cut)) < 100, "only a final report is measured from");
+}
+
+#[test]
+fn what_came_before_a_reported_call_is_not_looked_at() {
+    let model = Model::named("claude-old");
+    let input = |old: &str| {
+        let mut history = vec![Message::user(old); 2001];
+        history.extend([Message::assistant("An answer."), Message::user("And now?")]);
+        let anchor = Anchor { usage: Usage::reported(90_000, 4), messages: 2001 };
+        model.cut(&request(history, Some(anchor)), &[Part::text("Well")], false).input
+    };
+    assert_eq!(input("short"), input(&text(5_000, 1)));
+}
+
+#[test]
+fn names_that_a_provider_makes_up_take_a_bounded_room() {
+    let (book, mut kept) = (Arc::default(), std::collections::BTreeSet::new());
+    Model::of(&book, "gpt-4o").learn_texts(20, 1.0);
+    let provider = book.meter("maker", "asked-for");
+    let asked = request(vec![Message::user("Tell me.")], None);
+    for number in 0..150 {
+        let (name, answer) = (format!("made-up-{number}"), [Part::text(text(30, number))]);
+        let call = Sighting { model: Some(&name), ..sighting(&asked, &answer, true) };
+        for Lesson { about, page } in provider.learn(&call, Usage::reported(14, 33)) {
+            if page.is_null() {
+                kept.remove(&about)
+            } else {
+                kept.insert(about)
+            };
+        }
+    }
+    let standing = book.standing();
+    assert_eq!((standing.len(), kept.len()), (64, 63), "and one that was kept before");
+    assert!(standing.iter().any(|standing| standing.model == "maker/gpt-4o" && standing.calls == 20));
+}
+
+#[test]
+fn a_page_says_how_good_it_is_and_stays_small() {
+    let model = Model::named("claude-old");
+    model.learn_texts(300, 1.2);
+    let Lesson { about, page } = model.learn(&[Part::text(text(50, 1))], Usage::reported(14, 60)).remove(0);
+    assert_eq!((about.as_str(), &page["standing"]["calls"]), ("maker/claude-old", &301.into()));
+    let standing: Standing = serde_json::from_value(page["standing"].clone()).unwrap();
+    let output = standing.output.unwrap();
+    assert!(output.median < 0.03 && output.coverage > 0.9, "{output:?}");
+    assert!(page.to_string().len() < 6_000, "{}", page.to_string().len());
+}
 
 /// One made-up call.
 #[derive(Debug, Clone)]
 struct Call {
     model: &'static str,
-    system: Option<String>,
-    messages: Vec<Cow<'static, str>>,
-    tools: Vec<Cow<'static, str>>,
-    images: usize,
+    messages: Vec<String>,
     text: String,
     thinking: String,
-    calls: Vec<(String, String)>,
+    arguments: Vec<String>,
     hidden: bool,
-    reported: Reported,
-    most: Option<u64>,
+    ended: bool,
+    usage: Usage,
 }
 
 impl Call {
-    fn asked(&self) -> Asked<'_> {
-        Asked { system: self.system.as_deref(), messages: &self.messages, tools: &self.tools, images: self.images }
+    fn request(&self, anchor: Option<Usage>) -> Request {
+        let anchor = anchor.map(|usage| Anchor { usage, messages: self.messages.len() / 2 });
+        request(self.messages.iter().map(Message::user).collect(), anchor)
     }
 
-    fn written(&self) -> Written<'_> {
-        Written {
-            text: Cow::Borrowed(&self.text),
-            thinking: Cow::Borrowed(&self.thinking),
-            calls: self.calls.iter().map(|(name, arguments)| (name.as_str(), arguments.as_str())).collect(),
-            hidden: self.hidden,
-        }
+    fn answer(&self) -> Vec<Part> {
+        let call = |(number, arguments): (usize, &String)| {
+            let id = CallId::new(format!("c{number}")).unwrap();
+            Part::ToolCall(ToolCall { id, name: "tool".into(), arguments: arguments.clone() })
+        };
+        let hidden = self.hidden.then(|| thought(""));
+        let parts = [Part::Thinking { text: self.thinking.clone(), signature: None }, Part::text(self.text.clone())];
+        hidden.into_iter().chain(parts).chain(self.arguments.iter().enumerate().map(call)).collect()
     }
 
-    fn predict(&self, book: &Book, anchor: Option<&Anchor>) -> [Figure; 3] {
-        let (output, reasoning) = book.output(self.model, &self.written(), self.most);
-        [book.input(self.model, &self.asked(), anchor), output, reasoning]
+    fn predict(&self, book: &Arc<Book>, anchor: Option<Usage>) -> Usage {
+        let (request, answer) = (self.request(anchor), self.answer());
+        Model::of(book, self.model).cut(&request, &answer, self.ended)
     }
 
-    fn learn(&self, book: &Book, anchor: Option<&Anchor>) -> Option<Anchor> {
-        book.learn(self.model, &self.asked(), &self.written(), anchor, &self.reported);
-        book.counted_anchor(self.model, &self.asked(), &self.written(), &self.reported)
+    fn learn(&self, book: &Arc<Book>, anchor: Option<Usage>) -> Vec<Lesson> {
+        let (request, answer) = (self.request(anchor), self.answer());
+        book.meter("maker", self.model).learn(&sighting(&request, &answer, true), self.usage)
     }
 }
 
-fn figures() -> impl Strategy<Value = Option<u64>> {
+fn figures() -> impl Strategy<Value = Figure> {
     prop_oneof![
-        4 => (0..5_000_u64).prop_map(Some),
-        1 => prop_oneof![Just(Some(0)), Just(Some(1)), Just(Some(u64::MAX)), Just(None)],
+        4 => (0..5_000_u64).prop_map(Figure::reported),
+        1 => prop_oneof![Just(0), Just(1), Just(u64::MAX)].prop_map(Figure::reported),
+        1 => Just(Figure::UNKNOWN),
     ]
 }
 
@@ -72,35 +309,25 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn calls() -> impl Strategy<Value = Call> {
-    let request = (
-        prop::sample::select(MODELS.to_vec()),
-        prop::option::of(texts()),
-        prop::collection::vec(texts().prop_map(Cow::Owned), 0..5),
-        prop::collection::vec(texts().prop_map(Cow::Owned), 0..3),
-        0..3_usize,
-    );
-    let answer = (texts(), texts(), prop::collection::vec((texts(), texts()), 0..3), any::<bool>());
-    let figures = (figures(), figures(), figures(), figures());
-    (request, answer, figures).prop_map(|(request, answer, figures)| {
-        let (model, system, messages, tools, images) = request;
-        let (text, thinking, calls, hidden) = answer;
-        let (input, output, reasoning, most) = figures;
-        let reported = Reported { input, output, reasoning };
-        Call { model, system, messages, tools, images, text, thinking, calls, hidden, reported, most }
+    let model = prop::sample::select(vec!["gpt-4o", "claude-sonnet-4-5", "o3-mini", "llama3-8b", "no-such-model"]);
+    let usage = (figures(), figures(), figures());
+    let answer = (texts(), texts(), prop::collection::vec(texts(), 0..3), any::<bool>(), any::<bool>());
+    (model, prop::collection::vec(texts(), 1..5), answer, usage).prop_map(|(model, messages, answer, usage)| {
+        let (text, thinking, arguments, hidden, ended) = answer;
+        let usage = Usage { input: usage.0, output: usage.1, reasoning: usage.2, ..Usage::UNKNOWN };
+        Call { model, messages, text, thinking, arguments, hidden, ended, usage }
     })
 }
 
-fn is_honest(figure: &Figure) {
-    if let Some(value) = figure.value {
-        assert!(matches!(figure.provenance, Provenance::Estimated | Provenance::Counted), "{figure:?}");
-        let held = figure.low.is_some_and(|low| low <= value) && figure.high.is_some_and(|high| value <= high);
-        assert!(held, "{figure:?}");
-    } else {
-        assert!(matches!(figure.provenance, Provenance::Bounded | Provenance::Unknown), "{figure:?}");
-        assert_eq!(figure.low.is_some() || figure.high.is_some(), figure.provenance == Provenance::Bounded);
-    }
-    if let (Some(low), Some(high)) = (figure.low, figure.high) {
-        assert!(low <= high, "{figure:?}");
+fn is_honest(figure: Figure) {
+    assert_ne!(figure.value, Some(0));
+    match figure.value {
+        Some(value) => {
+            assert!(matches!(figure.provenance, Provenance::Estimated | Provenance::Counted), "{figure:?}");
+            let held = figure.low.is_some_and(|low| low <= value) && figure.high.is_some_and(|high| value <= high);
+            assert!(held, "{figure:?}");
+        }
+        None => assert_eq!(figure, Figure::bounded(figure.low, figure.high)),
     }
 }
 
@@ -109,45 +336,24 @@ proptest! {
 
     #[test]
     fn every_figure_is_honest_whatever_was_asked_written_and_reported(calls in prop::collection::vec(calls(), 1..8)) {
-        let book = Book::new();
-        let mut anchor = None;
+        let (book, mut anchor) = (Arc::default(), None);
         for call in &calls {
-            let [input, output, reasoning] = call.predict(&book, anchor.as_ref());
-            [input, output, reasoning].iter().for_each(is_honest);
-            prop_assert_ne!(input.value, Some(0));
-            prop_assert_ne!(output.value, Some(0));
-            if let (Some(most), Some(value)) = (call.most.filter(|most| *most > 0), output.value) {
-                prop_assert!(value <= most);
-            }
-            anchor = call.learn(&book, anchor.as_ref());
+            let usage = call.predict(&book, anchor);
+            [usage.input, usage.output, usage.reasoning].into_iter().for_each(is_honest);
+            call.learn(&book, anchor);
+            anchor = Some(call.usage);
         }
-        prop_assert!(book.standing().iter().all(|standing| standing.calls > 0));
     }
 
     #[test]
     fn a_book_with_the_same_pages_predicts_the_same(calls in prop::collection::vec(calls(), 1..8)) {
-        let (book, copy) = (Book::new(), Book::new());
-        let anchors: Vec<Option<Anchor>> = calls.iter().map(|call| call.learn(&book, None)).collect();
-        for model in MODELS {
-            if let Some(page) = book.page(model) {
-                let stored = serde_json::to_string(&page).unwrap();
-                copy.restore(model, serde_json::from_str::<Page>(&stored).unwrap());
-            }
+        let (book, copy): (Arc<Book>, Arc<Book>) = Default::default();
+        for call in &calls {
+            let lessons = call.learn(&book, None);
+            copy.meter("maker", call.model).recall(lessons);
         }
-        for (call, anchor) in calls.iter().zip(&anchors) {
-            prop_assert_eq!(call.predict(&book, anchor.as_ref()), call.predict(&copy, anchor.as_ref()));
-        }
-    }
-
-    #[test]
-    fn a_request_that_was_reported_costs_what_was_reported(call in calls()) {
-        let book = Book::new();
-        if let Some(anchor) = call.learn(&book, None) {
-            let input = book.input(call.model, &call.asked(), Some(&anchor));
-            // Beyond 2^53 a float cannot hold the last digits.
-            if anchor.input < 1 << 53 {
-                prop_assert_eq!(input.value, Some(anchor.input.max(1)));
-            }
+        for call in &calls {
+            prop_assert_eq!(call.predict(&book, Some(call.usage)), call.predict(&copy, Some(call.usage)));
         }
     }
 }

@@ -89,10 +89,10 @@ impl Meter for ScriptedMeter {
         Used::cut(guessed.refined_by(known))
     }
 
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson> {
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
         let number = self.learned.fetch_add(1, Ordering::SeqCst) + 1;
         let page = serde_json::json!({"calls": number, "output": reported.output.value});
-        Some(Lesson { about: call.model.unwrap_or("scripted").to_owned(), page })
+        vec![Lesson { about: call.model.unwrap_or("scripted").to_owned(), page }]
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {

@@ -1,6 +1,6 @@
 //! `andon usage`.
 
-use andon_models::meter::{Book, Page, Quality, Standing};
+use andon_models::meter::{Quality, Standing};
 use andon_runtime::{CALIBRATION, Journal};
 use serde_json::Value;
 
@@ -12,14 +12,17 @@ use crate::print::{Cell, Style, Table, columns, plain_line, write_line};
 /// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
     let db = Target::named(&args.target)?;
-    let kept: Vec<(String, Value)> = match &db {
-        Target::Server(client) => client.usage().await?.into_iter().collect(),
+    let kept: Vec<Value> = match &db {
+        Target::Server(client) => client.usage().await?.into_iter().map(|(_, standing)| standing).collect(),
         Target::Database(db) => match db.journal_to_read()? {
-            Some(journal) => journal.shelf().kept(CALIBRATION).await?,
+            Some(journal) => {
+                let kept = journal.shelf().kept(CALIBRATION).await?;
+                kept.into_iter().filter_map(|(_, mut page)| Some(page.get_mut("standing")?.take())).collect()
+            }
             None => Vec::new(),
         },
     };
-    let standing = standing(kept, args.model.as_deref().unwrap_or_default());
+    let standing = about(kept, args.model.as_deref().unwrap_or_default());
     if args.json {
         for model in &standing {
             write_line(&serde_json::to_string(model)?)?;
@@ -33,19 +36,10 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is on record about each matching model.
-fn standing(kept: Vec<(String, Value)>, word: &str) -> Vec<Standing> {
-    let book = Book::new();
-    for (model, page) in kept {
-        // A page that another version wrote is dropped and learned again.
-        if let Ok(page) = serde_json::from_value::<Page>(page) {
-            book.restore(&model, page);
-        }
-    }
-    let mut standing = book.standing();
-    standing.retain(|model| model.model.contains(word));
-    standing.sort_by(|a, b| a.model.cmp(&b.model));
-    standing
+/// How good the estimates for each matching model were. What another version wrote is left out, and learned again.
+fn about(kept: Vec<Value>, word: &str) -> Vec<Standing> {
+    let standing = kept.into_iter().filter_map(|kept| serde_json::from_value(kept).ok());
+    standing.filter(|standing: &Standing| standing.model.contains(word)).collect()
 }
 
 fn empty(args: &UsageArgs, db: &Target) -> String {

@@ -49,6 +49,14 @@ impl Figure {
         Self::exact(value, Provenance::Reported)
     }
 
+    /// Only limits are known, or nothing: "at least 0" says nothing.
+    pub fn bounded(low: Option<u64>, high: Option<u64>) -> Self {
+        match (low, high) {
+            (None | Some(0), None) => Self::UNKNOWN,
+            (low, high) => Self { value: None, provenance: Provenance::Bounded, low, high },
+        }
+    }
+
     /// What was certainly used: the lower bound if there is one, or else the value, or else 0. An estimate is not certain.
     pub fn at_least(&self) -> u64 {
         self.low.or(self.value).unwrap_or(0)
@@ -98,11 +106,9 @@ impl Figure {
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
         let high = add(self.high, other.high);
-        match (value, low, high) {
-            (Some(_), ..) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
-            // "At least 0" says nothing.
-            (None, None | Some(0), None) => Self::UNKNOWN,
-            (None, ..) => Self { value, provenance: Provenance::Bounded, low, high },
+        match value {
+            Some(_) => Self { value, provenance: self.provenance.max(other.provenance), low, high },
+            None => Self::bounded(low, high),
         }
     }
 }

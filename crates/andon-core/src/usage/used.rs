@@ -29,11 +29,7 @@ impl Used {
     /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
         // The rest may have been generated and charged, so an upper bound of what was delivered is none of the bill.
-        let open = |figure: Figure| match figure.low.or(figure.value) {
-            // "At least 0" says nothing.
-            None | Some(0) => Figure::UNKNOWN,
-            Some(low) => Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None },
-        };
+        let open = |figure: Figure| Figure::bounded(figure.low.or(figure.value), None);
         let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
         Self { delivered, billed }
     }

@@ -1,38 +1,30 @@
-//! Counting a text's tokens locally, by class, at a bounded cost.
-//!
-//! Models differ less in how they cut an English word than in how they cut digits, Chinese or punctuation: so tokens are
-//! counted by class, and each class is calibrated by itself.
+//! Counting a text's tokens locally, at a bounded cost.
 //!
 //! # Invariants
 //!
-//! 1. At most `BUDGET` bytes are tokenized; of longer texts, even samples are, and `doubt` says how uneven they were.
-//!    Of more than [`TEXTS`] texts, an even sample is looked at.
+//! 1. Of texts with more than `BUDGET` bytes an even sample is tokenized, of about as many bytes, and `doubt` says how uneven
+//!    it was.
 //! 2. A text that is not empty has a count above 0.
-
-use std::borrow::Cow;
 
 use parking_lot::Mutex;
 use tiktoken::CoreBpe;
 
-use super::family::{MIXTURE, Vocabulary};
-use super::work;
+use super::family::Vocabulary;
 
-/// How many classes of tokens there are: ASCII words, digits, CJK, other letters, punctuation and space.
-pub(crate) const CLASSES: usize = 5;
-/// The most bytes that are tokenized at a time: half of it if four vocabularies have to be asked.
+/// The bytes that are tokenized at most, or half as many if several vocabularies must be asked.
 const BUDGET: usize = 48 * 1024;
-/// The most texts that are looked at.
-pub(crate) const TEXTS: usize = 2048;
-/// What is longer is looked at in so many places.
-const WINDOWS: usize = 24;
+/// Of more than that, pieces of this size are sampled.
+const PIECE: usize = 1024;
 /// The longest word, number or gap that is tokenized in one piece, in bytes.
 const STRETCH: usize = 128;
 
-/// A number of tokens, by class.
+/// A number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Tally {
-    /// Tokens of each class.
-    pub(crate) classes: [f64; CLASSES],
+    /// Tokens of ASCII only.
+    pub(crate) ascii: f64,
+    /// The others: vocabularies differ most in other scripts.
+    pub(crate) other: f64,
     /// The variance of their sum that comes from having looked only at samples.
     pub(crate) doubt: f64,
 }
@@ -40,19 +32,17 @@ pub(crate) struct Tally {
 impl Tally {
     /// All tokens.
     pub(crate) fn total(&self) -> f64 {
-        self.classes.iter().sum()
+        self.ascii + self.other
     }
 
     /// Both.
     #[must_use]
-    pub(crate) fn plus(mut self, other: &Self) -> Self {
-        self.add(&other.classes, 1.0);
-        self.doubt += other.doubt;
-        self
+    pub(crate) fn plus(self, more: Self) -> Self {
+        Self { ascii: self.ascii + more.ascii, other: self.other + more.other, doubt: self.doubt + more.doubt }
     }
 
-    fn add(&mut self, other: &[f64; CLASSES], factor: f64) {
-        self.classes.iter_mut().zip(other).for_each(|(sum, more)| *sum += more * factor);
+    fn times(self, factor: f64) -> Self {
+        Self { ascii: self.ascii * factor, other: self.other * factor, doubt: self.doubt * factor.powi(2) }
     }
 }
 
@@ -75,128 +65,86 @@ pub(crate) fn is_loaded(vocabulary: Vocabulary) -> bool {
     vocabulary.names().iter().all(|name| loaded.contains(name))
 }
 
-/// The tokens of some texts, together.
-pub(crate) fn tally<'a>(vocabulary: Vocabulary, texts: impl Iterator<Item = &'a str> + Clone) -> Tally {
-    let bytes: usize = texts.clone().map(str::len).sum();
-    let mut sum = Tally::default();
-    let budget = if vocabulary == Vocabulary::Mixed { BUDGET / 2 } else { BUDGET };
-    if bytes <= budget {
-        texts.for_each(|text| sum.add(&classes(vocabulary, text), 1.0));
-        return sum;
-    }
-    let mut rates = vec![(0.0, 0_usize); WINDOWS];
-    for (window, piece) in pieces(texts, bytes, budget / WINDOWS) {
-        let found = classes(vocabulary, piece);
-        if let Some((tokens, length)) = rates.get_mut(window) {
-            *tokens += found.iter().sum::<f64>();
-            *length += piece.len();
-        }
-        sum.add(&found, 1.0);
-    }
-    let looked_at: usize = rates.iter().map(|(_, length)| length).sum();
-    let factor = bytes as f64 / looked_at.max(1) as f64;
-    sum.classes.iter_mut().for_each(|class| *class *= factor);
-    let rates: Vec<f64> = rates.iter().filter(|rate| rate.1 > 0).map(|rate| rate.0 / rate.1 as f64).collect();
-    sum.doubt = spread(&rates) * (bytes as f64).powi(2) / rates.len().max(1) as f64;
-    sum
-}
-
-/// The tokens of one text, together.
+/// The tokens of one text.
 pub(crate) fn tally_one(vocabulary: Vocabulary, text: &str) -> Tally {
     tally(vocabulary, std::iter::once(text))
 }
 
-/// The tokens of texts of any number, together.
-pub(crate) fn tally_all(vocabulary: Vocabulary, texts: &[Cow<'_, str>]) -> Tally {
+/// The tokens of some texts, together.
+pub(crate) fn tally<'a>(vocabulary: Vocabulary, texts: impl Iterator<Item = &'a str> + Clone) -> Tally {
+    let bytes: usize = texts.clone().map(str::len).sum();
+    let budget = BUDGET / if vocabulary == Vocabulary::Mixed { 2 } else { 1 };
+    if bytes <= budget {
+        return texts.map(|text| count(vocabulary, text)).fold(Tally::default(), Tally::plus);
+    }
+    let sample = sample(texts, bytes, budget);
+    let found: Vec<Tally> = sample.iter().map(|piece| count(vocabulary, piece)).collect();
+    let seen: usize = sample.iter().map(|piece| piece.len()).sum();
+    let rates: Vec<f64> = found.iter().zip(&sample).map(|(tally, piece)| tally.total() / piece.len() as f64).collect();
+    let all = found.into_iter().fold(Tally::default(), Tally::plus).times(bytes as f64 / seen.max(1) as f64);
+    Tally { doubt: variance(&rates) / rates.len().max(1) as f64 * (bytes as f64).powi(2), ..all }
+}
+
+/// Even pieces of texts that are `bytes` long together: about as much as the budget allows.
+fn sample<'a>(texts: impl Iterator<Item = &'a str>, bytes: usize, budget: usize) -> Vec<&'a str> {
     // An odd step: messages alternate between two sides, and an even one would see only one of them.
-    let step = texts.len().div_ceil(TEXTS) | 1;
-    let some = texts.iter().step_by(step).map(Cow::as_ref);
-    work::done(some.len());
-    let mut sum = tally(vocabulary, some.clone());
-    if step > 1 {
-        let (all, looked_at) = (texts.len() as f64, some.len() as f64);
-        let lengths: Vec<f64> = some.map(|text| text.len() as f64).collect();
-        let bytes = lengths.iter().sum::<f64>().max(1.0);
-        let per_byte = sum.total() / bytes;
-        sum.classes.iter_mut().for_each(|class| *class *= all / looked_at);
-        sum.doubt *= (all / looked_at).powi(2);
-        sum.doubt += spread(&lengths) * (all * per_byte).powi(2) / looked_at;
-    }
-    sum
+    let step = bytes.div_ceil(budget) | 1;
+    let mut left = budget + budget / 2;
+    let pieces = texts.flat_map(pieces).step_by(step);
+    // What is left runs out only if the pieces that are passed over are much shorter than the others.
+    pieces.take_while(|piece| left.checked_sub(piece.len()).map(|rest| left = rest).is_some()).collect()
 }
 
-/// What of texts that are `bytes` long together lies in evenly spread windows of this `size`, and in which.
-fn pieces<'a>(
-    texts: impl Iterator<Item = &'a str>,
-    bytes: usize,
-    size: usize,
-) -> impl Iterator<Item = (usize, &'a str)> {
-    let step = (bytes / WINDOWS).max(size);
-    let starts = texts.scan(0, |end, text| {
-        *end += text.len();
-        Some((*end - text.len(), text))
-    });
-    starts.flat_map(move |(start, text)| {
-        let windows = start.saturating_sub(size) / step..=(start + text.len()) / step;
-        windows.filter_map(move |window| {
-            let from = floor(text, (window * step).saturating_sub(start));
-            let to = floor(text, (window * step + size).saturating_sub(start));
-            let piece = text.get(from..to).filter(|piece| !piece.is_empty() && window < WINDOWS)?;
-            Some((window, piece))
-        })
-    })
+/// A text in pieces of about the same size.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    split_by(text, |rest| rest.floor_char_boundary(PIECE.min(rest.len())))
 }
 
-/// The last place at or before `at` where a character begins.
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-fn spread(rates: &[f64]) -> f64 {
-    let count = rates.len().max(1) as f64;
-    let mean = rates.iter().sum::<f64>() / count;
-    rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count
-}
-
-fn classes(vocabulary: Vocabulary, text: &str) -> [f64; CLASSES] {
-    work::done(text.len());
-    match vocabulary {
-        Vocabulary::Own(name) => counted(name, text),
-        Vocabulary::Mixed => {
-            let mut mean = Tally::default();
-            MIXTURE.iter().for_each(|name| mean.add(&counted(name, text), 1.0 / MIXTURE.len() as f64));
-            mean.classes
-        }
-    }
-}
-
-fn counted(name: &str, text: &str) -> [f64; CLASSES] {
-    let mut found = [0.0; CLASSES];
-    let mut note = |class: Class, count: f64| {
-        if let Some(slot) = found.get_mut(class as usize) {
-            *slot += count;
-        }
-    };
-    match tiktoken::get_encoding(name) {
-        Some(encoding) => stretches(text).for_each(|part| by_token(encoding, part, |class| note(class, 1.0))),
-        // Without a vocabulary, four bytes are a token.
-        None => note(Class::Word, text.len() as f64 / 4.0),
-    }
-    found
-}
-
-/// The text in parts, such that none has a word, a number or a gap of more than [`STRETCH`] bytes: what a tokenizer does
-/// with one of thousands takes it far longer than so much text should.
-fn stretches(text: &str) -> impl Iterator<Item = &str> {
+/// A text in parts, each as long as `length` says of what is left.
+fn split_by(text: &str, length: fn(&str) -> usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let (part, after) = rest.split_at_checked(stretch(rest))?;
+        let (part, after) = rest.split_at_checked(length(rest))?;
         rest = after;
         (!part.is_empty()).then_some(part)
     })
 }
 
-/// Where the first word, number or gap becomes too long.
+fn variance(rates: &[f64]) -> f64 {
+    let count = rates.len().max(1) as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count
+}
+
+fn count(vocabulary: Vocabulary, text: &str) -> Tally {
+    let names = vocabulary.names();
+    let sum = names.iter().map(|name| counted(name, text)).fold(Tally::default(), Tally::plus);
+    sum.times(1.0 / names.len() as f64)
+}
+
+fn counted(name: &str, text: &str) -> Tally {
+    // Without a vocabulary, four bytes are a token.
+    let Some(encoding) = tiktoken::get_encoding(name) else {
+        return Tally { ascii: text.len() as f64 / 4.0, ..Tally::default() };
+    };
+    let (mut ascii, mut other) = (0, 0);
+    for part in split_by(text, stretch) {
+        if part.is_ascii() {
+            ascii += encoding.count(part);
+        } else {
+            let tokens = encoding.encode(part);
+            let plain = tokens.iter().filter(|token| is_ascii(encoding, **token)).count();
+            (ascii, other) = (ascii + plain, other + tokens.len() - plain);
+        }
+    }
+    Tally { ascii: ascii as f64, other: other as f64, doubt: 0.0 }
+}
+
+fn is_ascii(encoding: &CoreBpe, token: u32) -> bool {
+    encoding.decode(&[token]).is_ascii()
+}
+
+/// Where the first word, number or gap becomes so long that a tokenizer would take far longer than so much text should.
 fn stretch(text: &str) -> usize {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 0,
@@ -214,50 +162,9 @@ fn stretch(text: &str) -> usize {
     text.len()
 }
 
-/// Tells the class of each token.
-fn by_token(encoding: &CoreBpe, text: &str, mut note: impl FnMut(Class)) {
-    let mut at = 0;
-    for token in encoding.encode(text) {
-        let end = at + encoding.decode(&[token]).len();
-        // A token may begin or end inside a character: that character tells its class.
-        note(class_of(text.get(floor(text, at)..ceil(text, end)).unwrap_or_default()));
-        at = end;
-    }
-}
-
-fn ceil(text: &str, at: usize) -> usize {
-    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Word,
-    Digit,
-    Cjk,
-    Letter,
-    Mark,
-}
-
-/// The class of the first character that is neither punctuation nor space.
-fn class_of(token: &str) -> Class {
-    token.chars().map(class).find(|class| *class != Class::Mark).unwrap_or(Class::Mark)
-}
-
-fn class(character: char) -> Class {
-    match character {
-        'a'..='z' | 'A'..='Z' => Class::Word,
-        '0'..='9' => Class::Digit,
-        '\0'..='\u{7f}' => Class::Mark,
-        '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' => {
-            Class::Cjk
-        }
-        '\u{20000}'..='\u{2ffff}' => Class::Cjk,
-        _ => Class::Letter,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::family::MIXTURE;
     use super::*;
 
     const O200K: Vocabulary = Vocabulary::Own("o200k_base");
@@ -290,22 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn each_token_has_the_class_of_its_text() {
-        let tally = tally_one(O200K, "Twelve apples: 123456, 你好!");
-        assert_eq!(tally.classes.map(|count| count as usize), [3, 2, 1, 0, 5], "{tally:?}");
-        assert_eq!(tally.doubt, 0.0);
+    fn the_mixture_is_the_mean_of_its_vocabularies() {
+        let text = "naïve café 世界 and a few plain words";
+        let mean = MIXTURE.iter().map(|name| tally_one(Vocabulary::Own(name), text).total()).sum::<f64>() / 4.0;
+        assert!((tally_one(Vocabulary::Mixed, text).total() - mean).abs() < 1e-9);
     }
 
     #[test]
-    fn a_token_inside_a_character_has_that_characters_class() {
-        // Two characters that no vocabulary has whole.
-        let tally = tally_one(Vocabulary::Own("cl100k_base"), "𒀀𒀁");
-        assert_eq!(tally.classes.map(|count| count > 0.0), [false, false, false, true, false]);
+    fn tokens_of_other_scripts_are_counted_apart() {
+        let tally = tally_one(O200K, "Twelve apples: 123456, 你好!");
+        assert_eq!((tally.ascii, tally.other, tally.doubt), (10.0, 1.0, 0.0));
     }
 
     #[test]
     fn a_text_is_cut_only_inside_what_is_far_too_long() {
-        let cut = |text: &str| stretches(text).map(str::len).collect::<Vec<_>>();
+        let cut = |text: &str| split_by(text, stretch).map(str::len).collect::<Vec<_>>();
         assert_eq!(cut(&"a word and ".repeat(100)), [1100]);
         assert_eq!(cut(&"x".repeat(600)), [128, 128, 128, 128, 88]);
         assert_eq!(cut(&"界".repeat(100)), [129, 129, 42]);
@@ -330,20 +236,21 @@ mod tests {
     }
 
     #[test]
-    fn more_texts_than_are_looked_at_are_extrapolated_and_doubted() {
+    fn many_short_texts_are_sampled_on_both_sides_of_a_conversation() {
         let turns = ["A short question?", "A rather longer answer, with a good many words in it, as they mostly are."];
-        let texts: Vec<Cow<'_, str>> = turns.iter().cycle().take(30_000).map(|text| Cow::Borrowed(*text)).collect();
         let pair = tally(O200K, turns.into_iter()).total();
-        let all = tally_all(O200K, &texts);
+        let all = tally(O200K, turns.into_iter().cycle().take(30_000));
         assert!((all.total() / (pair * 15_000.0) - 1.0).abs() < 0.05, "{}", all.total());
         assert!(all.doubt > 0.0);
     }
 
     #[test]
-    fn many_short_texts_are_sampled_too() {
-        let texts = vec!["A short message with a few words."; 10_000];
-        let one = tally_one(O200K, texts[0]).total();
-        let all = tally(O200K, texts.iter().copied());
-        assert!((all.total() / (one * 10_000.0) - 1.0).abs() < 0.05);
+    fn texts_that_are_long_exactly_where_they_are_sampled_cost_no_more_than_others() {
+        let (long, step) = ("long words ".repeat(90), 61);
+        let mut texts = vec!["x"; 183_000];
+        texts.iter_mut().step_by(step).for_each(|text| *text = &long);
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        let seen: usize = sample(texts.iter().copied(), bytes, BUDGET).iter().map(|piece| piece.len()).sum();
+        assert!((BUDGET / 2..=BUDGET + BUDGET / 2).contains(&seen), "{seen}");
     }
 }

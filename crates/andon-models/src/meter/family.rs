@@ -30,87 +30,105 @@ impl Vocabulary {
 pub(crate) const MIXTURE: [&str; 4] = ["glm4", "qwen2", "mistral_v3", "o200k_base"];
 
 /// What a model's name tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Family {
     /// How its tokens are counted.
     pub(crate) vocabulary: Vocabulary,
-    /// Models with the same word here count alike, as far as can be told from a name.
-    pub(crate) kin: &'static str,
-    /// Its makers say that it thinks without showing it.
-    pub(crate) hides: bool,
+    /// What one counted token costs, and how far that may be off.
+    pub(crate) token: (f64, f64),
+    /// What an answer costs beside its tokens, and how far that may be off.
+    pub(crate) answer: (f64, f64),
+    /// How it thinks.
+    pub(crate) thinking: Thinking,
 }
 
-const fn own(vocabulary: &'static str, kin: &'static str, hides: bool) -> Family {
-    Family { vocabulary: Vocabulary::Own(vocabulary), kin, hides }
+/// How a model thinks, as far as its makers say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    /// Not at all, or it shows what it thinks.
+    Shown,
+    /// It may show only a summary.
+    Summarised,
+    /// Without showing it.
+    Hidden,
 }
 
-const fn mixed(kin: &'static str, hides: bool) -> Family {
-    Family { vocabulary: Vocabulary::Mixed, kin, hides }
+/// With the right vocabulary a token is a token; some of these charge for one at the end.
+const fn own(vocabulary: &'static str) -> Family {
+    let vocabulary = Vocabulary::Own(vocabulary);
+    Family { vocabulary, token: (1.0, 0.01), answer: (0.5, 0.7), thinking: Thinking::Shown }
 }
+
+/// Makers who do not publish their vocabulary tend to need more tokens than those who do.
+const fn mixed(token: f64, apart: f64, answer: f64) -> Family {
+    Family { vocabulary: Vocabulary::Mixed, token: (token, apart), answer: (answer, 1.2), thinking: Thinking::Shown }
+}
+
+const fn hidden(family: Family) -> Family {
+    Family { thinking: Thinking::Hidden, ..family }
+}
+
+/// The costs are those of recorded calls. Since Opus 4.7 and Sonnet 5 they are those of another tokenizer.
+const fn claude(token: f64) -> Family {
+    Family { thinking: Thinking::Summarised, ..mixed(token, 0.05, 2.5) }
+}
+
+const UNKNOWN: Family = mixed(1.05, 0.1, 1.0);
 
 /// The first word that stands in the name decides.
 const TABLE: &[(&str, Family)] = &[
     // Names that hold two makers' names: the vocabulary is that of the model underneath.
-    ("distill-llama", own("llama3", "llama3", false)),
-    ("distill-qwen", own("qwen2", "qwen", false)),
-    ("gpt-oss", own("o200k_base", "gpt-oss", false)),
-    ("gpt-5", own("o200k_base", "gpt", true)),
-    ("o1", own("o200k_base", "gpt", true)),
-    ("o3", own("o200k_base", "gpt", true)),
-    ("o4", own("o200k_base", "gpt", true)),
-    ("gpt-4o", own("o200k_base", "gpt", false)),
-    ("chatgpt-4o", own("o200k_base", "gpt", false)),
-    ("gpt-4.1", own("o200k_base", "gpt", false)),
-    ("gpt-4.5", own("o200k_base", "gpt", false)),
-    ("computer-use", own("o200k_base", "gpt", false)),
-    ("gpt-4", own("cl100k_base", "gpt-4", false)),
-    ("gpt-3.5", own("cl100k_base", "gpt-4", false)),
-    ("gpt-35", own("cl100k_base", "gpt-4", false)),
-    ("claude", mixed("claude", false)),
-    ("gemini-2.5", mixed("gemini", true)),
-    ("gemini-3", mixed("gemini", true)),
-    ("gemini", mixed("gemini", false)),
-    ("gemma", mixed("gemini", false)),
-    ("nova", mixed("nova", false)),
-    ("grok-4", mixed("grok", true)),
-    ("grok-3-mini", mixed("grok", true)),
-    ("grok", mixed("grok", false)),
-    ("llama4", mixed("llama4", false)),
-    ("llama-4", mixed("llama4", false)),
-    ("llama2", mixed("llama2", false)),
-    ("llama-2", mixed("llama2", false)),
-    ("llama", own("llama3", "llama3", false)),
-    ("deepseek", own("deepseek_v3", "deepseek", false)),
-    ("qwen", own("qwen2", "qwen", false)),
-    ("qwq", own("qwen2", "qwen", false)),
-    ("mixtral", mixed("mixtral", false)),
-    ("mistral-tiny", mixed("mixtral", false)),
-    ("mistral-7b", mixed("mixtral", false)),
-    ("mistral", own("mistral_v3", "mistral", false)),
-    ("ministral", own("mistral_v3", "mistral", false)),
-    ("magistral", own("mistral_v3", "mistral", false)),
-    ("pixtral", own("mistral_v3", "mistral", false)),
-    ("codestral", own("mistral_v3", "mistral", false)),
-    ("devstral", own("mistral_v3", "mistral", false)),
-    ("kimi", own("kimi_k2", "kimi", false)),
-    ("glm-5", own("glm5", "glm", false)),
-    ("glm", own("glm4", "glm", false)),
-    ("minimax", own("minimax_m2", "minimax", false)),
+    ("distill-llama", own("llama3")),
+    ("distill-qwen", own("qwen2")),
+    ("gpt-oss", own("o200k_base")),
+    ("gpt-5", hidden(own("o200k_base"))),
+    ("o1", hidden(own("o200k_base"))),
+    ("o3", hidden(own("o200k_base"))),
+    ("o4", hidden(own("o200k_base"))),
+    ("gpt-4o", own("o200k_base")),
+    ("chatgpt-4o", own("o200k_base")),
+    ("gpt-4.1", own("o200k_base")),
+    ("gpt-4.5", own("o200k_base")),
+    ("computer-use", own("o200k_base")),
+    ("gpt-4", own("cl100k_base")),
+    ("gpt-3.5", own("cl100k_base")),
+    ("gpt-35", own("cl100k_base")),
+    ("claude-opus-4-7", claude(1.38)),
+    ("claude-opus-4-8", claude(1.38)),
+    ("claude-opus-5", claude(1.38)),
+    ("claude-sonnet-5", claude(1.38)),
+    ("claude-fable", claude(1.38)),
+    ("claude", claude(1.11)),
+    ("gemini-2.5", hidden(UNKNOWN)),
+    ("gemini-3", hidden(UNKNOWN)),
+    ("grok-4", hidden(UNKNOWN)),
+    ("grok-3-mini", hidden(UNKNOWN)),
+    ("llama4", UNKNOWN),
+    ("llama-4", UNKNOWN),
+    ("llama2", UNKNOWN),
+    ("llama-2", UNKNOWN),
+    ("llama", own("llama3")),
+    ("deepseek", own("deepseek_v3")),
+    ("qwen", own("qwen2")),
+    ("qwq", own("qwen2")),
+    ("mistral-tiny", UNKNOWN),
+    ("mistral-7b", UNKNOWN),
+    ("mistral", own("mistral_v3")),
+    ("ministral", own("mistral_v3")),
+    ("magistral", own("mistral_v3")),
+    ("pixtral", own("mistral_v3")),
+    ("codestral", own("mistral_v3")),
+    ("devstral", own("mistral_v3")),
+    ("kimi", own("kimi_k2")),
+    ("glm-5", own("glm5")),
+    ("glm", own("glm4")),
+    ("minimax", own("minimax_m2")),
 ];
 
 /// The family of a model.
 pub(crate) fn family(model: &str) -> Family {
     let name = model.split_once('/').map_or(model, |(_, name)| name).to_ascii_lowercase();
-    TABLE.iter().find(|(word, _)| stands_in(&name, word)).map_or(mixed("", false), |(_, family)| *family)
-}
-
-/// Words in the names of models that think, and show it.
-const THINKERS: &[&str] = &["r1", "reasoner", "qwq", "magistral", "thinking"];
-
-/// Whether a model's name says that it thinks before it answers, whether it shows it or not.
-pub fn reasons(model: &str) -> bool {
-    let name = model.to_ascii_lowercase();
-    family(model).hides || THINKERS.iter().any(|word| stands_in(&name, word))
+    TABLE.iter().find(|(word, _)| stands_in(&name, word)).map_or(UNKNOWN, |(_, family)| *family)
 }
 
 /// Whether a name holds a word at the beginning of one of its parts.
@@ -140,8 +158,8 @@ mod tests {
 
     #[test]
     fn a_word_inside_another_is_not_meant() {
-        assert_eq!(family("local/foo3-mini").kin, "");
-        assert!(family("openai/o3-mini").hides);
+        assert_eq!(family("local/foo3-mini"), UNKNOWN);
+        assert_eq!(family("openai/o3-mini").thinking, Thinking::Hidden);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::setup::SetupError;
 use super::{HttpModel, Inner, login};
 use crate::cut::CutPolicy;
 use crate::dialect::Dialect;
-use crate::gauge::Gauge;
+use crate::gauge::{Gauge, book};
 use crate::http::{Protocol, Target};
 use crate::names::{Auth, Facts, UsageAsked};
 use crate::secret::{Scrub, Secret};
@@ -188,7 +188,7 @@ impl Builder {
         };
         let meter = self.meter.unwrap_or_else(|| {
             let most = inner.settings.max_output.map(u64::from);
-            Gauge::new(facts.name, &inner.target.model, facts.closing, most)
+            Gauge::new(Arc::clone(book()), facts.name, &inner.target.model, facts.closing, most)
         });
         Ok(HttpModel { inner: Arc::new(inner), meter })
     }

@@ -134,8 +134,8 @@ async fn learn_all(mut running: LearnerTask) {
         while let Some(call) = learner.next().await {
             let begun = Instant::now();
             let learned = learn(&runtime, call).await;
-            let (lesson, _learning) = learned.unzip();
-            unkept.extend(lesson.flatten().map(|Lesson { about, page }| (about, page)));
+            let (lessons, _learning) = learned.unzip();
+            unkept.extend(lessons.into_iter().flatten().map(|Lesson { about, page }| (about, page)));
             if learner.rest_from(begun.elapsed()) {
                 keep(&runtime, &mut unkept).await;
             }
@@ -153,7 +153,7 @@ async fn learn_all(mut running: LearnerTask) {
 }
 
 /// Learns from one call, on a thread, because it may take a while. A meter that panics has learned nothing.
-async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>, Learning)> {
+async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Vec<Lesson>, Learning)> {
     let (sender, learned) = oneshot::channel();
     runtime.services.door.spawn_thread(move || drop(sender.send(call.learn())));
     learned.await.ok()
@@ -162,8 +162,11 @@ async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>
 /// Keeps what was learned. What cannot be kept is learned again.
 async fn keep(runtime: &RuntimeCore, unkept: &mut HashMap<String, Value>) {
     let shelf = runtime.services.journal.shelf();
-    let keeping: Vec<_> = unkept.drain().map(|(about, page)| shelf.keep(CALIBRATION, &about, page)).collect();
-    for kept in keeping {
+    let keeping = unkept.drain().map(|(about, page)| match page {
+        Value::Null => shelf.discard(CALIBRATION, &about),
+        page => shelf.keep(CALIBRATION, &about, page),
+    });
+    for kept in keeping.collect::<Vec<_>>() {
         let _ = kept.await;
     }
     runtime.learner.state.lock().keep_at = Some(Instant::now() + KEEP_EVERY);

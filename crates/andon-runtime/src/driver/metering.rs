@@ -54,11 +54,12 @@ impl Metered {
         Some(Box::new(Self { meter, request: request.clone(), model: None }))
     }
 
-    fn sighting<'a>(&'a self, answer: &'a [Part], times: Times) -> Sighting<'a> {
+    fn sighting<'a>(&'a self, answer: &'a [Part], ended: bool, times: Times) -> Sighting<'a> {
         Sighting {
             request: &self.request,
             model: self.model.as_deref(),
             answer,
+            ended,
             first_piece: times.first_piece.map(|first| first.since(times.started)),
             took: times.ended.since(times.started),
         }
@@ -66,8 +67,11 @@ impl Metered {
 
     /// The best figures for a call that was cut; those that the provider reported, if the meter panics.
     pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
-        let cut = || self.meter.cut(&self.sighting(answer, times), known);
-        catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
+        self.estimate(&self.sighting(answer, false, times), known)
+    }
+
+    fn estimate(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        catch_unwind(AssertUnwindSafe(|| self.meter.cut(call, known))).unwrap_or_else(|_| Used::cut(known))
     }
 
     /// The figures of a call that completed: the provider's, or the meter's where the provider gave none.
@@ -75,7 +79,8 @@ impl Metered {
         if ![reported.input, reported.output].contains(&Figure::UNKNOWN) {
             return Used::whole(reported);
         }
-        Used::whole(self.cut(answer, times, reported).delivered.corrected_by(reported))
+        let estimate = self.estimate(&self.sighting(answer, true, times), reported);
+        Used::whole(estimate.delivered.corrected_by(reported))
     }
 
     /// Learns from a call that completed, when there is time for it.
@@ -129,9 +134,9 @@ pub(crate) struct Completed {
 
 impl Completed {
     /// What there is to learn from it. Whoever waits for the last word on the run waits until the guard is dropped.
-    pub(crate) fn learn(self) -> (Option<Lesson>, Learning) {
+    pub(crate) fn learn(self) -> (Vec<Lesson>, Learning) {
         let Self { metered, message, times, reported, learning } = self;
-        (metered.meter.learn(&metered.sighting(&message.parts, times), reported), learning)
+        (metered.meter.learn(&metered.sighting(&message.parts, true, times), reported), learning)
     }
 }
 

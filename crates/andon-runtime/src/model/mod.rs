@@ -126,12 +126,13 @@ pub struct Learned {
 /// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: they would
 /// delay a stop.
 pub trait Meter: Send + Sync + 'static {
-    /// The best figures for a call that did not complete, given those that the provider had reported by then (`known`).
+    /// The best figures for a call that did not complete, or whose provider did not say what it used, given those that the provider
+    /// had reported by then (`known`).
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
 
     /// Learns from a call that completed with these figures. Called on a separate thread. Returns what to keep for the
-    /// next process.
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson>;
+    /// next process, and what no longer.
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson>;
 
     /// Loads what was kept, by this process or an earlier one.
     fn recall(&self, lessons: Vec<Lesson>);
@@ -142,7 +143,8 @@ pub trait Meter: Send + Sync + 'static {
 pub struct Lesson {
     /// The exact model that it is about.
     pub about: String,
-    /// What was learned, in the meter's own format.
+    /// What was learned, in the meter's own format, or `null` if it is to be forgotten. `/v1/usage` shows the part of it that is called
+    /// `standing`.
     pub page: serde_json::Value,
 }
 
@@ -155,6 +157,8 @@ pub struct Sighting<'a> {
     pub model: Option<&'a str>,
     /// The answer as far as it came, incomplete tool calls included.
     pub answer: &'a [Part],
+    /// Whether it came to its end.
+    pub ended: bool,
     /// The time from the call to its first piece.
     pub first_piece: Option<Duration>,
     /// The time from the call to its end.

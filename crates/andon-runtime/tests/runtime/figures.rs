@@ -310,7 +310,7 @@ impl andon_runtime::Meter for Broken {
     fn cut(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> andon_runtime::Used {
         panic!("the meter broke")
     }
-    fn learn(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> Option<andon_runtime::Lesson> {
+    fn learn(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> Vec<andon_runtime::Lesson> {
         panic!("the meter broke")
     }
     fn recall(&self, _: Vec<andon_runtime::Lesson>) {}

@@ -35,7 +35,7 @@ impl Meter for Slow {
         Used::cut(known)
     }
 
-    fn learn(&self, _: &Sighting<'_>, _: Usage) -> Option<Lesson> {
+    fn learn(&self, _: &Sighting<'_>, _: Usage) -> Vec<Lesson> {
         let calls = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
@@ -44,7 +44,7 @@ impl Meter for Slow {
             self.opened.wait(&mut gate);
         }
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        Some(Lesson { about: "slow".to_owned(), page: json!({ "calls": calls }) })
+        vec![Lesson { about: "slow".to_owned(), page: json!({ "calls": calls }) }]
     }
 
     fn recall(&self, _: Vec<Lesson>) {}

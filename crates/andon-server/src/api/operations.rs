@@ -85,6 +85,7 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
 )]
 pub(crate) async fn usage(State(core): State<Shared>) -> Result<Json<Value>, Problem> {
     let kept = core.runtime.shelf().kept(CALIBRATION).await?;
-    let models: Map<String, Value> = kept.into_iter().collect();
+    let models: Map<String, Value> =
+        kept.into_iter().filter_map(|(model, mut page)| Some((model, page.get_mut("standing")?.take()))).collect();
     Ok(Json(json!({ "models": models })))
 }

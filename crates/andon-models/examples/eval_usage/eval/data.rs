@@ -1,11 +1,9 @@
 //! Recorded calls: what was asked and what is visible of the answer on one side, what the provider reported on the other.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use andon_models::meter::Reported;
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
@@ -33,9 +31,9 @@ pub(crate) struct Call {
     pub(crate) model: String,
     pub(crate) system: Option<String>,
     /// The messages' texts, and how many files each holds.
-    pub(crate) messages: Vec<Cow<'static, str>>,
+    pub(crate) messages: Vec<String>,
     pub(crate) files: Vec<usize>,
-    pub(crate) tools: Vec<Cow<'static, str>>,
+    pub(crate) tools: Vec<String>,
     /// The visible answer: its text, and its calls' names and arguments.
     pub(crate) text: String,
     pub(crate) calls: Vec<String>,
@@ -46,8 +44,14 @@ pub(crate) struct Call {
 }
 
 /// What the provider reported.
+#[derive(Clone, Copy)]
 pub(crate) struct Truth {
-    pub(crate) reported: Reported,
+    /// All tokens read.
+    pub(crate) input: u64,
+    /// All tokens written.
+    pub(crate) output: u64,
+    /// Those of them that were thinking.
+    pub(crate) reasoning: u64,
 }
 
 #[derive(Deserialize)]
@@ -122,8 +126,7 @@ fn packed(mut file: File, path: &Path) -> Result<impl Read> {
 fn parse(number: usize, line: &str) -> Result<Recorded> {
     let line: Line = serde_json::from_str(line)
         .map_err(|error| anyhow::anyhow!("not a recorded call: {error}; `--help` lists the fields"))?;
-    let (messages, files) =
-        line.msgs.iter().map(|text| without_base64(text)).map(|(text, files)| (Cow::Owned(text), files)).unzip();
+    let (messages, files) = line.msgs.iter().map(|text| without_base64(text)).unzip();
     let (visible, withheld) = without_base64(line.vis.as_deref().unwrap_or_default());
     let (called, tools) = (line.nt.unwrap_or_default().0, line.tools.unwrap_or_default());
     if called > CALLS {
@@ -137,18 +140,14 @@ fn parse(number: usize, line: &str) -> Result<Recorded> {
         system: line.sys.filter(|system| !system.is_empty()),
         messages,
         files,
-        tools: tools.into_iter().map(Cow::Owned).collect(),
+        tools,
         text,
         calls,
         thinks: line.think.unwrap_or(false) || withheld > 0,
         provider_tools: line.srv.unwrap_or(false),
     };
-    let reported = Reported {
-        input: Some(line.inp.0),
-        output: Some(line.out.0),
-        reasoning: Some(line.reas.unwrap_or_default().0),
-    };
-    Ok(Recorded { line: number, call, truth: Truth { reported } })
+    let truth = Truth { input: line.inp.0, output: line.out.0, reasoning: line.reas.unwrap_or_default().0 };
+    Ok(Recorded { line: number, call, truth })
 }
 
 /// The text without long runs of base64, and how many there were.

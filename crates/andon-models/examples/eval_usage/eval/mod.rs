@@ -4,13 +4,19 @@ mod data;
 mod groups;
 mod replay;
 mod report;
-mod scope;
+mod truth;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+
+use data::Recorded;
+
+/// How many random halves are replayed, if there are enough calls.
+const SPLITS: u64 = 10;
+const ENOUGH: usize = 100;
 
 const HELP: &str = "\
 Usage: cargo xtask eval-usage --data FILE [--predictions FILE]
@@ -35,7 +41,11 @@ pub(crate) fn run(arguments: &[String], out: &mut impl Write) -> Result<()> {
         _ => bail!("give the recorded calls with `--data FILE`\n\n{HELP}"),
     };
     let recorded = data::read(&data)?;
-    let replayed = replay::replay(&recorded);
+    let ends = truth::Ends::of(&recorded);
+    let replayed = replay::replay(&recorded.iter().collect::<Vec<_>>(), &ends)?;
+    let splits = (0..if recorded.len() < ENOUGH { 0 } else { SPLITS })
+        .map(|seed| replay::replay(&half(&recorded, seed), &ends))
+        .collect::<Result<Vec<_>>>()?;
     if let Some(path) = predictions {
         let file =
             File::create(&path).with_context(|| format!("cannot write the predictions to {}", path.display()))?;
@@ -46,5 +56,17 @@ pub(crate) fn run(arguments: &[String], out: &mut impl Write) -> Result<()> {
         }
         file.flush().with_context(|| format!("cannot write the predictions to {}", path.display()))?;
     }
-    report::print(&replayed, out)
+    report::print(&replayed, &splits, out)
+}
+
+/// A random half of the recordings, in random order; the calls of each as they came.
+fn half(recorded: &[Recorded], seed: u64) -> Vec<&Recorded> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut sources: Vec<&str> = recorded.iter().map(|recorded| recorded.call.source.as_str()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    random.shuffle(&mut sources);
+    sources.truncate(sources.len().div_ceil(2));
+    let calls = |source: &&str| recorded.iter().filter(|recorded| recorded.call.source == *source).collect::<Vec<_>>();
+    sources.iter().flat_map(calls).collect()
 }

@@ -1,14 +1,29 @@
-//! Replays recorded calls in order: each is predicted, then learned from.
+//! Replays recorded calls in order, through the meter that a running program uses: each is cut in ten places, then learned from.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use andon_core::usage::Figure;
-use andon_models::meter::{Anchor, Asked, Book, Written, reasons};
+use andon_core::message::Image;
+use andon_core::usage::{Figure, Usage};
+use andon_models::meter::{Book, vocabulary};
+use andon_runtime::{Anchor, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec};
+use anyhow::Result;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::data::{Call, Recorded, Truth};
-use super::scope::{self, Facts, LeftOut};
+use super::truth::Ends;
+
+/// How many calls of a model must have been seen before it counts.
+const EARLIER: u64 = 5;
+/// How many tokens an answer, or the part of it that was shown, must have.
+const LEAST: u64 = 20;
+/// Providers whose streams begin with the input: nobody has to estimate it.
+const TELL_EARLY: [&str; 4] = ["anthropic", "google", "gemini", "xai"];
+
+/// Words in the names of models whose recorded texts may hold what they thought, which is not read again.
+const THINKERS: [&str; 5] = ["r1", "reasoner", "qwq", "magistral", "thinking"];
 
 /// What was predicted for a call, and what was reported.
 #[derive(Serialize)]
@@ -17,20 +32,22 @@ pub(crate) struct Prediction {
     pub(crate) src: String,
     pub(crate) provider: String,
     pub(crate) model: String,
+    /// Whether the vocabulary of the model is published.
+    pub(crate) published: bool,
     /// Completed calls of this model before this one.
     pub(crate) earlier: u64,
-    pub(crate) output: Guess,
-    /// If the same recording has an earlier reported call of this model.
-    pub(crate) input: Option<Guess>,
+    pub(crate) kind: Kind,
     /// The model thinks without showing it, as far as was known before the call.
     pub(crate) hides_reasoning: bool,
-    pub(crate) kind: Kind,
-    /// With this call the provider seemed to count differently.
-    pub(crate) tokenizer_changed: bool,
+    /// The whole answer, of a provider that does not say what it used.
+    pub(crate) output: Guess,
+    /// The answer when it was cut at 10 %, 20 %, … 90 % of its text.
+    pub(crate) cuts: Vec<Guess>,
+    pub(crate) input: Guess,
 }
 
 /// What kind of answer it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// Text and nothing else.
@@ -45,137 +62,240 @@ pub(crate) enum Kind {
     Nothing,
 }
 
+impl Kind {
+    pub(crate) fn of(call: &Call, truth: Truth) -> Self {
+        match () {
+            () if call.provider_tools => Self::ProviderTools,
+            () if call.thinks || truth.reasoning > 0 => Self::Reasoning,
+            () if !call.calls.is_empty() => Self::Calls,
+            () if call.text.is_empty() => Self::Nothing,
+            () => Self::Text,
+        }
+    }
+}
+
 /// One predicted figure.
 #[derive(Serialize)]
 pub(crate) struct Guess {
     #[serde(flatten)]
     pub(crate) predicted: Figure,
+    /// What the provider reported, or the part of it that fell before a cut.
     pub(crate) reported: u64,
-    /// What the prediction is based on.
-    pub(crate) from: From,
     /// Why it does not count in the last line; `None` if it counts.
     pub(crate) left_out: Option<LeftOut>,
-    /// Whether it counts there.
-    pub(crate) counts: bool,
 }
 
-impl Guess {
-    fn new(predicted: Figure, reported: u64, from: From, left_out: Option<LeftOut>) -> Self {
-        Self { predicted, reported, from, left_out, counts: left_out.is_none() }
-    }
-}
-
-/// What a prediction is based on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Why a figure does not count in the last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum From {
-    /// The visible answer.
-    Visible,
-    /// An earlier call that this one continues.
-    Anchor,
-    /// An earlier call of the same recording with other messages.
-    OtherConversation,
+pub(crate) enum LeftOut {
+    ProviderTools,
+    Reasoning,
+    HidesReasoning,
+    ToolCalls,
+    NothingVisible,
+    Short,
+    Early,
+    FirstRequest,
+    SameRequest,
+    ToldEarly,
+    Files,
 }
 
-/// A reported call of the recording.
-struct Earlier {
-    anchor: Anchor,
-    messages: Vec<Cow<'static, str>>,
-    reasoned: bool,
+impl LeftOut {
+    /// All of them, with what they mean.
+    pub(crate) const ALL: [(Self, &str); 11] = [
+        (Self::ProviderTools, "the provider ran its own tools"),
+        (Self::Reasoning, "with reasoning"),
+        (Self::HidesReasoning, "the model hides its reasoning"),
+        (Self::ToolCalls, "tool calls, not text"),
+        (Self::NothingVisible, "nothing is visible"),
+        (Self::Short, "under 20 tokens"),
+        (Self::Early, "fewer than five earlier calls of the model"),
+        (Self::FirstRequest, "the first request of a conversation"),
+        (Self::SameRequest, "the same request again"),
+        (Self::ToldEarly, "the provider reports it at the start of the stream"),
+        (Self::Files, "with files"),
+    ];
 }
 
-/// What can be said before a call's figures are seen.
-struct Foresight {
-    output: Figure,
-    input: Figure,
-    hides: bool,
+/// A reported call of a recording.
+struct Earlier<'a> {
+    messages: &'a [String],
+    /// What came as its answer, if the recording goes on.
+    answer: Message,
+    usage: Usage,
+    is_plain: bool,
+}
+
+/// The meters of all models in one book.
+struct Meters {
+    book: Arc<Book>,
+    meters: HashMap<String, Arc<dyn Meter>>,
+    /// The name of a run that all requests have.
+    run: RunId,
+}
+
+impl Meters {
+    fn of(&mut self, call: &Call) -> Arc<dyn Meter> {
+        let name = call.model.strip_prefix(&format!("{}/", call.provider)).unwrap_or(&call.model);
+        let meter = self.meters.entry(call.model.clone()).or_insert_with(|| self.book.meter(&call.provider, name));
+        Arc::clone(meter)
+    }
+
+    /// How many calls a model has taught, and whether it hides its reasoning.
+    fn known(&self, model: &str) -> (u64, bool) {
+        let standing = self.book.standing().into_iter().find(|standing| standing.model == model);
+        standing.map_or((0, false), |standing| (standing.calls, standing.hides_reasoning))
+    }
 }
 
 /// Predicts each call, then learns from it.
-pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
-    let book = Book::new();
-    let mut recordings: HashMap<(&str, &str), Vec<Earlier>> = HashMap::new();
-    let mut predictions = Vec::with_capacity(recorded.len());
-    for Recorded { line, call, truth } in recorded {
-        let earlier = recordings.entry((&call.source, &call.model)).or_default();
-        let ground = ground(call, earlier);
-        let asked = asked(call, earlier);
-        let foresight = foresee(&book, call, &asked, ground.map(|(earlier, _)| &earlier.anchor));
-        let seen = book.page(&call.model).map_or(0, |page| page.calls());
-        let prediction = compare(*line, call, truth, seen, &foresight, ground);
-        let (anchor, written) = (ground.map(|(earlier, _)| earlier.anchor), written(call));
-        let lesson = book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
-        predictions.push(Prediction { tokenizer_changed: lesson.changed, ..prediction });
-        if let Some(anchor) = book.counted_anchor(&call.model, &asked, &written, &truth.reported) {
-            let reasoned = call.thinks || truth.reported.reasoning.is_some_and(|reasoning| reasoning > 0);
-            earlier.push(Earlier { anchor, messages: call.messages.clone(), reasoned });
-        }
-    }
-    predictions
+pub(crate) fn replay(recorded: &[&Recorded], ends: &Ends<'_>) -> Result<Vec<Prediction>> {
+    let mut meters = Meters { book: Arc::default(), meters: HashMap::new(), run: RunId::new("evaluation")? };
+    let mut recordings: HashMap<(&str, &str), Vec<Earlier<'_>>> = HashMap::new();
+    let predictions = recorded
+        .iter()
+        .map(|recorded| {
+            let call = &recorded.call;
+            let earlier = recordings.entry((&call.source, &call.model)).or_default();
+            let prediction = predict(&mut meters, recorded, earlier, ends);
+            let Truth { input, output, reasoning } = recorded.truth;
+            let usage = Usage { reasoning: Figure::reported(reasoning), ..Usage::reported(input, output) };
+            let is_plain = matches!(prediction.kind, Kind::Text | Kind::Calls);
+            let answer = Message { parts: parts(call, &call.text), ..Message::assistant("") };
+            earlier.push(Earlier { messages: &call.messages, answer, usage, is_plain });
+            prediction
+        })
+        .collect();
+    Ok(predictions)
 }
 
-/// The prediction, from everything about the call but its figures.
-fn foresee(book: &Book, call: &Call, asked: &Asked<'_>, anchor: Option<&Anchor>) -> Foresight {
-    let (output, _) = book.output(&call.model, &written(call), None);
-    // The same answer with nothing hidden: then only a model that hides its thinking has no value.
-    let open = Written { hidden: false, ..written(call) };
-    let hides = book.output(&call.model, &open, None).0.value.is_none() && !call.text.is_empty();
-    Foresight { output, input: book.input(&call.model, asked, anchor), hides }
-}
-
-fn compare(
-    line: usize,
-    call: &Call,
-    truth: &Truth,
-    earlier: u64,
-    foresight: &Foresight,
-    ground: Option<(&Earlier, From)>,
-) -> Prediction {
-    let reported = &truth.reported;
-    let (input, output) = (reported.input.unwrap_or(0), reported.output.unwrap_or(0));
-    let reasoned = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
-    let kind = scope::kind(call, reasoned);
-    let facts = Facts { reasoned, hides: foresight.hides, earlier, output };
-    let input = ground.map(|(earlier, from)| {
-        let left_out = scope::input(from, &facts, earlier.reasoned, reasons(&call.model));
-        Guess::new(foresight.input, input, from, left_out)
+fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], ends: &Ends<'_>) -> Prediction {
+    let Recorded { line, call, truth } = recorded;
+    let meter = meters.of(call);
+    let (calls, hides_reasoning) = meters.known(&call.model);
+    let before = earlier.iter().rev().find(|earlier| call.messages.starts_with(earlier.messages));
+    let request = request(&meters.run, call, before);
+    let cut = |answer: &[Part], ended| meter.cut(&sighting(&request, answer, ended), Usage::UNKNOWN).delivered;
+    let answer = parts(call, &call.text);
+    let whole = cut(&answer, true);
+    let kind = Kind::of(call, *truth);
+    let hides = hides_reasoning || (kind != Kind::Nothing && whole.output.value.is_none());
+    let scope = |reported: u64| output_scope(kind, hides, reported, calls);
+    let cuts = (1..10_usize).filter(|_| kind == Kind::Text).map(|tenth| {
+        let part = call.text.get(..call.text.floor_char_boundary(call.text.len() * tenth / 10)).unwrap_or_default();
+        let reported = ends.part(recorded, part);
+        let predicted = cut(&parts(call, part), false).output;
+        Guess { predicted, reported, left_out: scope(reported) }
     });
-    Prediction {
-        line,
+    let prediction = Prediction {
+        line: *line,
         src: call.source.clone(),
         provider: call.provider.clone(),
         model: call.model.clone(),
-        earlier,
-        output: Guess::new(foresight.output, output, From::Visible, scope::output(kind, &facts)),
-        input,
-        hides_reasoning: foresight.hides,
+        published: vocabulary(&call.model).is_some(),
+        earlier: calls,
         kind,
-        tokenizer_changed: false,
-    }
-}
-
-/// The earlier call that says most about this one: the longest history that it continues, or else the last.
-fn ground<'a>(call: &Call, earlier: &'a [Earlier]) -> Option<(&'a Earlier, From)> {
-    let continued = earlier.iter().filter(|earlier| call.messages.starts_with(&earlier.messages));
-    let nearest = continued.max_by_key(|earlier| earlier.messages.len()).map(|earlier| (earlier, From::Anchor));
-    nearest.or_else(|| earlier.last().map(|earlier| (earlier, From::OtherConversation)))
-}
-
-/// What a call asks. A known signature in an answer does not count as a file.
-fn asked<'a>(call: &'a Call, earlier: &[Earlier]) -> Asked<'a> {
-    let answer = |index: usize| {
-        let mut before = earlier.iter().filter(|earlier| call.messages.starts_with(&earlier.messages));
-        before.any(|earlier| earlier.messages.len() == index)
+        hides_reasoning: hides,
+        cuts: cuts.collect(),
+        output: Guess { predicted: whole.output, reported: truth.output, left_out: scope(truth.output) },
+        input: Guess {
+            predicted: whole.input,
+            reported: truth.input,
+            left_out: input_scope(call, kind, hides, before),
+        },
     };
-    let images = call.files.iter().enumerate().filter(|(index, _)| !answer(*index)).map(|(_, files)| files).sum();
-    Asked { system: call.system.as_deref(), messages: &call.messages, tools: &call.tools, images }
+    let reasoning = Figure::reported(truth.reasoning);
+    meter.learn(&sighting(&request, &answer, true), Usage { reasoning, ..Usage::reported(truth.input, truth.output) });
+    prediction
 }
 
-fn written(call: &Call) -> Written<'_> {
-    Written {
-        text: Cow::Borrowed(&call.text),
-        thinking: Cow::Borrowed(""),
-        calls: call.calls.iter().map(|call| ("", call.as_str())).collect(),
-        hidden: call.provider_tools || call.thinks,
+fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
+    let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
+    Sighting { request, model: None, answer, ended, first_piece, took }
+}
+
+/// Output counts if it is a text of some length, without reasoning, of a model that has been seen a few times.
+fn output_scope(kind: Kind, hides: bool, reported: u64, earlier: u64) -> Option<LeftOut> {
+    match kind {
+        Kind::ProviderTools => Some(LeftOut::ProviderTools),
+        Kind::Reasoning => Some(LeftOut::Reasoning),
+        Kind::Nothing => Some(LeftOut::NothingVisible),
+        _ if hides => Some(LeftOut::HidesReasoning),
+        Kind::Calls => Some(LeftOut::ToolCalls),
+        Kind::Text if reported < LEAST => Some(LeftOut::Short),
+        Kind::Text => (earlier < EARLIER).then_some(LeftOut::Early),
     }
+}
+
+/// Input counts if it continues another request, of a provider that does not say at the start what it read, and nobody reasons.
+fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>>) -> Option<LeftOut> {
+    match before {
+        _ if kind == Kind::ProviderTools => Some(LeftOut::ProviderTools),
+        _ if call.files.iter().any(|files| *files > 0) => Some(LeftOut::Files),
+        None => Some(LeftOut::FirstRequest),
+        Some(before) if before.messages.len() == call.messages.len() => Some(LeftOut::SameRequest),
+        Some(before) if kind == Kind::Reasoning || !before.is_plain => Some(LeftOut::Reasoning),
+        Some(_) if hides || THINKERS.iter().any(|word| call.model.contains(word)) => Some(LeftOut::HidesReasoning),
+        Some(_) => TELL_EARLY.contains(&call.provider.as_str()).then_some(LeftOut::ToldEarly),
+    }
+}
+
+/// The request as the runtime would have made it. The answer before it has the parts that it had when it came.
+fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
+    let answer = before.map(|before| (before.messages.len(), &before.answer));
+    let message = |(index, text): (usize, &String)| match answer {
+        Some((place, answer)) if place == index => Message { parts: said_again(text, answer), ..answer.clone() },
+        _ => {
+            let files = call.files.get(index).copied().unwrap_or(0);
+            let file = || Part::Image(Image { media_type: "image/png".to_owned(), reference: "file".to_owned() });
+            let parts = std::iter::once(Part::text(text.clone())).chain((0..files).map(|_| file()));
+            Message { parts: parts.collect(), ..Message::user("") }
+        }
+    };
+    Request {
+        run: run.clone(),
+        number: 1,
+        instructions: call.system.as_deref().map(Arc::from),
+        history: call.messages.iter().enumerate().map(message).map(Arc::new).collect(),
+        tools: call.tools.iter().map(|tool| Arc::new(spec(tool))).collect(),
+        anchor: before.map(|before| Anchor { usage: before.usage, messages: before.messages.len() }),
+    }
+}
+
+/// A tool, from the JSON in which it was offered, whichever provider's that is.
+fn spec(tool: &str) -> ToolSpec {
+    let said: Value = serde_json::from_str(tool).unwrap_or_default();
+    let inner = said.get("function").or_else(|| said.get("toolSpec")).unwrap_or(&said);
+    let word = |key| inner.get(key).and_then(Value::as_str).unwrap_or_default();
+    let schema = ["parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema"];
+    let schema = schema.iter().find_map(|key| inner.get(key)).cloned();
+    // A tool that the provider runs has a name and no schema.
+    ToolSpec::new(word("name"), word("description"), schema.unwrap_or_else(|| inner.clone()))
+}
+
+/// The recorded answer as the next request says it, with the marks of the original.
+fn said_again(text: &str, answer: &Message) -> Vec<Part> {
+    let marks = answer.parts.iter().filter(|part| matches!(part, Part::Thinking { .. })).cloned();
+    match answer.calls().next() {
+        None => marks.chain([Part::text(text)]).collect(),
+        Some(_) => marks.chain(calls(answer.calls().count(), |index| if index == 0 { text } else { "" })).collect(),
+    }
+}
+
+/// What is visible of an answer with this much of its text.
+fn parts(call: &Call, text: &str) -> Vec<Part> {
+    let hidden = (call.thinks || call.provider_tools)
+        .then(|| Part::Thinking { text: String::new(), signature: Some(Signature::new("recording", "withheld")) });
+    let text = (!text.is_empty()).then(|| Part::text(text));
+    let called = calls(call.calls.len(), |index| call.calls.get(index).map_or("", String::as_str));
+    hidden.into_iter().chain(text).chain(called).collect()
+}
+
+fn calls<'a>(count: usize, arguments: impl Fn(usize) -> &'a str) -> impl Iterator<Item = Part> {
+    (0..count).filter_map(move |index| {
+        let id = CallId::new(format!("call-{index}")).ok()?;
+        Some(Part::ToolCall(ToolCall { id, name: String::new(), arguments: arguments(index).to_owned() }))
+    })
 }

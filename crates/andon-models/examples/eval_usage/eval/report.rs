@@ -6,145 +6,175 @@ use std::io::Write;
 use anyhow::Result;
 
 use super::groups::{Summary, inside, summary};
-use super::replay::{From, Guess, Kind, Prediction};
-use super::scope::LeftOut;
+use super::replay::{Guess, Kind, LeftOut, Prediction};
 
 /// Prints the tables and the last line.
-pub(crate) fn print(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
-    table(predictions, "model", |prediction| &prediction.model, out)?;
-    table(predictions, "provider", |prediction| &prediction.provider, out)?;
-    apart(predictions, out)?;
+pub(crate) fn print(predictions: &[Prediction], splits: &[Vec<Prediction>], out: &mut impl Write) -> Result<()> {
+    names(predictions, "model", |prediction| &prediction.model, out)?;
+    names(predictions, "provider", |prediction| &prediction.provider, out)?;
+    kinds(predictions, out)?;
     hiding(predictions, out)?;
-    for changed in predictions.iter().filter(|prediction| prediction.tokenizer_changed) {
-        writeln!(out, "line {}: {} seems to count differently from here on", changed.line, changed.model)?;
-    }
     scope(predictions, out)?;
+    if !splits.is_empty() {
+        random(splits, out)?;
+    }
     writeln!(out, "{}", last_line(predictions))?;
+    Ok(())
+}
+
+/// The figures of the last line: of texts that were cut, or whose provider did not say what they used.
+fn outputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
+    predictions.iter().flat_map(counting)
+}
+
+fn counting(prediction: &Prediction) -> impl Iterator<Item = &Guess> {
+    all_outputs(prediction).filter(|guess| guess.left_out.is_none())
+}
+
+fn all_outputs(prediction: &Prediction) -> impl Iterator<Item = &Guess> {
+    prediction.cuts.iter().chain([&prediction.output])
+}
+
+fn inputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
+    predictions.iter().map(|prediction| &prediction.input).filter(|guess| guess.left_out.is_none())
+}
+
+const COLUMNS: [&str; 5] = ["count", "median", "p90", "bias", "covered"];
+
+fn columns() -> String {
+    let [count, median, p90, bias, covered] = COLUMNS;
+    format!("{count:>6} {median:>7} {p90:>7} {bias:>7} {covered:>7}")
+}
+
+fn cells(summary: Option<&Summary>) -> String {
+    match summary {
+        None => format!("{:>6} {:>7} {:>7} {:>7} {:>7}", "-", "-", "-", "-", "-"),
+        Some(Summary { count, median, p90, bias, coverage }) => {
+            let [median, p90, bias, coverage] = [median, p90, bias, coverage].map(|share| number(*share, 2));
+            format!("{count:>6} {median:>7} {p90:>7} {bias:>7} {coverage:>7}")
+        }
+    }
+}
+
+/// One row for each model or provider: how good the predictions were that count in the last line.
+fn names(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &String, out: &mut impl Write) -> Result<()> {
+    writeln!(out, "{title:<52} {:>5}  {:^38}  {:^38}", "calls", "output text, %", "anchored input, %")?;
+    writeln!(out, "{:<52} {:>5}  {}  {}", "", "", columns(), columns())?;
+    let names: BTreeSet<&String> = predictions.iter().map(key).collect();
+    for name in names {
+        let of = || predictions.iter().filter(|prediction| key(prediction) == name);
+        let output = summary(of().flat_map(counting));
+        let input = summary(of().map(|prediction| &prediction.input).filter(|guess| guess.left_out.is_none()));
+        writeln!(out, "{name:<52} {:>5}  {}  {}", of().count(), cells(output.as_ref()), cells(input.as_ref()))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Kinds of figures, those that are not in the last line as well.
+fn kinds(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
+    writeln!(out, "{:<58}  {}", "kind, %", columns())?;
+    let mut row = |title: &str, row: Option<Summary>| writeln!(out, "{title:<58}  {}", cells(row.as_ref()));
+    let counts = |guess: &&Guess| guess.left_out.is_none();
+    let unpublished = || predictions.iter().filter(|prediction| !prediction.published);
+    let published = || predictions.iter().filter(|prediction| prediction.published);
+    row("output: published vocabularies", summary(published().flat_map(counting)))?;
+    row("output: unpublished vocabularies", summary(unpublished().flat_map(counting)))?;
+    row("output: unpublished, whole answers", summary(unpublished().map(|call| &call.output).filter(counts)))?;
+    for (title, from, to) in [("no call", 0, 1), ("1 to 4", 1, 5), ("5 to 9", 5, 10), ("10 to 19", 10, 20)] {
+        let some = unpublished().filter(|call| (from..to).contains(&call.earlier)).flat_map(all_outputs);
+        let texts = some.filter(|guess| matches!(guess.left_out, None | Some(LeftOut::Early)));
+        row(&format!("output: unpublished, after {title}"), summary(texts))?;
+    }
+    for tenth in 0..9 {
+        let cuts = predictions.iter().filter_map(|call| call.cuts.get(tenth)).filter(counts);
+        row(&format!("output: cut at {} %", 10 * (tenth + 1)), summary(cuts))?;
+    }
+    row("output: whole, not reported", summary(predictions.iter().map(|call| &call.output).filter(counts)))?;
+    let left = |why: LeftOut| {
+        predictions
+            .iter()
+            .filter(move |call| call.earlier >= 5 && call.output.left_out == Some(why))
+            .map(|call| &call.output)
+    };
+    row("apart: output, tool calls", summary(left(LeftOut::ToolCalls)))?;
+    row("apart: output, text of under 20 tokens", summary(left(LeftOut::Short)))?;
+    let left =
+        |why: LeftOut| predictions.iter().map(|call| &call.input).filter(move |guess| guess.left_out == Some(why));
+    row("apart: input, with reasoning", summary(left(LeftOut::Reasoning)))?;
+    row("apart: input, reported at the start of the stream", summary(left(LeftOut::ToldEarly)))?;
+    row("apart: input, the same request again", summary(left(LeftOut::SameRequest)))?;
+    row("apart: input, the provider ran its own tools", summary(left(LeftOut::ProviderTools)))?;
+    row("apart: input, first request of a conversation", summary(left(LeftOut::FirstRequest)))?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// What has bounds and no value: how often the reported figure was within them.
+fn hiding(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
+    let own_tools = |prediction: &&Prediction| prediction.kind == Kind::ProviderTools;
+    let hidden = || predictions.iter().filter(|call| call.hides_reasoning && !own_tools(call));
+    writeln!(out, "{:<52} {:>5} {:>10}", "only bounds", "calls", "covered, %")?;
+    let mut row = |name: &str, of: Vec<&Prediction>| {
+        let held = of.iter().filter(|prediction| inside(&prediction.output)).count();
+        let share = if of.is_empty() { "-".to_owned() } else { number(100.0 * held as f64 / of.len() as f64, 1) };
+        writeln!(out, "{name:<52} {:>5} {share:>10}", of.len())
+    };
+    row("the provider ran its own tools", predictions.iter().filter(own_tools).collect())?;
+    let names: BTreeSet<&String> = hidden().map(|prediction| &prediction.model).collect();
+    for name in names {
+        row(name, hidden().filter(|prediction| prediction.model == *name).collect())?;
+    }
+    writeln!(out)?;
     Ok(())
 }
 
 /// What the last line covers, and what it leaves out.
 fn scope(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
-    let requests = || predictions.iter().filter_map(|prediction| prediction.input.as_ref());
-    let first = predictions.iter().filter(|prediction| prediction.input.is_none()).count();
     let (texts, anchored) = (outputs(predictions).count(), inputs(predictions).count());
     writeln!(
         out,
-        "What of an answer the provider's own tools wrote cannot be predicted from what is visible: its output"
-    )?;
-    writeln!(
-        out,
-        "stands apart. Of {} calls, the last line has the output of {texts} and the input of {anchored}:",
+        "Of {} calls, each whole and cut in nine places, the last line has {texts} outputs and {anchored} inputs:",
         predictions.len()
     )?;
-    for reason in LeftOut::ALL {
-        let left = predictions.iter().filter(|prediction| prediction.output.left_out == Some(reason)).count();
-        left_out("output", left, reason.because(), out)?;
+    let mut left_out = |figure: &str, why: LeftOut, because: &str, guesses: &mut dyn Iterator<Item = &Guess>| {
+        let count = guesses.filter(|guess| guess.left_out == Some(why)).count();
+        if count == 0 { Ok(()) } else { writeln!(out, "left out, {figure}: {count:>4}  {because}") }
+    };
+    for (why, because) in LeftOut::ALL {
+        left_out("output", why, because, &mut predictions.iter().flat_map(all_outputs))?;
     }
-    left_out("input", first, "the recording has no earlier call of the model", out)?;
-    for reason in LeftOut::ALL {
-        let left = requests().filter(|guess| guess.left_out == Some(reason)).count();
-        left_out("input", left, reason.because(), out)?;
+    for (why, because) in LeftOut::ALL {
+        left_out("input", why, because, &mut predictions.iter().map(|prediction| &prediction.input))?;
     }
     if texts == 0 {
         writeln!(out, "no output counts: no answer qualifies for the last line, so ignore its zeros")?;
     }
     if anchored == 0 {
-        writeln!(out, "no input counts: there is no anchored call without reasoning, and its zeros mean nothing")?;
-    }
-    Ok(())
-}
-
-fn left_out(figure: &str, count: usize, why: &str, out: &mut impl Write) -> Result<()> {
-    if count > 0 {
-        writeln!(out, "left out, {figure}: {count:>4}  {why}")?;
-    }
-    Ok(())
-}
-
-fn outputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
-    predictions.iter().map(|prediction| &prediction.output).filter(|guess| guess.counts)
-}
-
-fn inputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
-    predictions.iter().filter_map(|prediction| prediction.input.as_ref()).filter(|guess| guess.counts)
-}
-
-fn head(title: &str, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{title:<52}  {:>5}  {:^37}  {:^37}", "all", "output text, %", "anchored input, %")?;
-    let columns = format!("{:>5} {:>7} {:>7} {:>7} {:>7}", "calls", "median", "p90", "bias", "covered");
-    writeln!(out, "{:<52}  {:>5}  {columns}  {columns}", "", "calls")?;
-    Ok(())
-}
-
-/// One row for each model or provider: how many calls it has, and how good the predictions were that count in the last line.
-fn table(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &String, out: &mut impl Write) -> Result<()> {
-    head(title, out)?;
-    let names: BTreeSet<&String> = predictions.iter().map(key).collect();
-    for name in names {
-        let of = || predictions.iter().filter(|prediction| key(prediction) == name);
-        let output = summary(of().map(|prediction| &prediction.output).filter(|guess| guess.counts));
-        let input = summary(of().filter_map(|prediction| prediction.input.as_ref()).filter(|guess| guess.counts));
-        writeln!(out, "{name:<52}  {:>5}  {}  {}", of().count(), cells(output.as_ref()), cells(input.as_ref()))?;
+        writeln!(out, "no input counts: no request qualifies for the last line, so ignore its zeros")?;
     }
     writeln!(out)?;
     Ok(())
 }
 
-fn cells(summary: Option<&Summary>) -> String {
-    match summary {
-        None => format!("{:>5} {:>7} {:>7} {:>7} {:>7}", "-", "-", "-", "-", "-"),
-        Some(Summary { count, median, p90, bias, coverage }) => {
-            let [median, p90, bias, coverage] = [median, p90, bias, coverage].map(|share| number(*share, 2));
-            format!("{count:>5} {median:>7} {p90:>7} {bias:>7} {coverage:>7}")
+/// The figures of the last line in random halves, each from an empty book.
+fn random(splits: &[Vec<Prediction>], out: &mut impl Write) -> Result<()> {
+    writeln!(out, "{:<58}  {}", format!("{} random halves, %", splits.len()), columns())?;
+    let mut range = |title: &str, some: &dyn Fn(&Prediction) -> Vec<&Guess>| {
+        let all = summary(splits.iter().flatten().flat_map(some));
+        writeln!(out, "{title:<58}  {}", cells(all.as_ref()))?;
+        let each: Vec<Summary> = splits.iter().filter_map(|split| summary(split.iter().flat_map(some))).collect();
+        for (word, pick) in [("lowest", f64::min as fn(f64, f64) -> f64), ("highest", f64::max)] {
+            let of = |part: fn(&Summary) -> f64| number(each.iter().map(part).reduce(pick).unwrap_or(0.0), 2);
+            let [median, p90] = [of(|summary| summary.median), of(|summary| summary.p90)];
+            let [bias, coverage] = [of(|summary| summary.bias), of(|summary| summary.coverage)];
+            writeln!(out, "{:<58}  {:>6} {median:>7} {p90:>7} {bias:>7} {coverage:>7}", format!("  {word}"), "")?;
         }
-    }
-}
-
-/// What does not count in the last line.
-fn apart(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
-    let answers = |wanted: Kind| {
-        let some = predictions.iter().filter(move |prediction| prediction.kind == wanted && prediction.earlier >= 5);
-        summary(some.map(|prediction| &prediction.output).filter(|guess| !guess.counts))
+        std::io::Result::Ok(())
     };
-    let requests = |wanted: From| {
-        let some = predictions.iter().filter_map(|prediction| prediction.input.as_ref());
-        summary(some.filter(move |guess| guess.from == wanted && !guess.counts))
-    };
-    let rows = [
-        ("output: tool calls", answers(Kind::Calls)),
-        ("output: text of under 20 tokens", answers(Kind::Text)),
-        ("input: anchored, with reasoning", requests(From::Anchor)),
-        ("input: another conversation of the recording", requests(From::OtherConversation)),
-    ];
-    let columns = format!("{:>5} {:>7} {:>7} {:>7} {:>7}", "calls", "median", "p90", "bias", "covered");
-    writeln!(out, "{:<52}  {columns}", "apart, not in the last line, %")?;
-    for (title, row) in rows {
-        writeln!(out, "{title:<52}  {}", cells(row.as_ref()))?;
-    }
-    let own = predictions.iter().filter(|prediction| prediction.kind == Kind::ProviderTools);
-    let held: Vec<bool> = own.map(|prediction| inside(&prediction.output)).collect();
-    let share = match held.len() {
-        0 => "-".to_owned(),
-        all => number(100.0 * held.iter().filter(|held| **held).count() as f64 / all as f64, 2),
-    };
-    let title = "output: provider's own tools, only bounds";
-    writeln!(out, "{title:<52}  {:>5} {:>7} {:>7} {:>7} {share:>7}", held.len(), "-", "-", "-")?;
-    writeln!(out)?;
-    Ok(())
-}
-
-/// Models that hide reasoning have bounds and no values.
-fn hiding(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
-    let hidden = || predictions.iter().filter(|prediction| prediction.hides_reasoning);
-    let names: BTreeSet<&String> = hidden().map(|prediction| &prediction.model).collect();
-    writeln!(out, "{:<52}  {:>5} {:>22}", "models that hide reasoning: only bounds", "calls", "lower bound held, %")?;
-    for name in names {
-        let of: Vec<&Prediction> = hidden().filter(|prediction| prediction.model == *name).collect();
-        let held = of.iter().filter(|prediction| inside(&prediction.output)).count();
-        let share = number(100.0 * held as f64 / of.len() as f64, 1);
-        writeln!(out, "{name:<52}  {:>5} {share:>22}", of.len())?;
-    }
+    range("output", &|call| counting(call).collect())?;
+    range("output: unpublished", &|call| counting(call).filter(|_| !call.published).collect())?;
+    range("anchored input", &|call| Some(&call.input).into_iter().filter(|guess| guess.left_out.is_none()).collect())?;
     writeln!(out)?;
     Ok(())
 }
