@@ -21,7 +21,7 @@ impl Answerer {
     }
 }
 
-/// A name that fits on a line. Half of one would be another one, so a longer one is none.
+/// The text as a name, if it fits on a line. A longer one is dropped: half a name would be a different name.
 fn name(said: &str) -> Option<Arc<str>> {
     let said = said.trim();
     let is_one = !said.is_empty() && said.len() <= LONGEST && !said.chars().any(char::is_control);
