@@ -150,7 +150,7 @@ export class Card {
 
   updateVerdict() {
     const { part, verdict } = this;
-    const [state, words] = standing(part, this.stage, this.answer.isStopping);
+    const [state, words] = callState(part, this.stage, this.answer.isStopping);
     write(verdict, words);
     verdict.dataset.state = state;
     if (state === "failed") verdict.dataset.outcome = state;
@@ -251,7 +251,7 @@ function isWithin(/** @type {CallPart} */ { output, dropped, result }) {
  * @param {string} stage
  * @param {boolean} isStopping
  */
-function standing(part, stage, isStopping) {
+function callState(part, stage, isStopping) {
   const { verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];

@@ -76,7 +76,7 @@ function group(name, more, { delivered, billed }, cost, hasCost, notes) {
 
 /** What the input may include, in words. */
 function cachedToo(/** @type {Api.Usage} */ { unsplit }) {
-  return unsplit.high === 0 ? "" : `; of it, ${figure(unsplit)} may have come from a cache or gone to one: nobody said`;
+  return unsplit.high === 0 ? "" : `; of it, ${figure(unsplit)} may have been read from or written to a cache: the provider did not say`;
 }
 
 function cell(/** @type {Api.Figure} */ it, more = "") {

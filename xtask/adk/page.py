@@ -58,7 +58,7 @@ class Page:
         return self.get(f"/apps/{APP}/users/user/sessions/{query['session'][0]}")
 
     def is_told(self, number):
-        """The run of so many prompts is over, and so is the stream that told of it. A page that has what it wants may hang up first."""
+        """Waits until this many prompts were answered in full. A page that has what it wants may hang up first."""
         until("all streams are over", lambda: [end in ("whole", "left") for end in streams(self.crossed(), RUN)] == [True] * number)
         assert self.outcome()["kind"] == "completed", self.outcome()
 

@@ -101,7 +101,7 @@ const seed = Number(arguments[0]) || 20_261;
     ["a quote", "> a\nlazy\n> > b\n\nc", "<blockquote><p>a\nlazy</p><blockquote><p>b</p></blockquote></blockquote><p>c</p>"],
     ["a table", "| a | b |\n|:--|--:|\n| 1 | 2 \\| 3 |\n| 4 |\nend", '<div class="wide" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th class="to-start">a</th><th class="to-end">b</th></tr></thead>' +
       '<tbody><tr><td class="to-start">1</td><td class="to-end">2 | 3</td></tr><tr><td class="to-start">4</td><td class="to-end"></td></tr><tr><td class="to-start">end</td><td class="to-end"></td></tr></tbody></table></div>'],
-    ["a table that is none", "| a | b |\n|---|\n| 1 |", "<p>| a | b |\n|---|\n| 1 |</p>"],
+    ["what looks like a table but is not one", "| a | b |\n|---|\n| 1 |", "<p>| a | b |\n|---|\n| 1 |</p>"],
     ["a break in a line", "a\\\nb", "<p>a<br>b</p>"],
     ["an empty text", "", ""],
     ["line ends of another system", "a\r\n\r\nb\r\n", "<p>a</p><p>b</p>"],

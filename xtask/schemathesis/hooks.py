@@ -1,4 +1,4 @@
-"""Makes more of the fuzzer's requests reach something: an app that is there, and runs that are there."""
+"""Makes more of the fuzzer's requests reach something: an app that exists, and runs that exist."""
 
 import json
 import random

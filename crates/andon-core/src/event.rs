@@ -181,7 +181,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What a model call used, with no better figure being looked for, when nobody knows who answered.
+    /// What a model call used, if no better figure is expected and it is not known which model answered.
     pub fn usage(call: u32, used: Used) -> Self {
         Self::Usage { call, used: Box::new(used), pending: None, answered_by: None, request_id: None }
     }

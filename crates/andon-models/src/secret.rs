@@ -4,7 +4,7 @@
 //!
 //! 1. No [`Debug`](fmt::Debug) or [`Display`](fmt::Display) shows a secret.
 //! 2. Every text that comes from outside goes through `Scrub::clean` before it becomes an error: providers and proxies
-//!    like to echo what they were sent. A name or an id with a secret in it is none.
+//!    like to echo what they were sent. A name or an id with a secret in it is dropped.
 //! 3. A text that is shortened before that ends in `CUT`, by which a secret is found even if only its beginning is left.
 
 use std::fmt;

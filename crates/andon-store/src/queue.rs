@@ -8,12 +8,12 @@ use parking_lot::{Condvar, Mutex};
 /// A queue of jobs. After it is closed, the thread still finishes what is in it.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     news: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     jobs: VecDeque<T>,
     closed: bool,
     /// The thread waits without a timeout.
@@ -35,7 +35,7 @@ pub(crate) enum Taken<T> {
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
+            state: Mutex::new(QueueState { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
             news: Condvar::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! The bad provider: a client reads one piece of an answer and goes away, and the server tells what it saw. In your project
+//! The bad provider: a client reads one piece of an answer and goes away, and the server reports what it saw. In your project
 //! this is a test; here it is a program.
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};

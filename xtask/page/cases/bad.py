@@ -69,7 +69,7 @@ def names_and_tool_output_are_text_as_well(world):
     person.shows("<u>Done.</u>")
     person.open(f"#/run/{quoted('<script>')}")
     world.expect("^404", "^400")
-    until("it is said that there is no such run", lambda: len(person.text(person.find("main"))) > 10)
+    until("the page says that there is no such run", lambda: len(person.text(person.find("main"))) > 10)
     nothing_ran(world, person)
 
 

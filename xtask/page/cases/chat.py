@@ -102,6 +102,6 @@ def an_error_of_the_model_is_told(world):
     person.chat()
     run = person.say("Fail.")
     assert person.house.settled(run)["outcome"]["kind"] == "failed"
-    until("it is said that it failed", lambda: "fail" in person.text().lower().replace("fail.", "", 1))
+    until("the page says that it failed", lambda: "fail" in person.text().lower().replace("fail.", "", 1))
     assert "Some w0 words" in person.text(), "what was said is gone"
     person.wait_for("button", "^Send")

@@ -176,6 +176,6 @@ def one_sees_ones_own_runs_alone(world):
     # The cord is only for those who may pull it for everyone.
     assert not person.find("button", "pull the cord|hold the line"), person.text()
     person.open(f"#/run/{other}")
-    until("it is said that it is not there", lambda: "Run not found" in person.text())
+    until("the page says that the run is not there", lambda: "Run not found" in person.text())
     world.expect("^404")
     gate.set()

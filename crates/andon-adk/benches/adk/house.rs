@@ -22,12 +22,12 @@ use crate::process::{Process, folder};
 pub(crate) const AS_SERVER: &str = "--as-server";
 /// The word that makes it ask for keys.
 pub(crate) const GUARDED: &str = "--guarded";
-/// The word that makes it tell a collector of its runs; the collector's address follows.
+/// The word that makes it export spans; the collector's address follows.
 pub(crate) const OBSERVED: &str = "--observed";
 /// The variable with the address of the server that models ask.
 const UPSTREAM: &str = "ANDON_BENCH_UPSTREAM";
 
-/// What our server does beside serving.
+/// What our server does besides serving.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ways<'a> {
     pub(crate) is_guarded: bool,
@@ -79,7 +79,7 @@ impl House {
                 let python = std::env::var_os("ANDON_TEST_PYTHON");
                 let mut command = Command::new(python.expect("a Python with google-adk in ANDON_TEST_PYTHON"));
                 command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/adk/peer.py"));
-                // It warns of each run that tells no tokens.
+                // It warns about each run that reports no tokens.
                 command.stderr(std::process::Stdio::null());
                 command
             }
@@ -94,7 +94,7 @@ impl House {
     }
 }
 
-/// Serves until the one who started this process is gone.
+/// Serves until the process that started this one is gone.
 pub(crate) fn serve(folder: &Path, ways: Ways<'_>) {
     let threads = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(2 * NAPPERS).enable_all().build();
     threads.expect("threads").block_on(async {

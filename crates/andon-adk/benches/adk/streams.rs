@@ -24,8 +24,8 @@ pub(crate) struct Rate {
     pieces: f64,
 }
 
-/// Events a second: theirs with all pieces ready, which is the quickest for it; ours so, too, when pieces that are ready together
-/// share an event, and with a model that gives others a turn after each piece, when they do not.
+/// Events per second. ADK's model has all pieces ready, which is when ADK is quickest. Ours is measured that way, where pieces that are
+/// ready together share an event, and with a model that yields after each piece, where each piece is an event.
 pub(crate) fn events() -> Vec<Line> {
     let both = House::both();
     let mut lines = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn events() -> Vec<Line> {
         for _ in 0..ROUNDS {
             for house in &both {
                 match house.whose {
-                    // It is quicker: to measure as long, it runs more often.
+                    // It is quicker, so it runs more often to be measured for as long.
                     Whose::Andon => {
                         drip.push(on_one_thread(rate(house, "drip", clients, 20)));
                         flood.push(on_one_thread(rate(house, "flood", clients, 40)));

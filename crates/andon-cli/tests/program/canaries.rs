@@ -68,7 +68,7 @@ fn all_files(folder: &Path) -> Vec<u8> {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one journey through everything that could tell a secret")]
+#[expect(clippy::too_many_lines, reason = "one journey through everything that could leak a secret")]
 fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let story = Reply::text(["Once ", "upon."]).model("small").usage(Tokens::new(31, 7));
@@ -137,7 +137,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     assert!(holds(figures.as_bytes(), "andon_runs_started_total"));
     assert!(holds(&collector.heads.lock().unwrap(), COLLECTOR));
     let lines = ended.stderr.lines().map(serde_json::from_str::<serde_json::Value>);
-    assert!(lines.into_iter().all(|line| line.is_ok()), "a line of the log is no JSON:\n{}", ended.stderr);
+    assert!(lines.into_iter().all(|line| line.is_ok()), "a line of the log is not JSON:\n{}", ended.stderr);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// The longest name or id that is kept, in bytes.
 const LONGEST: usize = 200;
 
-/// Who answered a model call, as the provider says it. A provider is not trusted: what is no name is left out.
+/// Who answered a model call, according to the provider. A provider is not trusted: what cannot be a name is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answerer {
     /// The exact model.
@@ -15,13 +15,13 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// What the provider says of itself.
+    /// From what the provider says about itself.
     pub fn new(model: Option<&str>, request_id: Option<&str>) -> Self {
         Self { model: model.and_then(name), request_id: request_id.and_then(name) }
     }
 }
 
-/// A name that fits on a line. Half of one would be another one, so a longer one is none.
+/// The text as a name, if it fits on a line. A longer one is dropped: half a name would be a different name.
 fn name(said: &str) -> Option<Arc<str>> {
     let said = said.trim();
     let is_one = !said.is_empty() && said.len() <= LONGEST && !said.chars().any(char::is_control);

@@ -48,7 +48,7 @@ fn delta(delta: ContentBlockDelta) -> Option<Delta> {
 }
 
 fn tokens(usage: &TokenUsage) -> Tokens {
-    // A negative number is no figure.
+    // A negative number is not a figure.
     let number = |value: i32| u64::try_from(value).ok();
     Tokens {
         input: number(usage.input_tokens),

@@ -32,7 +32,7 @@ pub(super) fn take(field: &mut Option<u64>, latest: Option<u64>) {
     *field = said.or(*field);
 }
 
-/// Takes the number of tokens that a request had. No request has none, so a zero comes from a server that does not know.
+/// Takes the number of tokens that a request had. Every request has some, so a zero comes from a server that does not know.
 pub(super) fn take_input(field: &mut Option<u64>, latest: Option<u64>) {
     take(field, latest.filter(|tokens| *tokens > 0));
 }

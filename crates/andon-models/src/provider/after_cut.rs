@@ -66,7 +66,7 @@ impl AfterCut {
 }
 
 /// What the provider says that a call used, once it was looked up; `None` if it does not say what was read. `prompt` includes what came
-/// from a cache. How much of the output was delivered, nobody says.
+/// from a cache. It does not say how much of the output was delivered.
 fn looked_up(prompt: Option<u64>, cached: Option<u64>, output: Option<u64>, reasoning: Option<u64>) -> Option<Learned> {
     // No request has 0 tokens: it was not counted yet.
     let prompt = prompt.filter(|prompt| *prompt > 0)?;

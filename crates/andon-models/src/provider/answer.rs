@@ -230,7 +230,7 @@ impl HttpAnswer {
             loop {
                 match body.poll_next(cx) {
                     Poll::Pending => ready!(timer.as_mut().poll(cx)),
-                    // What still arrives was not asked for.
+                    // The answer is over: whatever still arrives is ignored.
                     Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,
                     Poll::Ready(_) => {}
                 }

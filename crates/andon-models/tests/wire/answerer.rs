@@ -50,7 +50,7 @@ async fn a_call_that_was_refused_or_cut_says_who_answered_as_far_as_that_is_know
 }
 
 #[tokio::test]
-async fn a_name_or_an_id_with_the_key_in_it_is_none() {
+async fn a_name_or_an_id_with_the_key_in_it_is_dropped() {
     over_both(async |protocol, provider| {
         let model = model_of(&provider, protocol, builder(Dialect::OpenAiChat));
         let reply = Reply::text(["So."]).model(&format!("echo-{CANARY}"));

@@ -26,7 +26,7 @@ async fn no_error_shows_a_key_that_a_provider_echoes() {
             Script::stream(dialect).bytes(format!("data: {{\"error\": {{\"message\": \"{CANARY}\"}}}}\n\n")).end(),
             Script::stream(dialect).bytes(format!("{{\"error\": \"{CANARY}\"}}\n")).end(),
             Script::stream(dialect).bytes(format!("event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"{CANARY}\",\"message\":\"{CANARY}\"}}}}\n\n")).end(),
-            Script::stream(dialect).bytes(format!("data: {CANARY} is no JSON\n\n{CANARY}\n")).end(),
+            Script::stream(dialect).bytes(format!("data: {CANARY} is not JSON\n\n{CANARY}\n")).end(),
             Script::refuse(dialect, Refusal::WrongKey),
         ];
         for script in scripts {

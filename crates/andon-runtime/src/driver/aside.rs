@@ -115,14 +115,14 @@ pub(crate) struct ToolAside {
 }
 
 type Late = Box<dyn FnOnce(ToolDone) + Send>;
-type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+type SlotFuture = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
 /// How far a tool call has come.
 enum Stage {
     Unstarted(Box<dyn FnOnce() -> Work + Send>),
     Task(BoxFuture<Returned>),
     /// Waits for a slot in the pool of blocking tools.
-    Queued(Doing, Place),
+    Queued(Doing, SlotFuture),
     Thread(Waiter<AsideEnd<Returned>>),
     /// A thread whose grace is over: it has a last moment ([`REAP`]), because it cannot be dropped.
     Overdue(Waiter<AsideEnd<Returned>>, Pin<Box<Sleep>>),

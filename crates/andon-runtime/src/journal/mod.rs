@@ -52,8 +52,8 @@ pub trait Journal: Send + Sync + 'static {
     /// Everything that is durable of a run; `None` if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
 
-    /// Of each of these runs, at least the `model_started` and `usage` events and the addenda, for lists of many runs: a store that
-    /// can reads nothing else. `None` for one that is unknown or cannot be read, which must not fail the list that it is in.
+    /// For each of these runs, at least its `model_started` and `usage` events and its addenda, for lists of many runs: a store
+    /// reads nothing else if it can. `None` for one that is unknown or cannot be read, which must not fail the list that it is in.
     fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<Stored>>, JournalError>> {
         let reads: Vec<_> = runs.iter().map(|run| self.read(run)).collect();
         Box::pin(async move {

@@ -112,7 +112,7 @@ pub(crate) async fn compensate(
     told.await.map_err(|_| CompensateError::Lost(call.clone()))?
 }
 
-/// The run's receipt with every addendum that is on record, also those learned through other handles.
+/// The run's receipt with every addendum that is on record, including those learned through other handles.
 async fn receipt_on_record(live: &Live) -> Result<Option<Receipt>, JournalError> {
     let stored = live.services.journal.read(&live.id).await?;
     live.catch_up(stored.map(|stored| stored.addenda).unwrap_or_default());

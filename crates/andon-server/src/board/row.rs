@@ -39,7 +39,7 @@ pub(crate) struct BoardRow {
     /// The model that was called last.
     pub(crate) model: Option<Arc<str>>,
     /// The open calls of the current turn.
-    calls: Vec<Call>,
+    calls: Vec<RowCall>,
     pub(crate) cancel: Option<FirstCancel>,
     /// Why the journal does not accept the run's end, if it does not.
     pub(crate) stalled: Option<Arc<str>>,
@@ -69,7 +69,7 @@ struct RowModel {
 
 /// An open call.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct RowCall {
     pub(crate) id: CallId,
     pub(crate) tool: Arc<str>,
     pub(crate) state: RowCallState,
@@ -174,7 +174,7 @@ impl BoardRow {
     }
 
     fn answered(&mut self, message: &Message) {
-        let ready = |call: &andon_runtime::ToolCall| Call {
+        let ready = |call: &andon_runtime::ToolCall| RowCall {
             id: call.id.clone(),
             tool: call.name.as_str().into(),
             state: RowCallState::Ready,
@@ -275,7 +275,7 @@ impl BoardRow {
         Some(if self.is_counting() { cost.and_unknown() } else { cost })
     }
 
-    pub(crate) fn calls(&self) -> &[Call] {
+    pub(crate) fn calls(&self) -> &[RowCall] {
         &self.calls
     }
 

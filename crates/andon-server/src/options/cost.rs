@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! 1. Money is counted in whole trillionths, so nothing is rounded. What is too large to be counted has no value and no upper bound.
-//! 2. `low <= value <= high` wherever these are known, and `low` is never more than the bill: unknown figures add nothing to it,
-//!    and input of which nobody said how much came from a cache is priced between the cheapest and the dearest rate that can
-//!    apply. Its value is that of plain input, as if nothing came from a cache.
+//! 2. `low <= value <= high` wherever these are known, and `low` is never more than the bill: unknown figures add nothing to it.
+//!    If the provider does not say how much of the input came from a cache, that input is priced between the cheapest and the
+//!    dearest rate that can apply. Its value is then that of plain input, as if nothing came from a cache.
 //! 3. A cost is as certain as the figures it comes from: its provenance is the weakest of theirs, and `estimated` at best where
 //!    rates differ. Free tokens cost nothing, however many there were.
 //! 4. A sum of costs is added up from the costs of calls. A sum of tokens is never priced.
@@ -37,7 +37,7 @@ impl Rates {
         Self { usual: price, least: price, most: price }
     }
 
-    /// The same rates, unless this one applies.
+    /// The same rates, with bounds that allow for this one as well.
     pub(super) fn or(self, other: Price) -> Self {
         Self { least: self.least.min(other), most: self.most.max(other), ..self }
     }

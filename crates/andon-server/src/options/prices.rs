@@ -20,7 +20,7 @@ use super::cost::{Cost, Rates, Spent};
 /// How many decimals a price may have.
 pub(super) const PRICE_DIGITS: usize = 6;
 
-/// Under what the list of a server is kept.
+/// Where a server's list is kept.
 const KIND: &str = "prices";
 const NAME: &str = "server";
 
@@ -133,7 +133,7 @@ impl From<Prices> for Form {
 }
 
 impl ModelPrice {
-    /// What a token of a call's input may cost: the price of input, or of whatever else nobody ruled out.
+    /// What a token of a call's input may cost: the price of input, or of a cache that may have been used.
     pub(super) fn input_rates(&self, usage: &Usage) -> Rates {
         let input = Rates::of(self.input);
         if usage.unsplit().high == Some(0) {

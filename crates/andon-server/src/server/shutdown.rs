@@ -31,7 +31,7 @@ pub(crate) enum Hurry {
     None,
     /// Runs are cancelled now.
     Hard,
-    /// Nothing is waited for any more.
+    /// The shutdown waits for nothing any more.
     GiveUp,
 }
 

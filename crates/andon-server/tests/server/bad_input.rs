@@ -9,7 +9,7 @@ use crate::raw::Answer;
 
 const JSON: &str = "host: localhost\r\ncontent-type: application/json\r\n";
 
-/// Checks that nothing was created, and that the server is well.
+/// Checks that nothing was created, and that the server still works.
 async fn nothing_came_of_it(house: &House, what: &str) {
     assert!(house.runtime.runs().is_empty(), "{what}: a run");
     let sessions = house.runtime.list_sessions(SessionFilter::default()).await.unwrap();

@@ -44,7 +44,7 @@ impl Reader {
         }
         let said = self.said.pop_front()?;
         self.read += 1;
-        assert!(self.read <= MOST, "what is waited for does not come: {said}");
+        assert!(self.read <= MOST, "the expected message has not come; the last one was {said}");
         match said["type"].as_str().unwrap() {
             "board" => self.rows.clear(),
             "runs" => {

@@ -32,7 +32,7 @@ async fn a_receipt_tells_what_the_run_and_each_call_cost_and_so_does_a_cancel_th
     let run = house.start(json!({})).await;
     house.feed(&run, None).await.until_type("delta").await;
     let (_, open) = house.get(&format!("/v1/runs/{run}/receipt")).await;
-    assert_eq!(open["cost"]["value"], Value::Null, "a call that is open has not told what it uses: {open}");
+    assert_eq!(open["cost"]["value"], Value::Null, "the usage of an open call is unknown: {open}");
     let (_, told) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
     assert_eq!(told["receipt"]["cost"], receipt["cost"]);

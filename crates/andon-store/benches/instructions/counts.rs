@@ -56,7 +56,7 @@ fn collected(figure: &Figure, part: Part, rounds: u64) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} ends well under valgrind: {said}", figure.name);
     let line = said.lines().find_map(|line| line.split_once("Collected :"));
-    line.and_then(|(_, count)| count.trim().parse().ok()).expect("callgrind tells its count")
+    line.and_then(|(_, count)| count.trim().parse().ok()).expect("callgrind reports its count")
 }
 
 fn file() -> PathBuf {

@@ -88,7 +88,7 @@ impl Watching {
         self.witness.tell(match &item {
             Some(FeedItem::Fact(record)) => match serde_json::to_string(&**record) {
                 Ok(body) => What::Fact { run, seq: record.seq, body },
-                Err(error) => What::Trouble { text: format!("I6: {run} shows what is no JSON: {error}") },
+                Err(error) => What::Trouble { text: format!("I6: {run} shows something that is not JSON: {error}") },
             },
             Some(FeedItem::Delta(delta)) => {
                 What::Delta { run, seq: delta.at.seq, end: delta.at.byte, text: delta.text.clone() }

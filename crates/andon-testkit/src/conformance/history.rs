@@ -51,7 +51,7 @@ pub(super) async fn what_was_said_before_a_run_is_what_earlier_runs_said(subject
     let (early, late) = (["What about early?", "early is fine"], ["What about late?", "late is fine"]);
     let both = [early, late].concat();
     let whole = [("early", vec![]), ("open", early.to_vec()), ("late", early.to_vec())];
-    // A run that never started stands where it was accepted.
+    // A run that never started takes its place by when it was accepted.
     let never_started = [("queued", both.clone()), ("never", both)];
     for (run, expected) in whole.into_iter().chain(never_started) {
         let earlier = before(&subject, run, usize::MAX).await.unwrap();

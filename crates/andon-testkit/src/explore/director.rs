@@ -198,11 +198,11 @@ impl Director {
         }
     }
 
-    /// P7 at the seam: nothing is said to have settled before that is durable.
+    /// P7 at the seam: no run is reported as settled before its outcome is durable.
     fn look_at_end(&self, state: &mut Observed, journal: &TestJournal) {
         for run in &state.runs {
             if run.try_outcome().is_some() && !self.has_settled(run, journal) {
-                state.violations.push("P7: a run is said to have settled before that is durable".to_owned());
+                state.violations.push("P7: a run is reported as settled before its outcome is durable".to_owned());
             }
         }
     }
@@ -214,7 +214,7 @@ impl Director {
         is_durable || could_not_begin || journal.is_dead()
     }
 
-    /// P10 at the seam: a request is said to be recorded only when it is durable.
+    /// P10 at the seam: a request is reported as recorded only once it is durable.
     fn look_at_record(&self, state: &mut Observed, journal: &TestJournal) {
         let Some(pull) = &state.pull else { return };
         let is_new = matches!(pull.reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened);
@@ -227,7 +227,7 @@ impl Director {
         }
         state.recorded = true;
         if !journal.has(pull.reply.run_id(), is_explorers) {
-            state.violations.push("P10: the request is said to be recorded and is not durable".to_owned());
+            state.violations.push("P10: the request is reported as recorded, but is not durable".to_owned());
         }
     }
 

@@ -229,7 +229,7 @@ async fn check_recorded(reply: &Reply) -> Option<String> {
     match timeout(AN_HOUR, reply.recorded()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("P10: the request was never recorded: {error}")),
-        Err(_) => Some("P10: nobody says whether the request was recorded".to_owned()),
+        Err(_) => Some("P10: it is unknown whether the request was recorded".to_owned()),
     }
 }
 

@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// How far a command is on its way to its end.
+/// How far a command has come.
 enum Phase {
     Running,
     /// Asked to end; it is killed when less than this of the grace is left.

@@ -40,7 +40,7 @@ while options.babble:
     os.write(wire, b"good morning\n")
     time.sleep(0.001)
 
-# Importing the SDK takes a while, so those who do without it have gone their way.
+# Importing the SDK takes a while, so the modes that do not need it have been handled by now.
 import anyio  # noqa: E402
 import mcp_types as types  # noqa: E402
 from mcp.server.mcpserver import Context, Extension, Image, MCPServer, MethodBinding  # noqa: E402
@@ -216,7 +216,7 @@ async def steps(ctx: Context, count: int = 5) -> str:
 
 @server.tool()
 async def flood(ctx: Context) -> str:
-    """Progress without end, also after it was told to stop."""
+    """Endless progress, even after it was told to stop."""
     note("flood started", id=number(ctx))
     step = 0
     with anyio.CancelScope(shield=True):

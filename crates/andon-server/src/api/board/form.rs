@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::access::principal::Principal;
 use crate::api::forms::{OutcomeForm, StateForm};
 use crate::api::line::LineView;
-use crate::board::row::{BoardRow, Call, RowCallState};
+use crate::board::row::{BoardRow, RowCall, RowCallState};
 use crate::board::seconds::Told;
 use crate::board::tokens::Tokens;
 use crate::options::cost::Cost;
@@ -209,7 +209,7 @@ impl RowForm {
     pub(super) fn of(row: &BoardRow, principal: &Principal) -> Self {
         let (end, standing) = (row.end(), row.standing());
         let SessionKey { tenant, app, user, session } = row.session.clone();
-        let running = |call: &Call| (call.state == RowCallState::Running).then(|| Arc::clone(&call.tool));
+        let running = |call: &RowCall| (call.state == RowCallState::Running).then(|| Arc::clone(&call.tool));
         Self {
             n: row.n,
             run_id: row.run.clone(),
@@ -243,7 +243,7 @@ impl RowForm {
     }
 }
 
-fn waiting(call: &Call) -> Option<WaitingForm> {
+fn waiting(call: &RowCall) -> Option<WaitingForm> {
     match call.state {
         RowCallState::Waiting(digest) => {
             Some(WaitingForm { call: call.id.clone(), tool: Arc::clone(&call.tool), digest })

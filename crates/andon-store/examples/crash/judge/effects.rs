@@ -84,7 +84,7 @@ pub(super) fn check_deeds_at_the_end(book: &Book, seen: &Seen) -> Vec<String> {
                 _ => continue,
             };
             if !fits {
-                broken.push(format!("{run}: I5: of call {call} it is said: {event:?}"));
+                broken.push(format!("{run}: I5: call {call} is recorded as {event:?}"));
             }
         }
     }
