@@ -8,7 +8,7 @@ use crate::server::Served;
 
 const PRICES: &str = "currency: USD
 models:
-  gpt-4o*: {input: 3, cache_read: 0.3, cache_write: 3.75, output: 15}
+  gpt-4o*: {input: 3, cache_read: 0.3, output: 15}
 ";
 
 /// A server whose model is that of a provider on this machine.
