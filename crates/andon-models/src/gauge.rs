@@ -31,6 +31,15 @@ pub fn book() -> &'static Arc<Book> {
     &BOOK
 }
 
+impl Book {
+    /// The meter of a provider's model that writes into this book. The models of this crate have one that writes into the
+    /// [book of the process](crate::book). This loads what is needed to count the model's tokens, which takes some tenths of a second.
+    pub fn meter(self: &Arc<Self>, provider: &str, model: &str) -> Arc<dyn Meter> {
+        self.warm(&format!("{provider}/{model}"));
+        Gauge::new(Arc::clone(self), provider, model, Closing::Unknown, None)
+    }
+}
+
 /// Measures the calls of one model.
 #[derive(Debug)]
 pub(crate) struct Gauge {

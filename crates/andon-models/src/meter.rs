@@ -21,16 +21,12 @@ mod quality;
 mod request;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use andon_core::message::Part;
 use andon_core::usage::{Figure, Provenance, Usage};
-use andon_runtime::{Lesson, Meter, Request, Sighting};
+use andon_runtime::{Lesson, Request, Sighting};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-
-use crate::gauge::Gauge;
-use crate::names::Closing;
 
 use answer::Seen;
 use family::{Vocabulary, family};
@@ -80,13 +76,6 @@ impl Book {
     /// A book in which nothing is written.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The meter of a provider's model that writes into this book. The models of this crate have one that writes into the
-    /// [book of the process](crate::book). This loads what is needed to count the model's tokens, which takes some tenths of a second.
-    pub fn meter(self: &Arc<Self>, provider: &str, model: &str) -> Arc<dyn Meter> {
-        self.warm(&format!("{provider}/{model}"));
-        Gauge::new(Arc::clone(self), provider, model, Closing::Unknown, None)
     }
 
     /// How good the estimates have been, model by model.
