@@ -1,4 +1,5 @@
 //! What the meter promises, asked as the runtime asks it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +158,7 @@ fn what_is_hidden_teaches_nothing_about_counting() {
     for _ in 0..10 {
         model.learn(&[thought(""), Part::text(text(50, 1))], Usage::reported(14, 700));
     }
-    assert_eq!(model.output(&text(100, 1)).value.is_none_or(|value| Some(value) == before.value), true);
+    assert!(model.output(&text(100, 1)).value.is_none_or(|value| Some(value) == before.value));
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn reports_that_cannot_be_true_teach_nothing() {
     }
     let after = figures();
     assert_eq!(after.input, before.input);
-    assert_eq!(after.output.value.is_none_or(|value| Some(value) == before.output.value), true, "{after:?}");
+    assert!(after.output.value.is_none_or(|value| Some(value) == before.output.value), "{after:?}");
 }
 
 #[test]

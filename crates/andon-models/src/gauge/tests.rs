@@ -116,7 +116,7 @@ fn what_was_learned_is_kept_by_the_name_that_the_provider_answered_with_and_esti
     let before = cut(&gauge, &answer, Usage::UNKNOWN).delivered.output;
     let asked = request(&[Message::user("Tell me a story.")]);
     let call = Sighting { model: Some("h-2026-11-01"), ended: true, ..seen(&asked, &answer) };
-    let lessons = (0..5).map(|_| gauge.learn(&call, Usage::reported(40, 90))).last().unwrap();
+    let lessons = (0..5).fold(Vec::new(), |_, _| gauge.learn(&call, Usage::reported(40, 90)));
     assert_eq!(lessons.len(), 1);
     assert_eq!(lessons[0].about, "maker/h-2026-11-01");
     let after = cut(&gauge, &answer, Usage::UNKNOWN).delivered.output;
