@@ -28,7 +28,7 @@ export const REFUSED = {
 /** @type {Record<string, string>} how a better figure is being obtained */
 export const PENDING = {
   draining: "reading the rest of the answer to learn what it cost", looking_up: "asking the provider what it charges",
-  counting: "asking the provider to count",
+  counting: "asking the provider to count", estimating: "counting what was sent and shown",
 };
 
 /** @type {Record<string, string>} */

@@ -55,7 +55,7 @@ declare namespace Api {
   type Used = { delivered: Usage; billed: Usage };
   type Cost = { currency: string; value: number | null; provenance: Provenance; low: number | null; high: number | null; unpriced?: string[] };
   /** A better figure that is expected. */
-  type Awaited = { what: "draining" | "looking_up" | "counting"; until: Wall };
+  type Awaited = { what: "draining" | "looking_up" | "counting" | "estimating"; until: Wall };
 
   /* A run's feed. */
 

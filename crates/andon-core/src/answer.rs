@@ -11,6 +11,7 @@
 //! 2. Assembling the spans of an answer gives back every text byte in them, in order.
 //! 3. A cut answer contains no unfinished call, and an unfinished thought in it has no signature.
 
+mod answerer;
 mod assemble;
 mod span;
 
@@ -18,6 +19,7 @@ use crate::ending::ModelStop;
 use crate::message::Signature;
 use crate::usage::Usage;
 
+pub use answerer::Answerer;
 pub use assemble::{AnswerEnd, assemble};
 pub use span::{CallHead, Kind, Lump, LumpGap, Mark, Span, Stretch, What};
 

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use crate::answer::{AnswerEnd, Span, assemble};
+use crate::answer::{AnswerEnd, Answerer, Span, assemble};
 use crate::ending::Failure;
 use crate::event::{Approval, Event, HookEnd, ModelEnd, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
 use crate::progress::{Call, CallState, OpenModel, Progress};
 use crate::reason::Reason;
-use crate::usage::{Usage, Used};
+use crate::usage::{Awaited, Used};
 
 /// Why everything open is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +106,9 @@ fn refuse_denied(call: CallId, verdict: &Approval, why: &Why) -> Event {
     }
 }
 
-/// Closes everything that a dead process left open. Nobody knows whether a tool that ran had its effect.
-pub fn close_lost(progress: &Progress) -> Vec<Event> {
+/// Closes everything that a dead process left open. Nobody knows whether a tool that ran had its effect. `pending` says how a better
+/// figure is looked for than what is on record about an open model call.
+pub fn close_lost(progress: &Progress, pending: Option<Awaited>) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(point) = progress.open_hook() {
         events.push(Event::HookFinished { point, end: HookEnd::Cut });
@@ -115,7 +116,7 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
     if progress.in_backoff() {
         events.push(Event::BackoffFinished);
     }
-    events.extend(progress.open_model().map(close_lost_model).unwrap_or_default());
+    events.extend(progress.open_model().map(|model| close_lost_model(model, pending)).unwrap_or_default());
     for Call { call, state } in progress.calls() {
         if let CallState::Running(_) = state {
             let text = "The program that ran this tool ended before the tool did. The call may have had its effect: \
@@ -129,11 +130,11 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
 }
 
 /// The events of a model call that the journal lacks. An answer and a usage are each recorded only once.
-fn close_lost_model(model: &OpenModel) -> Vec<Event> {
+fn close_lost_model(model: &OpenModel, pending: Option<Awaited>) -> Vec<Event> {
     let usage = (!model.accounted).then(|| {
-        let reported = model.spans.iter().filter_map(Span::reported).reduce(Usage::corrected_by);
-        let used = reported.map_or(Used::UNKNOWN, |usage| Used::cut(usage.running()));
-        Event::usage(model.number, used)
+        let Answerer { model: answered_by, request_id } = model.answerer().cloned().unwrap_or_default();
+        let used = Box::new(Used::cut(model.reported()));
+        Event::Usage { call: model.number, used, pending, answered_by, request_id }
     });
     let finished = Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None };
     let end = usage.into_iter().chain([finished]);

@@ -5,7 +5,6 @@
 
 mod accepted;
 mod addendum;
-mod answerer;
 mod call;
 mod hook;
 mod read;
@@ -27,7 +26,6 @@ use crate::usage::{Awaited, Used};
 pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
 pub use addendum::{Addendum, Learnt};
-pub use answerer::Answerer;
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookEnd, HookPoint};
 pub use record::{Entry, Record};

@@ -17,7 +17,7 @@ mod turn;
 
 use std::sync::Arc;
 
-use crate::answer::Span;
+use crate::answer::{Answerer, Span};
 use crate::cancel::Force;
 use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 use crate::event::{Accepted, HookPoint};
@@ -25,7 +25,7 @@ use crate::id::{CallId, Seq};
 use crate::message::{Message, Role};
 use crate::reason::Reason;
 use crate::standing::{Lifecycle, RunStanding, StandingFold};
-use crate::usage::Used;
+use crate::usage::{Usage, Used};
 
 pub use crate::standing::{Phase, State};
 pub use call::{Call, CallState};
@@ -53,12 +53,29 @@ pub enum Step {
 pub struct OpenModel {
     /// Its number in the run.
     pub number: u32,
+    /// The model that was asked.
+    pub model: Arc<str>,
     /// What was journaled of its answer. Empty in a live run, whose log holds the answer.
     pub spans: Vec<Span>,
     /// Whether its answer is in the conversation already.
     pub answered: bool,
     /// Whether its usage is on record already.
     pub accounted: bool,
+}
+
+impl OpenModel {
+    /// What the provider has reported about it so far, as far as that was journaled.
+    pub fn reported(&self) -> Usage {
+        let reports = self.spans.iter().filter_map(Span::reported);
+        let reported = reports.reduce(Usage::corrected_by).map_or(Usage::UNKNOWN, Usage::running);
+        let has_begun = self.answered || self.spans.iter().any(|span| !span.text.is_empty());
+        if has_begun { reported.once_begun() } else { reported }
+    }
+
+    /// Who answers it, if that was journaled.
+    pub fn answerer(&self) -> Option<&Answerer> {
+        self.spans.iter().find_map(Span::answerer)
+    }
 }
 
 /// How far a run has come.

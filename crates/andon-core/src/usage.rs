@@ -124,6 +124,15 @@ impl Usage {
         Self { input: input.without(extra(self.cache_write, source.cache_write)), ..self }
     }
 
+    /// The same, of an answer that has begun: a provider that says it wrote nothing has not counted yet.
+    #[must_use]
+    pub fn once_begun(self) -> Self {
+        match self.output.value {
+            Some(0) => Self { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..self },
+            _ => self,
+        }
+    }
+
     /// The same figures, as reported before the end of the call.
     #[must_use]
     pub fn running(self) -> Self {

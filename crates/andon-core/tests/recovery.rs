@@ -79,7 +79,7 @@ fn crashes() -> Vec<(Progress, Vec<Event>)> {
     let journal = whole_journal();
     let cut = |length: usize| {
         let progress = Progress::fold(&journal[..length]).unwrap();
-        let closing = close_lost(&progress);
+        let closing = close_lost(&progress, None);
         (progress, closing)
     };
     (1..=journal.len()).map(cut).collect()
@@ -138,7 +138,7 @@ fn after_a_crash_in_an_answer_all_text_that_was_journaled_is_kept_and_marked() {
     let expected = [(6, "", 0), (7, "Lookin", 0), (8, "Looking.", 1), (9, "Looking.", 1)];
     for (length, text, calls) in expected {
         let progress = Progress::fold(&journal[..length]).unwrap();
-        let progress = recovered(&progress, &close_lost(&progress));
+        let progress = recovered(&progress, &close_lost(&progress, None));
         let answer = progress.last_answer().unwrap();
         let seal = (length > 6).then(|| Signature::new("maker", "seal"));
         assert_eq!(answer.parts[0], Part::Thinking { text: "Hm.".into(), signature: seal });
@@ -152,7 +152,7 @@ fn after_a_crash_in_an_answer_all_text_that_was_journaled_is_kept_and_marked() {
 #[test]
 fn after_a_crash_a_tool_that_ran_is_unknown_and_one_that_waited_is_refused() {
     let progress = asked(&["a", "b", "c"], [tool_started("b"), approval_requested("c")]);
-    let progress = recovered(&progress, &close_lost(&progress));
+    let progress = recovered(&progress, &close_lost(&progress, None));
     let statuses: Vec<_> = progress.messages()[2].results().map(|result| result.status).collect();
     assert_eq!(statuses, [ResultStatus::Refused, ResultStatus::Unknown, ResultStatus::Refused]);
 }
@@ -162,7 +162,7 @@ fn after_a_crash_in_an_answer_its_usage_is_what_was_reported_so_far_or_unknown()
     let journal = whole_journal();
     for (length, expected) in [(8, Used::UNKNOWN), (9, Used::cut(Usage::reported(10, 5).running()))] {
         let progress = Progress::fold(&journal[..length]).unwrap();
-        let closing = close_lost(&progress);
+        let closing = close_lost(&progress, None);
         let usage: Vec<_> = closing.iter().filter(|event| matches!(event, Event::Usage { .. })).collect();
         assert_eq!(usage, [&Event::usage(1, expected)]);
     }
@@ -174,7 +174,7 @@ fn after_a_crash_anywhere_every_model_call_has_exactly_one_usage() {
     let early = [model_started(1), usage(1), message(Message::assistant("So."))];
     let lengths = |events: Vec<Event>| (1..=events.len()).map(move |length| events[..length].to_vec());
     for events in lengths(whole.to_vec()).chain(lengths(early.to_vec())) {
-        let closing = close_lost(&run(events.clone()));
+        let closing = close_lost(&run(events.clone()), None);
         let all = events.iter().chain(&closing);
         let usages = all.filter(|event| matches!(event, Event::Usage { call: 1, .. })).count();
         assert_eq!(usages, 1, "{events:?}");
@@ -186,7 +186,7 @@ fn after_a_crash_anywhere_every_model_call_has_exactly_one_usage() {
 fn after_a_crash_after_a_denial_the_call_is_refused_in_the_persons_words_and_not_decided_again() {
     let no = Approval::Denied { by: None, why: Some("Not today.".into()) };
     let progress = asked(&["a"], [approval_requested("a"), approval_resolved("a", no)]);
-    let closing = close_lost(&progress);
+    let closing = close_lost(&progress, None);
     assert_eq!(closing, [refuse_with(id("a"), Refusal::DeniedByPerson, Some("Not today."))]);
     recovered(&progress, &closing);
 }
@@ -194,7 +194,7 @@ fn after_a_crash_after_a_denial_the_call_is_refused_in_the_persons_words_and_not
 #[test]
 fn after_a_crash_after_an_approval_was_closed_nobody_is_said_to_have_denied_it() {
     let progress = asked(&["a"], [approval_requested("a"), approval_resolved("a", Approval::Closed)]);
-    let closing = close_lost(&progress);
+    let closing = close_lost(&progress, None);
     assert_eq!(closing, [refuse(id("a"), Refusal::Lost)]);
     recovered(&progress, &closing);
 }

@@ -147,6 +147,14 @@ impl Meter for Gauge {
         Used { delivered, billed: self.billed(call, delivered) }
     }
 
+    fn is_prepared(&self, call: &Sighting<'_>) -> bool {
+        self.book.is_warm(&self.id(call.model))
+    }
+
+    fn prepare(&self, call: &Sighting<'_>) {
+        self.book.warm(&self.id(call.model));
+    }
+
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
         let figures = Reported::of(&reported);
         let Some(written) = figures.output else { return Vec::new() };

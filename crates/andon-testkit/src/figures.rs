@@ -1,6 +1,6 @@
 //! A scripted model's usage, besides its pieces: a meter, and what can be learned after a cut.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::core::usage::{Figure, Provenance};
@@ -46,9 +46,16 @@ impl After {
 pub struct ScriptedMeter {
     learned: AtomicUsize,
     recalled: Mutex<Vec<Lesson>>,
+    /// Until it is prepared, it knows only what the provider has said.
+    unprepared: AtomicBool,
 }
 
 impl ScriptedMeter {
+    /// A meter that has to load something before it can count.
+    pub fn unprepared() -> Self {
+        Self { unprepared: AtomicBool::new(true), ..Self::default() }
+    }
+
     /// How many calls it has learned from.
     pub fn learned(&self) -> usize {
         self.learned.load(Ordering::SeqCst)
@@ -73,6 +80,9 @@ fn guess(bytes: usize) -> Figure {
 
 impl Meter for ScriptedMeter {
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        if !self.is_prepared(call) {
+            return Used::cut(known);
+        }
         let written: usize = call
             .answer
             .iter()
@@ -87,6 +97,14 @@ impl Meter for ScriptedMeter {
         let guessed =
             Usage { input: anchored.unwrap_or_else(|| guess(asked)), output: guess(written), ..Usage::UNKNOWN };
         Used::cut(guessed.refined_by(known))
+    }
+
+    fn is_prepared(&self, _: &Sighting<'_>) -> bool {
+        !self.unprepared.load(Ordering::SeqCst)
+    }
+
+    fn prepare(&self, _: &Sighting<'_>) {
+        self.unprepared.store(false, Ordering::SeqCst);
     }
 
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {

@@ -122,6 +122,7 @@ pub fn all() -> Vec<Script> {
         script!(figures::drained, "a cut call that is drained"),
         script!(figures::never_learned, "a figure that never comes"),
         script!(figures::metered, "a model with a meter", GRACE),
+        script!(figures::rough, "a meter that is not prepared", GRACE),
     ]
 }
 

@@ -114,6 +114,7 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
         }
         Pending::LookingUp => "asking the provider what it will charge",
         Pending::Counting => "asking the provider to count what it was sent",
+        Pending::Estimating => "counting what was sent and shown",
     };
     if awaited.until < when::now() {
         // The process that waited for it is gone.

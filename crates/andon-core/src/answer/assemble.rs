@@ -44,7 +44,7 @@ impl Assembly {
                 What::Begins(kind) => self.bytes(kind, text),
                 What::ThinkingEnded { signature } => self.end_thought(signature.clone()),
                 What::CallEnded { index } => self.end_call(*index),
-                What::Used(_) => {}
+                What::Used(_) | What::Answered(_) => {}
             }
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Answerer;
 use crate::id::{CallId, Seq};
 use crate::message::Signature;
 use crate::usage::Usage;
@@ -60,6 +61,8 @@ pub enum What {
     },
     /// The provider reported this usage.
     Used(Box<Usage>),
+    /// The provider said who answers.
+    Answered(Box<Answerer>),
 }
 
 /// Everything that was streamed since one event.
@@ -165,9 +168,17 @@ impl Span {
     pub fn reported(&self) -> Option<Usage> {
         let reports = self.marks.iter().filter_map(|mark| match &mark.what {
             What::Used(usage) => Some(**usage),
-            What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } => None,
+            What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } | What::Answered(_) => None,
         });
         reports.reduce(Usage::corrected_by)
+    }
+
+    /// Who answers, if the provider has said it in this span.
+    pub fn answerer(&self) -> Option<&Answerer> {
+        self.marks.iter().find_map(|mark| match &mark.what {
+            What::Answered(answerer) => Some(&**answerer),
+            What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } | What::Used(_) => None,
+        })
     }
 }
 

@@ -117,7 +117,7 @@ impl Progress {
             Event::RunStarted => self.start(),
             Event::HookStarted { .. } => self.start_hook(),
             Event::HookFinished { point, end } => self.finish_hook(*point, *end),
-            Event::ModelStarted { call, .. } => self.start_model(*call),
+            Event::ModelStarted { call, model } => self.start_model(*call, model),
             Event::Message { message } => self.take_answer(message),
             Event::Usage { call, used, .. } => self.account(*call, **used),
             Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
@@ -168,13 +168,14 @@ impl Progress {
         Ok(())
     }
 
-    fn start_model(&mut self, number: u32) -> Result<(), Misfit> {
+    fn start_model(&mut self, number: u32, model: &Arc<str>) -> Result<(), Misfit> {
         if self.something_is_open() {
             return Err("a model is called when nothing else is open");
         }
         self.model_calls = number;
         self.last_stop = None;
-        self.model = Some(OpenModel { number, spans: Vec::new(), answered: false, accounted: false });
+        let model = Arc::clone(model);
+        self.model = Some(OpenModel { number, model, spans: Vec::new(), answered: false, accounted: false });
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::answer::Answerer;
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Answerer, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::event::{Accepted, Addendum, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
 use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
 use crate::progress::Progress;

@@ -67,6 +67,8 @@ pub enum Pending {
     LookingUp,
     /// The provider is asked to count what it was sent.
     Counting,
+    /// What was sent and shown is counted here.
+    Estimating,
 }
 
 /// A better figure is on its way.

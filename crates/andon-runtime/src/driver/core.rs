@@ -31,6 +31,8 @@ pub(crate) struct RuntimeCore {
     pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
     /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
+    /// Held while it is estimated what a call used that a dead process had left open.
+    pub(crate) estimating: tokio::sync::Mutex<()>,
 }
 
 impl RuntimeCore {

@@ -7,7 +7,7 @@
 //! 3. What is pending ends by itself, at its time limit, or when the runtime shuts down. A process that dies first
 //!    leaves a receipt that says until when the figures might have improved.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
@@ -16,7 +16,8 @@ use std::time::Duration;
 use andon_core::event::Learnt;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Awaited, Figure, Provenance, Usage, Used};
+use andon_core::usage::{Awaited, Pending, Provenance, Usage, Used};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::core::RuntimeCore;
@@ -24,14 +25,18 @@ use crate::journal::Append;
 use crate::journal::shelf::CALIBRATION;
 use crate::lanes::BoxFuture;
 use crate::live::run::Run;
-use crate::live::{Learning, Live};
+use crate::live::{Learning, Live, Services};
 use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
 use crate::session::SessionCore;
 
 /// How many bytes of what a model wrote after a cut are kept.
 const MAX_UNDELIVERED: usize = 1 << 20;
 
+/// How long an estimate may take.
+pub(crate) const ESTIMATING: Duration = Duration::from_secs(60);
+
 /// A model call with the meter that improves its figures.
+#[derive(Clone)]
 pub(crate) struct Metered {
     meter: Arc<dyn Meter>,
     request: Request,
@@ -65,24 +70,6 @@ impl Metered {
         }
     }
 
-    /// The best figures for a call that was cut; those that the provider reported, if the meter panics.
-    pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
-        self.estimate(&self.sighting(answer, false, times), known)
-    }
-
-    fn estimate(&self, call: &Sighting<'_>, known: Usage) -> Used {
-        catch_unwind(AssertUnwindSafe(|| self.meter.cut(call, known))).unwrap_or_else(|_| Used::cut(known))
-    }
-
-    /// The figures of a call that completed: the provider's, or the meter's where the provider gave none.
-    pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
-        if ![reported.input, reported.output].contains(&Figure::UNKNOWN) {
-            return Used::whole(reported);
-        }
-        let estimate = self.estimate(&self.sighting(answer, true, times), reported);
-        Used::whole(estimate.delivered.corrected_by(reported))
-    }
-
     /// Learns from a call that completed, when there is time for it.
     pub(crate) fn learn(
         self: Box<Self>,
@@ -98,20 +85,28 @@ impl Metered {
 
     /// Gives the meter what earlier processes have learned, once for each model.
     pub(crate) fn recall(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
-        if !runtime.recalled.lock().insert(Arc::clone(model)) {
-            return;
+        if runtime.recalled.lock().insert(Arc::clone(model)) {
+            runtime.services.door.spawn(self.recalling(runtime, model));
         }
+    }
+
+    /// Gives the meter what earlier processes have learned.
+    pub(crate) fn recalling(
+        &self,
+        runtime: &Arc<RuntimeCore>,
+        model: &Arc<str>,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let (meter, stored) = (Arc::clone(&self.meter), runtime.services.journal.shelf().kept(CALIBRATION));
-        let (model, back) = (Arc::clone(model), Arc::clone(runtime));
-        runtime.services.door.spawn(async move {
+        let (model, runtime) = (Arc::clone(model), Arc::clone(runtime));
+        async move {
             match stored.await {
                 Ok(lessons) => {
                     meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
                 }
                 // The next call tries again.
-                Err(_) => drop(back.recalled.lock().remove(&model)),
+                Err(_) => drop(runtime.recalled.lock().remove(&model)),
             }
-        });
+        }
     }
 
     /// Makes this call the one that later calls of the conversation are measured from, if the provider reported its
@@ -120,6 +115,54 @@ impl Metered {
         if usage.input.provenance == Provenance::Reported {
             session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
         }
+    }
+}
+
+/// A call whose usage the provider did not report, or not all of it.
+pub(crate) struct Unreported {
+    pub(crate) metered: Box<Metered>,
+    pub(crate) answer: Vec<Part>,
+    /// Whether the answer came to its end.
+    pub(crate) ended: bool,
+    pub(crate) times: Times,
+    /// What the provider did report.
+    pub(crate) known: Usage,
+}
+
+impl Unreported {
+    /// The best figures there are now.
+    pub(crate) fn estimate(&self) -> Used {
+        let (meter, call) = (&self.metered.meter, self.sighting());
+        match catch_unwind(AssertUnwindSafe(|| meter.cut(&call, self.known))) {
+            Ok(used) if self.ended => Used::whole(used.delivered.corrected_by(self.known)),
+            Ok(used) => used,
+            // A meter that panics has nothing to add.
+            Err(_) if self.ended => Used::whole(self.known),
+            Err(_) => Used::cut(self.known),
+        }
+    }
+
+    /// Whether there will be better figures when the meter has loaded what it needs.
+    pub(crate) fn is_rough(&self) -> bool {
+        let prepared = catch_unwind(AssertUnwindSafe(|| self.metered.meter.is_prepared(&self.sighting())));
+        !prepared.unwrap_or(true)
+    }
+
+    /// The best figures there are, however long it takes to load what they need: made on a thread of its own. `None` if there is no
+    /// thread for it.
+    pub(crate) async fn estimate_well(self, services: &Services) -> Option<Used> {
+        let (sender, made) = oneshot::channel();
+        services.door.spawn_thread(move || {
+            // Without what it could not load, the figures are as rough as before.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.metered.meter.prepare(&self.sighting())));
+            // Nobody waits any more if it was given up.
+            let _ = sender.send(self.estimate());
+        });
+        made.await.ok()
+    }
+
+    fn sighting(&self) -> Sighting<'_> {
+        self.metered.sighting(&self.answer, self.ended, self.times)
     }
 }
 
@@ -140,19 +183,46 @@ impl Completed {
     }
 }
 
-/// Starts to learn what can still be learned about a call that was cut. Returns what is awaited.
-pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterwards) -> Awaited {
-    let Afterwards { what, within, work } = afterwards;
-    let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
-    let until = Wall(live.now().wall.0.saturating_add(patience));
-    let give_up = live.services.give_up();
-    let word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
+/// Starts to learn what can still be learned about a call: from an estimate that takes longer, and from the provider. Returns what is
+/// awaited.
+pub(crate) fn follow(
+    live: &Arc<Live>,
+    call: u32,
+    used: Used,
+    rough: Option<Unreported>,
+    afterwards: Option<Afterwards>,
+) -> Option<Awaited> {
+    let awaited = match (&afterwards, &rough) {
+        (Some(afterwards), _) => awaited(live.now(), afterwards.what, afterwards.within),
+        (None, Some(_)) => awaited(live.now(), Pending::Estimating, ESTIMATING),
+        (None, None) => return None,
+    };
+    let services = Arc::clone(&live.services);
+    let mut word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
     live.services.door.spawn(async move {
-        let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
-        let learned = learned.and_then(Result::ok).unwrap_or_default();
-        word.tell(learned).await;
+        // First, because it takes a moment, and the provider may take a minute.
+        if let Some(rough) = rough {
+            let estimated = patiently(&services, ESTIMATING, rough.estimate_well(&services)).await;
+            word.used = estimated.flatten().unwrap_or(used);
+        }
+        let learned = match afterwards {
+            Some(Afterwards { within, work, .. }) => patiently(&services, within, or_nothing(work)).await,
+            None => None,
+        };
+        word.tell(learned.unwrap_or_default()).await;
     });
-    Awaited { what, until }
+    Some(awaited)
+}
+
+/// What is awaited, and until when.
+pub(crate) fn awaited(now: Stamp, what: Pending, within: Duration) -> Awaited {
+    let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+    Awaited { what, until: Wall(now.wall.0.saturating_add(patience)) }
+}
+
+/// Waits until a time limit, or until what is being learned must be given up.
+pub(crate) async fn patiently<T>(services: &Services, within: Duration, work: impl Future<Output = T>) -> Option<T> {
+    services.give_up().run_until_cancelled(timeout(within, work)).await?.ok()
 }
 
 /// The last word on what a call used.

@@ -32,6 +32,7 @@ mod reading;
 mod settle;
 pub(crate) mod stored;
 mod tools;
+pub(crate) mod unaccounted;
 mod watch;
 
 use std::future::{Future, poll_fn};
@@ -148,7 +149,7 @@ impl Unfinished {
     fn orphan(&self, unwritten: Vec<Event>, gone: DriverGone) -> Orphan {
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
         let runtime = Arc::clone(&self.runtime);
-        Orphan { runtime, epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone }
+        Orphan { runtime, epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone, unaccounted: None }
     }
 }
 

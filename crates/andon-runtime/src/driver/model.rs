@@ -9,7 +9,7 @@ use andon_core::event::{Event, HookPoint, ModelEnd, Refusal};
 use andon_core::id::CallId;
 use andon_core::message::{Message, Role, ToolCall};
 use andon_core::outcome::{Failure, FailureKind, ModelStop};
-use andon_core::usage::{Awaited, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Usage, Used};
 use jsonschema::Validator;
 use tokio::time::sleep;
 
@@ -19,7 +19,7 @@ use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
 use crate::agent::hook::What;
-use crate::driver::metering::{Metered, follow};
+use crate::driver::metering::{Metered, Unreported, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
@@ -167,19 +167,20 @@ impl Driver {
         let usage = reading.usage();
         // The provider refused the request, or was never reached.
         let cost_nothing = reading.first_piece.is_none() && usage == Usage::NONE;
-        let usage = usage.running();
-        let used = match &reading.metered {
+        let (times, known) = (reading.times(self.live.now()), usage.running());
+        let call = reading.metered.take().filter(|_| !cost_nothing).map(|metered| {
+            // An incomplete tool call was written and is billed, although it is not kept.
+            let whole = AnswerEnd::Whole(ModelStop::ToolUse);
+            let answer = self.live.with_log(|log| assemble(log.answer(), whole));
+            Unreported { metered, answer, ended: false, times, known }
+        });
+        let used = match &call {
             _ if cost_nothing => Used::NONE,
-            None => Used::cut(usage),
-            Some(metered) => {
-                // An incomplete tool call was written and is billed, although it is not kept.
-                let whole = AnswerEnd::Whole(ModelStop::ToolUse);
-                let answer = self.live.with_log(|log| assemble(log.answer(), whole));
-                metered.cut(&answer, reading.times(self.live.now()), usage)
-            }
+            None => Used::cut(known),
+            Some(call) => call.estimate(),
         };
-        let afterwards = reading.afterwards.take();
-        (used, afterwards.map(|afterwards| follow(&self.live, number, used, *afterwards)))
+        let (rough, afterwards) = (call.filter(Unreported::is_rough), reading.afterwards.take());
+        (used, follow(&self.live, number, used, rough, afterwards.map(|afterwards| *afterwards)))
     }
 
     fn stage_cut(&mut self, number: u32, reading: &mut Reading, why: &Why) {
@@ -204,8 +205,8 @@ impl Driver {
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
-        let used = self.account_whole(reading, &message);
-        self.stage(reading.accounted(number, used, None));
+        let (used, pending) = self.account_whole(number, reading, &message);
+        self.stage(reading.accounted(number, used, pending));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
         self.triage(&message, reading.duplicates());
@@ -213,14 +214,18 @@ impl Driver {
     }
 
     /// The figures of a call that completed; its meter learns from them.
-    fn account_whole(&self, reading: &mut Reading, message: &Arc<Message>) -> Used {
-        let usage = reading.usage();
-        let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
+    fn account_whole(&self, number: u32, reading: &mut Reading, message: &Arc<Message>) -> (Used, Option<Awaited>) {
+        let known = reading.usage();
+        let Some(metered) = reading.metered.take() else { return (Used::whole(known), None) };
         let times = reading.times(self.live.now());
-        let used = metered.whole(&message.parts, times, usage);
-        metered.anchor(&self.session, self.agent.id.0, usage);
-        metered.learn(&self.runtime, &self.live, message, times, usage);
-        used
+        metered.anchor(&self.session, self.agent.id.0, known);
+        let call = [known.input, known.output].contains(&Figure::UNKNOWN).then(|| {
+            let (metered, answer) = (metered.clone(), message.parts.clone());
+            Unreported { metered, answer, ended: true, times, known }
+        });
+        metered.learn(&self.runtime, &self.live, message, times, known);
+        let used = call.as_ref().map_or_else(|| Used::whole(known), Unreported::estimate);
+        (used, follow(&self.live, number, used, call.filter(Unreported::is_rough), None))
     }
 
     /// Decides for each call of an answer, before any starts, whether it can be made and whether a person must approve

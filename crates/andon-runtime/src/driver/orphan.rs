@@ -23,6 +23,7 @@ use andon_core::receipt::Receipt;
 use super::aside::clean_up;
 use super::core::RuntimeCore;
 use super::stored::{append, fold, number, outcome_of, unreadable};
+use super::unaccounted::Unaccounted;
 use super::{box_remains, judge};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News, ToolDone};
@@ -44,6 +45,8 @@ pub(crate) struct Orphan {
     /// How many events turned out to be in the journal although the write was reported as failed.
     pub(crate) skipped: usize,
     pub(crate) gone: DriverGone,
+    /// The model call that was open, once the run's end is being written.
+    pub(crate) unaccounted: Option<Unaccounted>,
 }
 
 /// Why a live run has lost its driver.
@@ -125,6 +128,9 @@ impl Orphan {
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
         self.runtime.conclude(&self.live, &self.session, progress.messages());
         self.live.close(unseen, outcome, settled);
+        if let Some(unaccounted) = self.unaccounted.take() {
+            unaccounted.begin(Some(&self.live));
+        }
         Ok(())
     }
 
@@ -175,7 +181,9 @@ impl Orphan {
                 break ending;
             }
         };
-        for event in close_lost(&last.progress) {
+        self.unaccounted = Unaccounted::of(&self.runtime, &last.progress);
+        let awaited = self.unaccounted.as_ref().map(|unaccounted| unaccounted.awaited);
+        for event in close_lost(&last.progress, awaited) {
             last.add(event)?;
         }
         last.add(Event::RunSettled { outcome: ending })?;

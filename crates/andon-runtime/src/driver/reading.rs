@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon_core::answer::{CallHead, Kind, Piece, What};
+use andon_core::answer::{Answerer, CallHead, Kind, Piece, What};
 use andon_core::cancel::Reason;
-use andon_core::event::{Answerer, Event};
+use andon_core::event::Event;
 use andon_core::id::CallId;
 use andon_core::limits::Limits;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
-use andon_core::usage::{Awaited, Figure, Usage, Used};
+use andon_core::usage::{Awaited, Usage, Used};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::budget::tokens_spent;
@@ -146,15 +146,10 @@ impl Reading {
         Times { started: self.started, first_piece: self.first_piece, ended }
     }
 
-    /// What is known about the usage. A provider that has sent some of an answer, and says that it wrote nothing, has not counted.
+    /// What is known about the usage.
     pub(super) fn usage(&self) -> Usage {
         let usage = self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN);
-        match usage.output.value {
-            Some(0) if self.first_piece.is_some() => {
-                Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage }
-            }
-            _ => usage,
-        }
+        if self.first_piece.is_some() { usage.once_begun() } else { usage }
     }
 
     /// The event that says what the call used, and who answered it.
@@ -279,6 +274,7 @@ impl Reading {
         }
         if self.first_piece.is_none() && !matches!(piece, Piece::Usage(_)) {
             self.first_piece = Some(live.now());
+            self.say_who(live);
         }
         if matches!(piece, Piece::Usage(_)) {
             // A complete answer is kept: the stop is due only if more of it comes.
@@ -290,6 +286,15 @@ impl Reading {
         }
         live.hit("driver: piece accepted");
         Taken::GoOn
+    }
+
+    /// Puts on record who answers, as far as it is known: after a crash, nobody else knows.
+    fn say_who(&self, live: &Arc<Live>) {
+        let answerer = self.answer.as_ref().map(|answer| Answerer::new(answer.model(), answer.request_id()));
+        let Some(answerer) = answerer.filter(|answerer| *answerer != Answerer::default()) else { return };
+        if let Offer::Accepted { first_unjournaled: true } = live.offer_mark(What::Answered(Box::new(answerer))) {
+            live.services.flusher.add(live);
+        }
     }
 
     fn head(&self, index: usize) -> Option<&Arc<CallHead>> {

@@ -62,18 +62,21 @@ impl Live {
 
     /// Offers streamed bytes.
     pub(crate) fn offer(&self, kind: &Kind, text: &str) -> Offer {
-        self.offer_with(Log::must_wait, |log, now| log.push(kind, text, now))
+        self.offer_with(1, Log::must_wait, |log, now| log.push(kind, text, now))
     }
 
     /// Offers a mark.
     pub(crate) fn offer_mark(&self, what: What) -> Offer {
-        // Usage shows nothing, so it does not wait for the disk: it is known even if it can never be written.
-        let is_shown = !matches!(what, What::Used(_));
-        self.offer_with(|log, now| is_shown && log.must_wait(now), |log, now| log.mark(what, now))
+        // Who answers is said beside the pieces.
+        let pieces = if matches!(what, What::Answered(_)) { 0 } else { 1 };
+        // What shows nothing does not wait for the disk: it is known even if it can never be written.
+        let is_shown = !matches!(what, What::Used(_) | What::Answered(_));
+        self.offer_with(pieces, |log, now| is_shown && log.must_wait(now), |log, now| log.mark(what, now))
     }
 
     fn offer_with(
         &self,
+        pieces: u64,
         must_wait: impl FnOnce(&Log, Stamp) -> bool,
         add: impl FnOnce(&mut Log, Stamp) -> bool,
     ) -> Offer {
@@ -85,7 +88,7 @@ impl Live {
         if must_wait(&inner.log, now) {
             return Offer::Later;
         }
-        inner.pieces += 1;
+        inner.pieces += pieces;
         let first_unjournaled = add(&mut inner.log, now);
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);

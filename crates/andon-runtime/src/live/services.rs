@@ -1,20 +1,27 @@
 //! What every live run uses, whatever its agent and session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use andon_core::event::Learnt;
 use andon_core::id::{CallId, RunId};
+use andon_core::time::Stamp;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::flusher::Flusher;
 use super::observe::Observers;
 use super::presence::Presence;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalError};
 use crate::lanes::blocking::BlockingPool;
 use crate::lanes::clock::Clock;
 use crate::lanes::door::Door;
 use crate::lanes::probe::Probes;
 use crate::lanes::sync::{AtomicU64, HashSet, Mutex, Ordering};
+
+/// How long it takes until something that was learned is handed to the journal again.
+const ADD_AGAIN: Duration = Duration::from_secs(1);
 
 /// What every live run uses.
 pub(crate) struct Services {
@@ -57,6 +64,27 @@ impl Ids {
 }
 
 impl Services {
+    /// Adds what was learned to a run that is on record only. If the journal does not accept it, it is retried until it does or the
+    /// program is about to exit.
+    pub(crate) async fn add(&self, run: &RunId, at: Stamp, what: Learnt) -> Result<(), JournalError> {
+        match self.journal.append_addendum(run, at, what.clone()).await {
+            Err(error) if error.may_pass() => self.add_again(run, at, what).await,
+            tried => tried,
+        }
+    }
+
+    /// Retries to add what the journal has not accepted.
+    pub(crate) async fn add_again(&self, run: &RunId, at: Stamp, what: Learnt) -> Result<(), JournalError> {
+        let leaving = self.give_up();
+        while timeout(ADD_AGAIN, leaving.cancelled()).await.is_err() {
+            match self.journal.append_addendum(run, at, what.clone()).await {
+                Err(error) if error.may_pass() => {}
+                tried => return tried,
+            }
+        }
+        Err(JournalError::Closed)
+    }
+
     /// Cancelled when what is still being learned about calls must be given up.
     pub(crate) fn give_up(&self) -> CancellationToken {
         self.give_up.lock().clone()

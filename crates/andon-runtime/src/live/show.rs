@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use andon_core::answer::Kind;
 use andon_core::event::{Addendum, Learnt};
@@ -10,7 +9,6 @@ use andon_core::id::CallId;
 use andon_core::outcome::Outcome;
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
-use tokio::time::timeout;
 
 use super::{Inner, Live, WakeList};
 use crate::journal::{Append, JournalError};
@@ -20,9 +18,6 @@ use crate::live::feed::{Cursor, FeedItem};
 /// How many bytes one tool call may show of its work.
 const MAX_SHOWN: usize = 256 << 10;
 const NOT_SHOWN: &str = "\n[output of this call is limited to 256 KiB: the rest is not shown]\n";
-
-/// How often an addendum that the journal did not accept is retried.
-const LEARN_AGAIN: Duration = Duration::from_secs(1);
 
 impl Live {
     pub(crate) fn next_reader(&self) -> u64 {
@@ -117,7 +112,8 @@ impl Live {
             let tried = append.await;
             tell.done(tried.clone());
             if tried.is_err_and(|error| error.may_pass()) {
-                live.learn_again(at, what).await;
+                // It was reported already.
+                let _ = live.services.add_again(&live.id, at, what).await;
             }
         });
         told
@@ -130,16 +126,6 @@ impl Live {
         self.services.journal.append_addendum(&self.id, at, what.clone()).await?;
         self.add_to_receipt(at, what);
         Ok(())
-    }
-
-    async fn learn_again(&self, at: Stamp, what: Learnt) {
-        let leaving = self.services.give_up();
-        while timeout(LEARN_AGAIN, leaving.cancelled()).await.is_err() {
-            let tried = self.services.journal.append_addendum(&self.id, at, what.clone()).await;
-            if !tried.is_err_and(|error| error.may_pass()) {
-                return;
-            }
-        }
     }
 
     fn add_to_receipt(&self, at: Stamp, what: Learnt) {

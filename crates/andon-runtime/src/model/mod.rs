@@ -123,12 +123,24 @@ pub struct Learned {
 
 /// Improves the usage figures of a model's calls.
 ///
-/// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: they would
+/// None of [`cut`](Meter::cut), [`is_prepared`](Meter::is_prepared) and [`recall`](Meter::recall) may block or take more than a few milliseconds: they would
 /// delay a stop.
 pub trait Meter: Send + Sync + 'static {
     /// The best figures for a call that did not complete, or whose provider did not say what it used, given those that the provider
     /// had reported by then (`known`).
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
+
+    /// Whether [`cut`](Meter::cut) does its best for this call already. If not, its figures are rough, and it is asked again once
+    /// the meter is [prepared](Meter::prepare).
+    fn is_prepared(&self, call: &Sighting<'_>) -> bool {
+        let _ = call;
+        true
+    }
+
+    /// Loads whatever figures for this call need. Called on a separate thread.
+    fn prepare(&self, call: &Sighting<'_>) {
+        let _ = call;
+    }
 
     /// Learns from a call that completed with these figures. Called on a separate thread. Returns what to keep for the
     /// next process, and what no longer.

@@ -18,6 +18,7 @@ use andon_core::progress::{Progress, State};
 
 use crate::driver::RuntimeCore;
 use crate::driver::stored::{entries, fold, number};
+use crate::driver::unaccounted::Unaccounted;
 use crate::journal::{Append, Batch, JournalError, Standing, Stored};
 use crate::live::presence;
 use resume::Resumed;
@@ -281,6 +282,8 @@ struct Settling {
     append: Append,
     /// What observers are told when it is durable, if there are any.
     for_observers: Option<Box<ForObservers>>,
+    /// The model call that was open.
+    unaccounted: Option<Unaccounted>,
 }
 
 struct ForObservers {
@@ -299,12 +302,15 @@ impl Settling {
             let ForObservers { session, mut past, new } = *for_observers;
             runtime.services.observers.facts(&self.run, &session, &mut past, new, settled, None);
         }
+        if let Some(unaccounted) = self.unaccounted {
+            unaccounted.begin(None);
+        }
         Ok(self.ending)
     }
 }
 
 /// Hands the journal everything that settles a run, as its new owner: one batch, so one step.
-fn settle_open(runtime: &RuntimeCore, open: OpenRun) -> Result<Settling, JournalError> {
+fn settle_open(runtime: &Arc<RuntimeCore>, open: OpenRun) -> Result<Settling, JournalError> {
     let OpenRun { run, stored, mut progress } = open;
     let delivered_at = runtime.services.clock.now();
     let mut requests = Vec::new();
@@ -318,7 +324,8 @@ fn settle_open(runtime: &RuntimeCore, open: OpenRun) -> Result<Settling, Journal
     }
     let epoch = stored.epoch.saturating_add(1);
     let mut records = number(runtime.services.clock.now(), &mut progress, epoch, requests)?;
-    let mut events = close_lost(&progress);
+    let unaccounted = Unaccounted::of(runtime, &progress);
+    let mut events = close_lost(&progress, unaccounted.as_ref().map(|unaccounted| unaccounted.awaited));
     let ending = Arc::new(match progress.cancel() {
         Some((reason, _)) => Ending::Cancelled { reason },
         None => Ending::Lost,
@@ -331,5 +338,5 @@ fn settle_open(runtime: &RuntimeCore, open: OpenRun) -> Result<Settling, Journal
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
         Box::new(ForObservers { session, past, new: records })
     });
-    Ok(Settling { run, ending, append, for_observers })
+    Ok(Settling { run, ending, append, for_observers, unaccounted })
 }

@@ -303,6 +303,32 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
     assert_eq!(run.receipt().unwrap().model_calls, stopped.receipt.model_calls);
 }
 
+#[tokio::test]
+async fn a_rough_figure_is_refined_once_the_meter_has_loaded_what_it_needs() {
+    let runtime = runtime();
+    let model = ScriptedModel::new([silent_after("One two")]).metered(&Arc::new(ScriptedMeter::unprepared()));
+    let (run, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let account = &outcome.receipt.model_calls[0];
+    assert_eq!(account.pending.map(|pending| pending.what), Some(Pending::Estimating));
+    assert_eq!(account.usage.delivered.output, Figure::UNKNOWN);
+    let receipt = run.last_word().await.unwrap();
+    let account = &receipt.model_calls[0];
+    assert_eq!((account.pending, account.usage.delivered.output.value), (None, Some(2)));
+    assert_eq!((receipt.revision, receipt.usage.delivered.input.value), (1, Some(12)), "what the provider said stays");
+}
+
+#[tokio::test]
+async fn a_whole_answer_whose_provider_did_not_say_what_it_used_is_refined_as_well() {
+    let runtime = runtime();
+    let answer = vec![Act::text("One two"), Act::end()];
+    let model = ScriptedModel::new([answer]).metered(&Arc::new(ScriptedMeter::unprepared()));
+    let run = agent_on(&runtime, &model).start("Go.").unwrap();
+    let account = run.outcome().await.receipt.model_calls[0].clone();
+    assert_eq!(account.pending.map(|pending| pending.what), Some(Pending::Estimating));
+    let account = run.last_word().await.unwrap().model_calls[0].clone();
+    assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(2)));
+}
+
 /// A meter that is broken.
 struct Broken;
 

@@ -1,9 +1,11 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
-use andon_runtime::Recovered;
+use andon_runtime::{Answer, Meter, Model, Recovered, Request};
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
-use andon_testkit::check::{check_stored, read_all};
+use andon_runtime::core::usage::{Figure, Provenance};
+use andon_testkit::ScriptedMeter;
+use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;
 
 use crate::common::*;
@@ -74,6 +76,75 @@ async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_los
     let sent = next.model.requests()[0].prompt();
     let note = "[Your previous answer broke off because the program ended, and is incomplete.]";
     assert!(sent.last().unwrap().text().starts_with(note), "{sent:#?}");
+}
+
+/// A run whose model had said how much it read and who it is, and "Half an answer", when its process died.
+async fn cut_by_a_crash() -> (TestJournal, Run) {
+    let answer = vec![Act::usage(12, 0), Act::text("Half an answer"), Act::Silence];
+    let (journal, builder) = first_process(&ScriptedModel::new([answer]));
+    let agent = builder.name("a").build().unwrap().session("s").unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    tokio::time::sleep(millis(60)).await;
+    journal.crash();
+    (TestJournal::new(journal.durable(), None), run)
+}
+
+#[tokio::test]
+async fn what_a_call_used_that_a_crash_cut_is_estimated_from_what_is_on_record() {
+    let (journal, run) = cut_by_a_crash().await;
+    let runtime = next_runtime_on(&journal);
+    let model = ScriptedModel::new([]).metered(&Arc::new(ScriptedMeter::unprepared()));
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    runtime.recover().await.unwrap();
+    runtime.idle().await;
+    let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+    let account = &receipt.model_calls[0];
+    assert_eq!((account.pending, receipt.revision), (None, 1));
+    assert_eq!(account.usage.delivered.input.value, Some(12), "what the provider has said stays");
+    let output = account.usage.delivered.output;
+    assert_eq!((output.value, output.provenance), (Some(4), Provenance::Estimated));
+    assert_eq!(receipt.usage.delivered.output, output, "the sum has it, too");
+    assert_eq!(check_last_words(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_call_that_a_crash_cut_says_who_answered_it() {
+    let (journal, run) = cut_by_a_crash().await;
+    let runtime = next_runtime_on(&journal);
+    runtime.recover().await.unwrap();
+    let account = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().model_calls[0].clone();
+    assert_eq!((account.answered_by.as_deref(), account.request_id.as_deref()), (Some("scripted-1"), Some("req-1")));
+    assert_eq!(account.pending, None, "without the agent, nobody can estimate it");
+    assert_eq!(account.usage.delivered.output, Figure::UNKNOWN);
+}
+
+/// A model of another name.
+struct Renamed(ScriptedModel);
+
+impl Model for Renamed {
+    fn name(&self) -> &str {
+        "another"
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request)
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        self.0.meter()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_another_model_now_does_not_estimate_what_the_earlier_one_used() {
+    let (journal, run) = cut_by_a_crash().await;
+    let runtime = next_runtime_on(&journal);
+    let other = Renamed(ScriptedModel::new([]).metered(&Arc::default()));
+    let _agent = Agent::builder().name("a").model(other).runtime(&runtime).build().unwrap();
+    runtime.recover().await.unwrap();
+    runtime.idle().await;
+    let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+    assert_eq!((receipt.revision, receipt.usage.delivered.output), (0, Figure::UNKNOWN));
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,3 +43,10 @@ pub(super) async fn metered(world: World) {
     let model = world.model(two_turns()).metered(&Arc::<ScriptedMeter>::default());
     ask(&world, world.agent(&model).tool(tools::quick("look", &world.tools)), "Look.").await;
 }
+
+/// The first figures of a cut call are rough, and better ones follow.
+pub(super) async fn rough(world: World) {
+    let text = answer([words("One two "), vec![Act::Yield], words("three "), done()]);
+    let model = world.model([text]).metered(&Arc::new(ScriptedMeter::unprepared()));
+    ask(&world, world.agent(&model), "Count.").await;
+}

@@ -77,7 +77,7 @@ pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> 
         broken.push(format!("P10: it was {:?}, and was lost", progress.state()));
     }
     if is_lost {
-        let mut expected = close_lost(&progress);
+        let mut expected = close_lost(&progress, None);
         expected.push(Event::RunSettled { outcome: Arc::new(Ending::Lost) });
         if !closing.iter().copied().eq(expected.iter()) {
             broken.push(format!("I5: recovery wrote {closing:?}, expected {expected:?}"));

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest name or id that is kept, in bytes.
 const LONGEST: usize = 200;
 
 /// Who answered a model call, according to the provider. A provider is not trusted: what cannot be a name is dropped.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answerer {
     /// The exact model.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<Arc<str>>,
     /// The id by which the provider knows the request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<Arc<str>>,
 }
 
