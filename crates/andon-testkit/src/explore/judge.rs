@@ -21,6 +21,7 @@ use super::mode::Mode;
 use super::panics::unplanned_panics;
 use super::world::{ReaderLog, World, is_earlier, next_agent, runtime};
 use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, streamed};
+use crate::figures::ScriptedMeter;
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::Deed;
@@ -394,7 +395,8 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
     // At every second point the agent that a waiting run needs is missing.
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
-    let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()]);
+    let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()])
+        .metered(&Arc::new(ScriptedMeter::unprepared()));
     let agent = (!is_parked).then(|| next_agent(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
@@ -415,8 +417,12 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
         }
         broken.extend(live_on(&next, run, fate, is_parked).await);
     }
+    if timeout(AN_HOUR, next.idle()).await.is_err() {
+        broken.push(format!("P12: {} tasks never ended after the recovery", next.tasks()));
+    }
     drop(agent);
     let durable = journal.durable();
+    broken.extend(recovered.iter().flat_map(|recovered| check_estimates(&durable, recovered, is_parked)));
     // Nobody saw what became durable last.
     let left = |run: &RunId, record: &Record| died_with.get(run).is_some_and(|&last| record.seq <= last);
     broken.extend(world.witness.check(&durable, left));
@@ -437,6 +443,23 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     }
     broken.extend(go_on(&next).await);
     played
+}
+
+/// P4: what a call used that was open is estimated, once, if its agent is there.
+fn check_estimates(journal: &MemoryJournal, recovered: &Recovered, is_parked: bool) -> Option<String> {
+    let run = &recovered.run;
+    let stored = journal.stored(run).filter(|_| recovered.fate.ending().is_some())?;
+    let epoch = stored.facts().next_back()?.epoch;
+    let closed = stored.facts().filter(|record| record.epoch == epoch).find_map(|record| match record.event {
+        Event::Usage { call, pending, .. } => Some((call, pending)),
+        _ => None,
+    });
+    let (call, pending) = closed?;
+    let corrected = |what: &Learnt| matches!(what, Learnt::UsageCorrected { call: of, .. } if *of == call);
+    let words = stored.addenda.iter().filter(|addendum| corrected(&addendum.what)).count();
+    let expected = usize::from(!is_parked);
+    let is_right = (usize::from(pending.is_some()), words) == (expected, expected);
+    (!is_right).then(|| format!("P4: {run}: call {call} has pending {pending:?} after the crash, and {words} estimates"))
 }
 
 /// P10: a run that was waiting lives on with the agent of its name; without one it can be cancelled.
