@@ -88,8 +88,10 @@ impl Rows {
         }
         let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { plain(&receipt.leaked.join(", ")) };
         self.add("leaked", &leaked);
-        if receipt.revision > 0 {
-            self.add("revised", &format!("{} times after the end", receipt.revision));
+        match receipt.revision {
+            0 => {}
+            1 => self.add("revised", "once after the end"),
+            times => self.add("revised", &format!("{times} times after the end")),
         }
         if let Some(cost) = cost {
             self.add("cost", &figures::cost(cost));

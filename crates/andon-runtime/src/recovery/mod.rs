@@ -3,7 +3,8 @@
 //! A run that was waiting for its session or for a person had nothing open: it goes on with the agent of its name,
 //! unless it must not go on without the readers that it lost. Every other run is settled, in one step of the journal:
 //! the epoch rises, open calls are closed as unknown, what is known of their usage is written, and the outcome is
-//! `lost`, or `cancelled` if a request was on record.
+//! `lost`, or `cancelled` if a request was on record. What an open model call used is [estimated](crate::driver::unaccounted)
+//! afterwards.
 
 mod resume;
 

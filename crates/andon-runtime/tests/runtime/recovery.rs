@@ -1,9 +1,9 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
-use andon_runtime::{Answer, Meter, Model, Recovered, Request};
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
+use andon_runtime::{Answer, Meter, Model, Recovered, Request};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;

@@ -459,7 +459,8 @@ fn check_estimates(journal: &MemoryJournal, recovered: &Recovered, is_parked: bo
     let words = stored.addenda.iter().filter(|addendum| corrected(&addendum.what)).count();
     let expected = usize::from(!is_parked);
     let is_right = (usize::from(pending.is_some()), words) == (expected, expected);
-    (!is_right).then(|| format!("P4: {run}: call {call} has pending {pending:?} after the crash, and {words} estimates"))
+    (!is_right)
+        .then(|| format!("P4: {run}: call {call} has pending {pending:?} after the crash, and {words} estimates"))
 }
 
 /// P10: a run that was waiting lives on with the agent of its name; without one it can be cancelled.
