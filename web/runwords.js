@@ -22,7 +22,7 @@ export const CUT_IN = {
 export const REFUSED = {
   unknown_tool: "there is no tool with that name", bad_arguments: "invalid arguments", duplicate_id: "duplicate call ID",
   denied_by_hook: "denied by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
-  run_cancelled: "the run was stopped first", lost: "the process died first",
+  run_cancelled: "the run was stopped first", lost: "the program that ran it ended first",
 };
 
 /** @type {Record<string, string>} how a better figure is being obtained */
@@ -38,7 +38,7 @@ export const COMPENSATION = {
 
 /** @type {Record<string, string>} how a bar of the timeline ended */
 export const HOW = {
-  ...VERDICT, open: "in progress", over: "ended", answered: "answered", failed: "failed", lost: "lost: its process died",
+  ...VERDICT, open: "in progress", over: "ended", answered: "answered", failed: "failed", lost: "lost: the program that ran it ended",
   panicked: "crashed", continued: "continued", denied: "denied", cancelled: "stopped the run", approved: "approved",
   closed: "closed: the run was stopped first",
 };
@@ -51,7 +51,7 @@ export function ending(/** @type {Api.Outcome | null | undefined} */ outcome) {
   if (outcome.kind === "failed") return `failed: ${outcome.message}`;
   // A newer server may know other outcomes.
   const { kind } = /** @type {{kind: string}} */ (outcome);
-  return kind === "lost" ? "lost: the process that ran it died" : kind;
+  return kind === "lost" ? "lost: the program that ran it ended" : kind;
 }
 /** @type {Record<string, string>} */
 const STOP = {

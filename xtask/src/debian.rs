@@ -24,7 +24,8 @@ pub(crate) fn ensure(program: &str, package: &str) -> Result<()> {
     bail!("tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {package})")
 }
 
-fn is_there(program: &str) -> bool {
+/// Whether a program can be run.
+pub(crate) fn is_there(program: &str) -> bool {
     // OpenSSL has no such flag.
     let word = if program == "openssl" { "version" } else { "--version" };
     succeeds(Command::new(program).arg(word))

@@ -2,6 +2,7 @@
 
 mod adk;
 mod bench;
+mod components;
 mod crash;
 mod debian;
 mod docs;

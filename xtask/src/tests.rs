@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use crate::components::check_components;
 use crate::debian::ensure_programs;
 use crate::programs::{self, Program, counted};
 use crate::python::{ensure_adk, ensure_venv};
@@ -25,6 +26,7 @@ pub(crate) enum Length {
 /// Runs everything. All of it is built once, with the features of the whole workspace, and then run side by side. What this machine
 /// lacks is installed while it is built.
 pub(crate) fn test(length: Length) -> Result<()> {
+    check_components()?;
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     stages.run("rooms", &mut xtask(&["rooms"])?)?;

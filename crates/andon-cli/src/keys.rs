@@ -74,7 +74,7 @@ async fn list(args: &KeysTarget) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The keys in a database that no server holds.
+/// The keys in a database that no server is using.
 async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
     let Some(journal) = db.journal_to_read()? else { return Ok(Vec::new()) };
     let keys = Keys::read(journal.shelf()).await?;

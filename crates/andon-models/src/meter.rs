@@ -33,7 +33,7 @@ use family::{Vocabulary, family};
 use page::Page;
 use request::Asked;
 
-pub use quality::{Quality, Standing};
+pub use quality::{Accuracy, Quality};
 
 /// How many models have a page: those with the most calls.
 const PAGES: usize = 64;
@@ -78,9 +78,9 @@ impl Book {
         Self::default()
     }
 
-    /// How good the estimates have been, model by model.
-    pub fn standing(&self) -> Vec<Standing> {
-        self.pages.lock().iter().map(|(model, page)| page.standing(model, family(model))).collect()
+    /// How accurate the estimates have been, model by model.
+    pub fn accuracy(&self) -> Vec<Accuracy> {
+        self.pages.lock().iter().map(|(model, page)| page.accuracy(model, family(model))).collect()
     }
 
     /// Loads what is needed to count this model's tokens: about a tenth of a second for each vocabulary.
@@ -157,5 +157,5 @@ fn make_room(pages: &mut BTreeMap<String, Page>) -> Option<String> {
 
 /// A page as it is kept: what people are shown, and what the next process needs.
 fn stored(model: &str, page: &Page) -> Value {
-    json!({ "standing": page.standing(model, family(model)), "learned": page })
+    json!({ "standing": page.accuracy(model, family(model)), "learned": page })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::usage::{Figure, Provenance, Usage};
-use andon_models::meter::{Book, Standing};
+use andon_models::meter::{Accuracy, Book};
 use andon_runtime::{Anchor, CallId, Lesson, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
 use proptest::prelude::*;
 
@@ -68,8 +68,8 @@ impl Model {
         }
     }
 
-    fn standing(&self) -> Standing {
-        self.book.standing().remove(0)
+    fn accuracy(&self) -> Accuracy {
+        self.book.accuracy().remove(0)
     }
 }
 
@@ -110,13 +110,13 @@ fn the_right_vocabulary_counts_once_the_figures_have_said_so() {
 fn another_tokenizer_is_noticed_and_learned() {
     let model = Model::named("gpt-4o");
     model.learn_texts(20, 1.0);
-    assert!(!model.standing().tokenizer_changed);
+    assert!(!model.accuracy().tokenizer_changed);
     model.learn_texts(4, 1.4);
-    assert!(model.standing().tokenizer_changed);
+    assert!(model.accuracy().tokenizer_changed);
     model.learn_texts(60, 1.4);
     let after = model.output(&text(100, 3));
     assert!(off(after, 140.0) < 0.05, "{after:?}");
-    assert!(!model.standing().tokenizer_changed, "that was long ago");
+    assert!(!model.accuracy().tokenizer_changed, "that was long ago");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_model_that_hides_its_thinking_has_bounds_and_no_value() {
     let caught = Model::named("gpt-4o");
     caught.learn(&[Part::text(text(50, 1))], Usage::reported(14, 900));
     assert_eq!(caught.output(&text(50, 1)).value, None, "it wrote far more than it showed");
-    assert!(caught.standing().hides_reasoning);
+    assert!(caught.accuracy().hides_reasoning);
 
     let believed = Model::named("gpt-5-nano");
     believed.learn_texts(20, 1.0);
@@ -235,9 +235,9 @@ fn names_that_a_provider_makes_up_take_a_bounded_room() {
             };
         }
     }
-    let standing = book.standing();
-    assert_eq!((standing.len(), kept.len()), (64, 63), "and one that was kept before");
-    assert!(standing.iter().any(|standing| standing.model == "maker/gpt-4o" && standing.calls == 20));
+    let models = book.accuracy();
+    assert_eq!((models.len(), kept.len()), (64, 63), "and one that was kept before");
+    assert!(models.iter().any(|model| model.model == "maker/gpt-4o" && model.calls == 20));
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn a_page_says_how_good_it_is_and_stays_small() {
     model.learn_texts(300, 1.2);
     let Lesson { about, page } = model.learn(&[Part::text(text(50, 1))], Usage::reported(14, 60)).remove(0);
     assert_eq!((about.as_str(), &page["standing"]["calls"]), ("maker/claude-old", &301.into()));
-    let standing: Standing = serde_json::from_value(page["standing"].clone()).unwrap();
-    let output = standing.output.unwrap();
+    let accuracy: Accuracy = serde_json::from_value(page["standing"].clone()).unwrap();
+    let output = accuracy.output.unwrap();
     assert!(output.median < 0.03 && output.coverage > 0.9, "{output:?}");
     assert!(page.to_string().len() < 6_000, "{}", page.to_string().len());
 }

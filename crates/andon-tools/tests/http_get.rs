@@ -202,9 +202,9 @@ async fn only_text_is_read() {
     assert!(result.to_text().starts_with("a\\xf6\\xdfb\n["), "{}", result.to_text());
 
     let told = error(&at_home(), &Server::with(page("image/png", "PNG")).url("/")).await;
-    assert!(told.ends_with("/ is image/png, which is not text: only text is read"), "{told}");
+    assert!(told.ends_with("/ is image/png, which is not text, and only text can be read"), "{told}");
     let told = error(&at_home(), &Server::with(page("application/octet-stream", "\0\0\0")).url("/")).await;
-    assert!(told.ends_with("/ is not text: only text is read"), "{told}");
+    assert!(told.ends_with("/ is not text, and only text can be read"), "{told}");
     let octets = Server::with(page("application/octet-stream", "plain"));
     assert_eq!(fetched(&at_home(), &octets.url("/")).await, ok("plain"));
     let untyped = Server::with("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain");

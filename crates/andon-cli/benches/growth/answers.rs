@@ -13,7 +13,7 @@ const RUNS: usize = 200;
 
 /// What a run costs in a session with this many turns.
 pub(crate) fn turns(length: Length) -> Table {
-    let mut table = Table::new("turns of a session", &["a run, p50 (ms)", "CPU of the server (ms)", "memory (MB)"]);
+    let mut table = Table::new("turns in a session", &["a run, p50 (ms)", "CPU of the server (ms)", "memory (MB)"]);
     let program = Program::start();
     on_one_thread(async {
         let mut connection = Connection::open(program.address).await;
@@ -44,7 +44,7 @@ pub(crate) fn turns(length: Length) -> Table {
 /// What a piece costs in an answer with this many.
 pub(crate) fn pieces(length: Length) -> Table {
     const PIECES: usize = 100_000;
-    let mut table = Table::new("pieces of an answer", &["a piece (µs)", "CPU of the server (µs)", "memory (MB)"]);
+    let mut table = Table::new("pieces in an answer", &["a piece (µs)", "CPU of the server (µs)", "memory (MB)"]);
     let program = Program::start();
     on_one_thread(async {
         let mut connection = Connection::open(program.address).await;

@@ -19,7 +19,7 @@ const A_TURN: usize = 8;
 
 /// What a call costs in a run with this many.
 pub(crate) fn calls(length: Length) -> Table {
-    let mut table = Table::new("tool calls of a run", &["a call (µs)", "CPU (µs)"]);
+    let mut table = Table::new("tool calls in a run", &["a call (µs)", "CPU (µs)"]);
     for calls in length.steps([256, 1_024, 5_120, 20_480]) {
         // The number of runs gives each row the same number of calls.
         let runs = (5_120 / calls).max(1);
@@ -32,7 +32,7 @@ pub(crate) fn calls(length: Length) -> Table {
 /// The same with a provider that gives its calls no ids, as Gemini and Ollama do.
 pub(crate) fn without_ids(length: Length) -> Table {
     let mut table =
-        Table::new("tool calls of a run, of a provider that gives them no ids", &["a call (µs)", "CPU (µs)"]);
+        Table::new("tool calls in a run, with a provider that gives them no ids", &["a call (µs)", "CPU (µs)"]);
     for calls in length.steps([64, 256, 1_024, 4_096]) {
         let Cost { time, cpu } = call(Calls { calls, ids: Ids::None }, 100, (1_024 / calls).max(1));
         table.add(calls, vec![time, cpu]);
@@ -42,7 +42,7 @@ pub(crate) fn without_ids(length: Length) -> Table {
 
 /// What a call costs whose result is this large.
 pub(crate) fn results(length: Length) -> Table {
-    let mut table = Table::new("bytes of a tool's result", &["a call (µs)", "CPU (µs)", "CPU a KB (µs)"]);
+    let mut table = Table::new("bytes in a tool's result", &["a call (µs)", "CPU (µs)", "CPU per KB (µs)"]);
     for bytes in length.steps([1_000, 10_000, 100_000, 1_000_000]) {
         // CPU time is reported in steps of 10 ms.
         let runs = if bytes < 100_000 { 32 } else { 4 };

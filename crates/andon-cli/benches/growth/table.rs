@@ -34,7 +34,7 @@ impl Table {
         }
         let (Some(first), Some(last)) = (self.rows.first(), self.rows.last()) else { return };
         let ratios = first.costs.iter().zip(&last.costs).map(|(first, last)| format!("**{:.2}×**", last / first));
-        println!("| last to first | {} |\n", ratios.collect::<Vec<_>>().join(" | "));
+        println!("| last ÷ first | {} |\n", ratios.collect::<Vec<_>>().join(" | "));
     }
 }
 

@@ -70,7 +70,7 @@ Examples:
 ///
 /// Without a command, this is `andon serve`: a server on 127.0.0.1:8000. The default model is a practice model, which needs no
 /// key and no network; choose another with --model. Conversations are stored in a database in your data folder, and survive
-/// no matter how the program ends.
+/// however the program ends.
 #[derive(Debug, Parser)]
 #[command(name = "andon", version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {

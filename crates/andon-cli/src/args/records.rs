@@ -66,7 +66,7 @@ impl ListForm {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  andon receipt 019a8744-1f3c")]
 pub(crate) struct ReceiptArgs {
-    /// The run's id, or enough of its first characters. `andon runs` lists them.
+    /// The run's id, or enough of its beginning to be unique. `andon runs` lists them.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     /// Print it as one line of JSON.

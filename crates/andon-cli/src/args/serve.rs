@@ -116,7 +116,7 @@ pub(crate) struct LimitArgs {
     /// Maximum size of a request body.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_body)]
     max_body: usize,
-    /// Maximum memory for large responses, such as whole sessions, until clients have read them.
+    /// Maximum memory for large responses, such as whole sessions, that clients have not read yet.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_answers)]
     max_answers: usize,
     /// Maximum size of a message received over a WebSocket.

@@ -14,7 +14,7 @@ Examples:
 
 Ctrl-C exits with 130, and the run goes on. Otherwise the exit code says how the run ended, as with `andon run`.")]
 pub(crate) struct WatchArgs {
-    /// The run's id, or enough of its first characters. `andon runs` lists them.
+    /// The run's id, or enough of its beginning to be unique. `andon runs` lists them.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     /// Print each item of the run's feed as one line of JSON, and then its receipt.
@@ -44,7 +44,7 @@ Exit codes:
   2    the command line is wrong")]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["run", "session", "user", "app", "all"]))]
 pub(crate) struct CancelArgs {
-    /// The run's id, or enough of its first characters. `andon runs` lists them.
+    /// The run's id, or enough of its beginning to be unique. `andon runs` lists them.
     #[arg(value_name = "RUN", conflicts_with_all = ["session", "user", "app", "all", "tenant"])]
     pub(crate) run: Option<String>,
     /// All runs of this session, including queued ones.
@@ -106,7 +106,7 @@ Examples:
   andon approve 019a8744-1f3c --yes
   andon approve 019a8744-1f3c call_1 --deny --why \"not this file\"")]
 pub(crate) struct ApproveArgs {
-    /// The run's id, or enough of its first characters.
+    /// The run's id, or enough of its beginning to be unique.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
     /// The call's id, if several calls need approval.
@@ -118,7 +118,7 @@ pub(crate) struct ApproveArgs {
     /// Deny without asking.
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Why it was denied, for the model.
+    /// The reason for denying it, shown to the model.
     #[arg(long, value_name = "TEXT", requires = "deny")]
     pub(crate) why: Option<String>,
     /// Print the decision as one line of JSON.

@@ -1,6 +1,6 @@
 //! `andon usage`.
 
-use andon_models::meter::{Quality, Standing};
+use andon_models::meter::{Accuracy, Quality};
 use andon_runtime::{CALIBRATION, Journal};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::print::{Cell, Style, Table, columns, plain_line, write_line};
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
     let db = Target::named(&args.target)?;
     let kept: Vec<Value> = match &db {
-        Target::Server(client) => client.usage().await?.into_iter().map(|(_, standing)| standing).collect(),
+        Target::Server(client) => client.usage().await?.into_iter().map(|(_, accuracy)| accuracy).collect(),
         Target::Database(db) => match db.journal_to_read()? {
             Some(journal) => {
                 let kept = journal.shelf().kept(CALIBRATION).await?;
@@ -22,24 +22,24 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
             None => Vec::new(),
         },
     };
-    let standing = about(kept, args.model.as_deref().unwrap_or_default());
+    let models = about(kept, args.model.as_deref().unwrap_or_default());
     if args.json {
-        for model in &standing {
+        for model in &models {
             write_line(&serde_json::to_string(model)?)?;
         }
-    } else if standing.is_empty() {
+    } else if models.is_empty() {
         write(&format!("{}\n", empty(args, &db)))?;
     } else {
-        write(&table(&standing))?;
-        write(&warnings(&standing))?;
+        write(&table(&models))?;
+        write(&warnings(&models))?;
     }
     Ok(())
 }
 
 /// How good the estimates for each matching model were. What another version wrote is left out, and learned again.
-fn about(kept: Vec<Value>, word: &str) -> Vec<Standing> {
-    let standing = kept.into_iter().filter_map(|kept| serde_json::from_value(kept).ok());
-    standing.filter(|standing: &Standing| standing.model.contains(word)).collect()
+fn about(kept: Vec<Value>, word: &str) -> Vec<Accuracy> {
+    let models = kept.into_iter().filter_map(|kept| serde_json::from_value(kept).ok());
+    models.filter(|model: &Accuracy| model.model.contains(word)).collect()
 }
 
 fn empty(args: &UsageArgs, db: &Target) -> String {
@@ -53,9 +53,9 @@ fn empty(args: &UsageArgs, db: &Target) -> String {
     }
 }
 
-fn table(standing: &[Standing]) -> String {
+fn table(models: &[Accuracy]) -> String {
     let mut table = Table::new(&["MODEL", "CALLS", "OUTPUT ERROR", "INPUT ERROR", "FIRST INPUT", "BIAS", "IN BOUNDS"]);
-    for model in standing {
+    for model in models {
         let style = if model.tokenizer_changed { Style::BAD } else { Style::BOLD };
         let error = |quality: &Option<Quality>| match quality {
             Some(quality) => format!("{} (p90 {})", percent(quality.median), percent(quality.p90)),
@@ -79,16 +79,16 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn warnings(standing: &[Standing]) -> String {
+fn warnings(models: &[Accuracy]) -> String {
     let stop = Style::STOP;
-    let changed = standing.iter().filter(|model| model.tokenizer_changed).map(|model| {
+    let changed = models.iter().filter(|model| model.tokenizer_changed).map(|model| {
         format!(
             "\n{stop}warning:{stop:#} {} counts tokens differently than before: its tokenizer seems to have changed. Its \
              estimates are worse until a few more calls have finished.\n",
             plain_line(&model.model)
         )
     });
-    let hidden = standing.iter().any(|model| model.hides_reasoning).then(|| {
+    let hidden = models.iter().any(|model| model.hides_reasoning).then(|| {
         "\nA model that hides its reasoning gets no estimate for a cut answer: its receipt has bounds instead.\n"
             .to_owned()
     });

@@ -63,7 +63,7 @@ fn account(server: &Server, ended: ShutDown, voice: &Voice) -> Exit {
     }
     let runs = server.runtime().in_progress();
     for run in runs.iter().filter(|run| run.try_outcome().is_none()).take(NAMED) {
-        let state = format!("{:?}", run.state()).to_lowercase();
+        let state = run.state().as_str();
         voice.complain(&format!("run {} of session {} is still {state}", run.id(), session_shown(run.session())));
     }
     voice.complain(&match ended.unsettled {

@@ -120,7 +120,7 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
     };
     if awaited.until < when::now() {
         // The process that waited for it is gone.
-        return format!("no better figure arrived by {} UTC, and none will", when::utc(awaited.until));
+        return format!("no better figure had arrived by {} UTC, and none is expected", when::utc(awaited.until));
     }
     format!("{what} (until {} UTC at the latest)", when::utc(awaited.until))
 }

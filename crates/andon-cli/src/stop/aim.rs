@@ -15,9 +15,9 @@ pub(super) fn text(aim: &Aim, reached: bool, given: Option<KeySource>) -> String
     let is_all = aim.others == 0 && !aim.asked_by.as_ref().is_some_and(is_somebody);
     let found = match (reached, aim.known) {
         (true, _) => format!("Looked for {looked_for}."),
-        (false, false) => format!("Nothing was stopped: looked for {looked_for}, and none is on record."),
+        (false, false) => format!("Nothing was stopped: looked for {looked_for}, but found none on record."),
         (false, true) if is_all => format!("Nothing was running: looked for {looked_for}."),
-        (false, true) => format!("Nothing was stopped: looked for {looked_for}, and none is in progress."),
+        (false, true) => format!("Nothing was stopped: looked for {looked_for}, but found none in progress."),
     };
     format!("{found} {}", rest(aim, given))
 }
@@ -104,7 +104,7 @@ mod tests {
                 true,
                 1,
                 format!(
-                    "Nothing was stopped: {looked_for}, and none is in progress. 1 other run is still in progress.\n"
+                    "Nothing was stopped: {looked_for}, but found none in progress. 1 other run is still in progress.\n"
                 ),
             ),
             (
@@ -112,7 +112,7 @@ mod tests {
                 false,
                 1,
                 format!(
-                    "Nothing was stopped: {looked_for}, and none is on record. 1 other run is still in progress.\n"
+                    "Nothing was stopped: {looked_for}, but found none on record. 1 other run is still in progress.\n"
                 ),
             ),
         ];

@@ -1,4 +1,4 @@
-//! `andon cancel` on a database that no server holds.
+//! `andon cancel` on a database that no server is using.
 //!
 //! Without a server nothing runs: runs that a dead program left open are settled, and waiting ones are cancelled.
 
@@ -25,7 +25,7 @@ pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -
     let runtime = open(db).await?.ok_or_else(unknown)?;
     if args.call.is_some() {
         bail!(
-            "no server is running, so no call is: stop the whole run with `{}`",
+            "no server is running, so no tool call is in progress: stop the whole run with `{}`",
             db.command(&format!("cancel {run}"))
         );
     }
@@ -35,7 +35,7 @@ pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -
 
 /// Stops all the runs that a selector names.
 pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<CancelledMany> {
-    let looked_for = format!("{} in {}, which no server holds", aim::words(&which), db.shown());
+    let looked_for = format!("{} in {}, which no server is using", aim::words(&which), db.shown());
     let names_something = which.app.is_some() || which.user.is_some() || which.session.is_some();
     let is_all = !names_something && which.tenant.is_none();
     let Some(runtime) = open(db).await? else {
@@ -78,10 +78,10 @@ async fn must_be_there(app: &str, runtime: &Runtime, db: &Db) -> anyhow::Result<
         [only] => format!("there is {only}"),
         apps => format!("there are {}", apps.join(", ")),
     };
-    bail!("there is no app {app} in {}, which no server holds: {those}", db.shown())
+    bail!("there is no app {app} in {}, which no server is using: {those}", db.shown())
 }
 
-/// Opens a database that no process holds, and settles the runs that a dead program left open; `None` if there is no database.
+/// Opens a database that no process is using, and settles the runs that a dead program left open; `None` if there is no database.
 async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     if db.is_kept() && db.open_to_read()?.is_none() {
         return Ok(None);

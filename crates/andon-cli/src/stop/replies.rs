@@ -15,7 +15,7 @@ pub(super) fn one(run: &Cancelled) -> String {
     if let Some(call) = &run.call {
         return match run.reply.as_str() {
             "accepted" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping; the run goes on."),
-            "hardened" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping, now with more force."),
+            "hardened" => format!("{stop}■{stop:#} Call {call} of run {id} is now being stopped harder."),
             "already_cancelling" => format!("Call {call} of run {id} was already stopping."),
             "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
             _ => format!("Call {call} of run {id} is not running: nothing was stopped."),
@@ -25,7 +25,7 @@ pub(super) fn one(run: &Cancelled) -> String {
     match run.reply.as_str() {
         "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
         "already_cancelling" if !is_over => format!("Run {id} was already stopping."),
-        "hardened" if !is_over => format!("{stop}■{stop:#} Run {id} is stopping, now with more force."),
+        "hardened" if !is_over => format!("{stop}■{stop:#} Run {id} is now being stopped harder."),
         "not_running" => format!("Run {id} is not running: nothing was stopped."),
         _ if is_over => format!("{stop}■{stop:#} Run {id} has stopped."),
         _ => format!("{stop}■{stop:#} Run {id} is stopping."),

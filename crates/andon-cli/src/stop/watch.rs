@@ -37,7 +37,7 @@ async fn find_remote(client: &Client, text: &str) -> anyhow::Result<Option<Subje
     Ok(found.map(|run| Subject::Remote(RemoteRun::new(client, run.run_id))))
 }
 
-/// A run in a database that no server holds. It can be shown only if it has settled.
+/// A run in a database that no server is using. It can be shown only if it has settled.
 async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };

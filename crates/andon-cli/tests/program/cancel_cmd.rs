@@ -79,7 +79,7 @@ fn a_stop_that_reached_nothing_says_what_it_looked_for_and_what_goes_on() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
     let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
-    let said = "Nothing was stopped: looked for all runs of the user Ada, and none is on record. 1 other run is still in progress. \
+    let said = "Nothing was stopped: looked for all runs of the user Ada, but found none on record. 1 other run is still in progress. \
                 Did you mean --user ada?\n";
     assert_eq!(told, said);
     let told = served.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
@@ -87,7 +87,7 @@ fn a_stop_that_reached_nothing_says_what_it_looked_for_and_what_goes_on() {
     assert_eq!((&told[0]["looked_for"], &told[0]["others"]), (&json!("all runs of the user Ada"), &json!(1)));
     let told = served.run(&["cancel", "--session", "otter"]).stdout;
     assert!(
-        told.contains("all runs in the session otter, and none is on record. 1 other run is still in progress."),
+        told.contains("all runs in the session otter, but found none on record. 1 other run is still in progress."),
         "{told}"
     );
     for command in [&["cancel", "--app", "practise"][..], &["cancel", "--app", "practise", "--wait", "--json"]] {
@@ -139,7 +139,7 @@ fn without_a_server_runs_left_open_are_settled_and_waiting_ones_are_stopped() {
     chat.say("write a note: x", "[y/n]");
     chat.kill();
     let told = db.run(&["cancel", "--all"]);
-    let place = format!("in {}, which no server holds", db.file("andon.db"));
+    let place = format!("in {}, which no server is using", db.file("andon.db"));
     let nothing = format!("Nothing was running: looked for everything {place}. No other run was in progress.\n");
     assert_eq!(told.stdout, nothing);
     assert!(told.stderr.contains("1 run that an earlier program left open has been settled"), "{}", told.stderr);
@@ -152,7 +152,7 @@ fn without_a_server_runs_left_open_are_settled_and_waiting_ones_are_stopped() {
 #[test]
 fn without_a_server_an_unknown_app_is_an_error_and_an_unknown_user_is_not() {
     let db = Database::new();
-    let place = format!("{}, which no server holds", db.file("andon.db"));
+    let place = format!("{}, which no server is using", db.file("andon.db"));
     for aim in [&["--app", "practice"][..], &["--user", "ada"], &["--all"], &["--all", "--json"]] {
         let told = db.refused(&[&["cancel"], aim].concat());
         assert!(told.contains(&format!("there is no database at {}", db.file("andon.db"))), "{aim:?}: {told}");

@@ -58,7 +58,7 @@ fn beside_the_database_the_users_key_is_used_and_named_or_else_the_owners() {
     let beside = |args: &[&str]| Program::start_in(served.db.file("andon.db"), &[("ANDON_KEY", key)], args).end();
     let told = beside(&["cancel", "--all"]);
     let said = format!(
-        "Nothing was stopped: looked for all of me's runs, and none is in progress. No other run that you can reach was in \
+        "Nothing was stopped: looked for all of me's runs, but found none in progress. No other run that you can reach was in \
          progress.\n\
          This used key {id} of me (from ANDON_KEY), which can reach all of me's runs; without ANDON_KEY, the owner's key \
          beside the database is used, which can reach everything.\n"

@@ -72,7 +72,7 @@ fn a_hold_on_something_unknown_is_refused_or_says_so_and_proves_nothing() {
     let hold = ["line", "hold", "--user", "Ada", "--cancel", "--wait"];
     let told = served.run(&hold).stdout;
     assert!(
-        told.starts_with("Nothing was stopped: looked for all runs of the user Ada, and none is on record."),
+        told.starts_with("Nothing was stopped: looked for all runs of the user Ada, but found none on record."),
         "{told}"
     );
     let line = served.run(&[&hold[..], &["--json"]].concat()).json().remove(0);

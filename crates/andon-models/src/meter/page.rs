@@ -13,7 +13,7 @@ use super::Reported;
 use super::answer::{self, Seen, THINKING};
 use super::family::{Family, Thinking, Vocabulary};
 use super::line::{Guess, Line};
-use super::quality::Standing;
+use super::quality::Accuracy;
 use super::request::{Asked, first_prior, next_prior};
 
 /// The version of the format that is written.
@@ -74,9 +74,9 @@ impl Page {
             && [self.told, self.hid].iter().all(|count| (0.0..1e3).contains(count))
     }
 
-    /// How good the estimates have been.
-    pub(crate) fn standing(&self, model: &str, family: Family) -> Standing {
-        Standing {
+    /// How accurate the estimates have been.
+    pub(crate) fn accuracy(&self, model: &str, family: Family) -> Accuracy {
+        Accuracy {
             model: model.to_owned(),
             calls: self.calls,
             output: self.output.quality(),

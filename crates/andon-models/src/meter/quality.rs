@@ -13,18 +13,18 @@ const KEPT: usize = 40;
 #[serde(transparent)]
 pub(crate) struct Past(VecDeque<(u64, u64, bool)>);
 
-/// How good a model's estimates have been.
+/// How accurate the estimates of a model's usage have been.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct Accuracy {
     /// The exact model.
     pub model: String,
     /// Completed calls that were learned from.
     pub calls: u64,
-    /// Estimates of what answers took.
+    /// The estimates of output.
     pub output: Option<Quality>,
-    /// Estimates of what requests took that continue a reported call.
+    /// The estimates of input, for requests that continue a call with reported usage.
     pub input: Option<Quality>,
-    /// Estimates of what other requests took.
+    /// The estimates of input, for all other requests.
     pub first_input: Option<Quality>,
     /// It thinks without showing it: a cut call's output has only bounds.
     pub hides_reasoning: bool,
@@ -35,11 +35,11 @@ pub struct Standing {
 /// How good the last estimates were. Shares, not percent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// How many estimates this stands on.
+    /// The number of estimates that this is based on.
     pub calls: usize,
     /// The median error.
     pub median: f64,
-    /// Nine of ten errors are at most this.
+    /// The 90th percentile of the errors.
     pub p90: f64,
     /// The error of the sum: below 0 if too little was estimated.
     pub bias: f64,

@@ -39,7 +39,7 @@ fn parse(text: &str) -> Result<Url, String> {
         return Err("it has no host".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("it has a #, and nothing after that is sent".to_owned());
+        return Err("remove the # and what follows it, which would not be sent".to_owned());
     }
     Ok(url)
 }

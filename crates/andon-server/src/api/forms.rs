@@ -33,15 +33,16 @@ pub(crate) struct RunView {
     tenant: Option<Arc<str>>,
     /// The state of the run.
     #[schema(value_type = StateForm)]
-    pub(crate) state: State,
-    /// What the run is doing. Absent once it has settled.
+    state: State,
+    /// What the run is doing. Absent once it has settled; in `GET /v1/runs` also absent for a run that has not settled but is
+    /// not in progress in this server, such as one whose agent is missing.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Phase>,
     /// How hard the run is being stopped. Only present while it is `cancelling`.
     #[schema(value_type = Option<ForceForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) force: Option<Force>,
+    force: Option<Force>,
     /// How the run ended. Absent until it has settled.
     #[schema(value_type = Option<OutcomeForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +62,7 @@ pub(crate) struct RunView {
     /// Why the journal does not accept the end of the run, if it does not. The run's work is over but it has not
     /// settled: it can be cancelled, and it settles as soon as the journal accepts writes again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stalled: Option<String>,
+    stalled: Option<String>,
     /// The beginning of the prompt.
     title: String,
     /// What the model calls of the run cost, as in its receipt. Only in `GET /v1/runs` and `GET /v1/runs/{run_id}`, and only if
@@ -114,32 +115,46 @@ impl RunView {
     /// A run, from its durable events; `None` until it is on record. The events are folded only if the run may need
     /// approval.
     pub(crate) fn of(run: &Run, principal: &Principal) -> Option<Self> {
-        // This is read first: once the state is settled, the outcome and the last event exist.
-        let standing = run.standing();
-        let (first, last) = run.first_and_last()?;
+        let (first, _) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let SessionKey { tenant, app, user, session } = run.session().clone();
-        let outcome = run.try_outcome().filter(|_| standing.state == State::Settled);
-        let is_end = matches!(last.event, Event::RunSettled { .. });
-        let settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
-        Some(Self {
+        let mut view = Self {
             run_id: run.id().clone(),
             app,
             user,
             session: session.to_string(),
             tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
-            state: standing.state,
-            phase: standing.phase,
-            force: force_while_cancelling(standing),
-            outcome: outcome.map(|outcome| (*outcome.ending).clone()),
+            state: State::Queued,
+            phase: None,
+            force: None,
+            outcome: None,
             accepted_at: first.at.wall,
-            ended_at: is_end.then_some(last.at.wall),
-            settled_at,
-            stalled: run.stalled().map(|why| why.to_string()),
+            ended_at: None,
+            settled_at: None,
+            stalled: None,
             title: title(&accepted.input),
             cost: None,
-            approvals: awaited(run),
-        })
+            approvals: Vec::new(),
+        };
+        view.update(run);
+        view.approvals = awaited(run);
+        Some(view)
+    }
+
+    /// Takes everything that changes while a run is in progress from the run itself, except its approvals. Its state, phase
+    /// and force are of one instant.
+    pub(crate) fn update(&mut self, run: &Run) {
+        // This is read first: once the state is settled, the outcome and the last event exist.
+        let standing = run.standing();
+        let is_settled = standing.state == State::Settled;
+        let outcome = run.try_outcome().filter(|_| is_settled);
+        let last = run.first_and_last().map(|(_, last)| last).filter(|_| is_settled);
+        let end = last.filter(|last| matches!(last.event, Event::RunSettled { .. }));
+        (self.state, self.phase, self.force) = (standing.state, standing.phase, force_while_cancelling(standing));
+        self.ended_at = end.map(|end| end.at.wall);
+        self.settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
+        self.outcome = outcome.map(|outcome| (*outcome.ending).clone());
+        self.stalled = run.stalled().map(|why| why.to_string());
     }
 }
 

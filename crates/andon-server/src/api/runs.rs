@@ -2,12 +2,12 @@
 
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Run, RunFilter, RunId, RunStanding, State as RunState};
+use andon_runtime::{Run, RunFilter, RunId, State as RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::forms::{IdForm, ReceiptForm, RunView, StateForm, force_while_cancelling};
+use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
 use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::core::Shared;
@@ -106,11 +106,12 @@ pub(crate) async fn list(
     };
     let listed = core.runtime.list_runs(filter).await?;
     let mut runs: Vec<RunView> = listed.into_iter().map(|info| RunView::of_info(info, &principal)).collect();
-    for view in &mut runs {
-        let Some(run) = core.runtime.find_in_progress(&view.run_id) else { continue };
-        view.stalled = run.stalled().map(|why| why.to_string());
-        // Only its events say how hard it is being stopped; the index does not.
-        view.force = force_while_cancelling(RunStanding { state: view.state, ..run.standing() });
+    // A run may have moved on since the index was read. What it shows is then where it stands now, even if a filter no
+    // longer matches. A run that the index knows as settled stays settled, although its driver may not have heard yet.
+    for view in runs.iter_mut().filter(|view| view.outcome.is_none()) {
+        if let Some(run) = core.runtime.find_in_progress(&view.run_id) {
+            view.update(&run);
+        }
     }
     let has_more = runs.len() > limit;
     runs.truncate(limit);

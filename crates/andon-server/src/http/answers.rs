@@ -142,8 +142,7 @@ pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: 
     let taken = if does_nothing { memory.take_if_free(bytes) } else { memory.take(bytes, |_| false) };
     drop(reading);
     let Some(taken) = taken else {
-        let detail =
-            "the server has no room for this answer until clients have read earlier ones: try again in a moment";
+        let detail = "the server is waiting for clients to read earlier responses: try again in a moment";
         return Problem::unavailable("too-many-answers", detail).into_response();
     };
     let (parts, body) = response.into_parts();

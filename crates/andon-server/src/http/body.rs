@@ -123,7 +123,7 @@ fn too_large(max: usize) -> Problem {
 fn too_late(why: TooSlow, patience: Patience) -> Problem {
     let detail = match why {
         TooSlow::Idle => format!("no part of the body arrived for {:?}: send it again", patience.idle),
-        TooSlow::Total => format!("the body took more than {:?}: send it faster", patience.total),
+        TooSlow::Total => format!("the body took more than {:?}: send it again, faster", patience.total),
     };
     Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
 }

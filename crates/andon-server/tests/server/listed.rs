@@ -63,3 +63,32 @@ async fn a_list_that_is_asked_for_a_hundred_times_at_once_is_the_same_each_time_
     // The stop counts as a use of its session, so that session comes first in the lists read after it.
     assert!(orders.len() <= 2, "{orders:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_in_a_list_stands_where_it_stands_alone() {
+    let calls = Act::call(0, "c1", "slow", "{}").into_iter().chain([Act::tool_use()]).collect();
+    let tool = slow("slow", Duration::from_secs(600), &ToolLog::new()).grace(Duration::from_secs(600));
+    let inside = Inside::new(Agent::builder().model(ScriptedModel::new([calls])).tool(tool)).await;
+    let run = inside.start(json!({"run_id": "r", "session": "s"})).await;
+    inside.start(json!({"run_id": "next", "session": "s", "when_busy": "queue"})).await;
+    inside.feed("r", None).await.until_type("tool_started").await;
+    let expected = [
+        (None, json!(["running", "tools", null])),
+        (Some("after_turn"), json!(["cancelling", "tools", "after_turn"])),
+        (Some("graceful"), json!(["cancelling", "tools", "graceful"])),
+    ];
+    let standing = |run: &Value| json!([run["state"], run["phase"], run["force"]]);
+    for (force, expected) in expected {
+        if let Some(force) = force {
+            inside.post("/v1/runs/r/cancel", json!({"force": force})).await;
+        }
+        let (_, one) = inside.get("/v1/runs/r").await;
+        let (_, list) = inside.get("/v1/runs").await;
+        let listed = [standing(&list["runs"][0]), standing(&list["runs"][1])];
+        assert_eq!((standing(&one), listed), (expected.clone(), [json!(["queued", "queued", null]), expected]));
+    }
+    inside.post("/v1/runs/r/cancel", json!({"force": "now"})).await;
+    run.outcome().await;
+    let (_, list) = inside.get("/v1/runs?state=settled").await;
+    assert_eq!(standing(list["runs"].as_array().unwrap().last().unwrap()), json!(["settled", null, null]));
+}

@@ -7,11 +7,17 @@ use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Signat
 use parking_lot::Mutex;
 
 /// Gives its answers in turn.
-pub(crate) struct Script(Mutex<VecDeque<VecDeque<Piece>>>);
+pub(crate) struct Script(Mutex<Unused>);
+
+struct Unused {
+    answers: VecDeque<VecDeque<Piece>>,
+    /// The number of calls so far.
+    calls: usize,
+}
 
 impl Script {
     pub(crate) fn new(answers: impl IntoIterator<Item = Vec<Piece>>) -> Self {
-        Self(Mutex::new(answers.into_iter().map(VecDeque::from).collect()))
+        Self(Mutex::new(Unused { answers: answers.into_iter().map(VecDeque::from).collect(), calls: 0 }))
     }
 }
 
@@ -21,15 +27,29 @@ impl Model for Script {
     }
 
     fn call(&self, _: Request) -> Box<dyn Answer> {
-        Box::new(Scripted(self.0.lock().pop_front().unwrap_or_default()))
+        let mut unused = self.0.lock();
+        unused.calls += 1;
+        let request_id = format!("req_{}", unused.calls);
+        Box::new(Scripted { pieces: unused.answers.pop_front().unwrap_or_default(), request_id })
     }
 }
 
-struct Scripted(VecDeque<Piece>);
+struct Scripted {
+    pieces: VecDeque<Piece>,
+    request_id: String,
+}
 
 impl Answer for Scripted {
     fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
-        self.0.pop_front().map_or(Poll::Pending, |piece| Poll::Ready(Some(Ok(piece))))
+        self.pieces.pop_front().map_or(Poll::Pending, |piece| Poll::Ready(Some(Ok(piece))))
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some("script-1")
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        Some(&self.request_id)
     }
 }
 

@@ -32,6 +32,11 @@ impl Old {
     fn path(&self) -> PathBuf {
         self.folder.path().join("andon.db")
     }
+
+    /// Whether its usage events name the model that answered and the provider's id for the request.
+    fn says_who_answered(&self) -> bool {
+        self.format > 6 || self.name == "6-answered.db.gz"
+    }
 }
 
 /// All databases of `files/`, unpacked into folders of their own.

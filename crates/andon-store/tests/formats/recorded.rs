@@ -87,15 +87,26 @@ async fn receipts_are_made_from_a_file_of_every_format() {
         let told = (stopped.reason, stopped.by.as_deref(), stopped.note.as_deref(), stopped.on_disk, stopped.revision);
         let expected = (Some(Reason::Requested), Some("ada"), Some("stop button"), true, 1);
         assert_eq!(told, expected, "{}", old.name);
-        // A figure that nobody had sent was written as 0 then.
-        let none = Figure::reported(0);
+        // A figure that the provider had not reported used to be written as 0.
+        let at_least_0 = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: None };
+        let (none, reasoning) = if old.says_who_answered() {
+            (Figure::UNKNOWN, Figure::UNKNOWN)
+        } else {
+            (Figure::reported(0), at_least_0)
+        };
         let delivered = Usage { cache_read: none, cache_write: none, reasoning: none, ..Usage::reported(8, 6) };
-        let reasoning = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: None };
         let billed = Usage { reasoning, ..Used::cut(delivered).billed };
         assert_eq!(stopped.usage, Used { delivered, billed }, "{}", old.name);
         let called = life.stored("called").await.receipt().unwrap();
         let calls: Vec<_> = called.calls.iter().map(|call| (call.tool.as_str(), call.verdict)).collect();
         assert_eq!(calls, [("look", Verdict::Finished)], "{}", old.name);
+        let answerers = called.model_calls.iter().map(|call| (call.answered_by.as_deref(), call.request_id.as_deref()));
+        let expected = if old.says_who_answered() {
+            [(Some("script-1"), Some("req_1")), (Some("script-1"), Some("req_2"))]
+        } else {
+            [(None, None); 2]
+        };
+        assert_eq!(answerers.collect::<Vec<_>>(), expected, "{}", old.name);
     }
 }
 

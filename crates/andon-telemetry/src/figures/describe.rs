@@ -9,7 +9,7 @@ const COUNTERS: [(&str, &str); 15] = [
     ("andon_runs_settled_total", "Runs that have settled, by outcome."),
     (
         "andon_runs_broken_off_total",
-        "Runs that were given up before their end was on record, because the journal failed.",
+        "Runs that were abandoned before their end was on record, because the journal failed.",
     ),
     ("andon_cancels_total", "Requests to stop a run that changed something, by reason and force."),
     ("andon_tokens_total", "Tokens of model calls as first accounted, by how they are known."),
@@ -36,7 +36,7 @@ const GAUGES: [(&str, &str); 8] = [
         "andon_journal_failing",
         "1 while nothing can be recorded: the disk is full, or another program has the database.",
     ),
-    ("andon_leaked_work", "Tool calls that were given up and have not ended yet."),
+    ("andon_leaked_work", "Tool calls that were abandoned and have not ended yet."),
     ("andon_feeds_open", "Feeds that are being read."),
     ("andon_connections_open", "Connections."),
     ("andon_line_held", "1 while the line is held for all."),

@@ -123,8 +123,8 @@ fn pull_notice() -> Vec<Line> {
     let max = median(worst.len(), || worst.pop().unwrap_or(f64::NAN));
     let line = |what, reached, goal| Line { what, reached, unit: "ms", goal };
     vec![
-        line("pull to told, 1,000 cooperative tools at work, p99", reached, Goal::AtMost(1.0)),
-        line("pull to told, 1,000 cooperative tools at work, worst", max, Goal::None),
+        line("pull until the tools are told, 1,000 cooperative tools at work, p99", reached, Goal::AtMost(1.0)),
+        line("pull until the tools are told, 1,000 cooperative tools at work, worst", max, Goal::None),
     ]
 }
 

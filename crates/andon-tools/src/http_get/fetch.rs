@@ -95,11 +95,14 @@ impl Page {
         if self.kind.is_text() == IsText::No {
             let what =
                 if is_error { format!("{} answered {status} with", self.url) } else { format!("{} is", self.url) };
-            return Err(ToolError::new(format!("{what} {}, which is not text: only text is read", self.kind.essence)));
+            return Err(ToolError::new(format!(
+                "{what} {}, which is not text, and only text can be read",
+                self.kind.essence
+            )));
         }
         let body = self.body(if is_error { ERROR_BYTES.min(max_bytes) } else { max_bytes }, cord, progress).await?;
         if self.kind.is_text() == IsText::Maybe && !look_like_text(&body.bytes) {
-            return Err(ToolError::new(format!("{} is not text: only text is read", self.url)));
+            return Err(ToolError::new(format!("{} is not text, and only text can be read", self.url)));
         }
         let text = self.text(body);
         if is_error { Err(ToolError::new(format!("{} answered {status}:\n{text}", self.url))) } else { Ok(text.into()) }

@@ -174,11 +174,11 @@ async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, 
         }
         match page.next_cursor {
             None => return Ok(tools),
-            next if next == cursor => return Err(unusable("its list of tools does not end".to_owned())),
+            next if next == cursor => return Err(unusable("it keeps sending more pages of tools".to_owned())),
             next => cursor = next,
         }
     }
-    Err(unusable("its list of tools does not end".to_owned()))
+    Err(unusable("it keeps sending more pages of tools".to_owned()))
 }
 
 /// rmcp's message, without the names of its types.

@@ -216,7 +216,7 @@ impl Wire {
                 }
             }
             if state.strays > STRAYS {
-                state.trouble = Some("it sent endless progress for calls that had ended".to_owned());
+                state.trouble = Some("it sent too many progress messages for calls that had ended".to_owned());
                 return Incoming::Flood;
             }
             steps

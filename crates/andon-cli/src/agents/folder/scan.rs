@@ -67,6 +67,9 @@ pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
 /// A file's content; `None` if there is no file.
 fn content(path: &Path) -> Option<Content> {
     let unreadable = |why: String| Some(Content::Unreadable(why));
+    let forbidden = |error: io::Error| {
+        unreadable(format!("the file cannot be read ({error}): make it readable for the user that runs the server"))
+    };
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => {
             return unreadable("this is not a file: write the agent into a file".to_owned());
@@ -76,7 +79,7 @@ fn content(path: &Path) -> Option<Content> {
             let is_link = path.symlink_metadata().is_ok();
             return is_link.then(|| Content::Unreadable("this link leads nowhere: fix it, or remove it".to_owned()));
         }
-        Err(error) => return unreadable(format!("the file cannot be read ({error}): let the server's user read it")),
+        Err(error) => return forbidden(error),
     }
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
@@ -85,7 +88,7 @@ fn content(path: &Path) -> Option<Content> {
         Ok(_) => Some(Content::Bytes(bytes)),
         // It was removed a moment ago.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => unreadable(format!("the file cannot be read ({error}): let the server's user read it")),
+        Err(error) => forbidden(error),
     }
 }
 

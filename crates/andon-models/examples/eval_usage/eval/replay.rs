@@ -145,8 +145,8 @@ impl Meters {
 
     /// How many calls a model has taught, and whether it hides its reasoning.
     fn known(&self, model: &str) -> (u64, bool) {
-        let standing = self.book.standing().into_iter().find(|standing| standing.model == model);
-        standing.map_or((0, false), |standing| (standing.calls, standing.hides_reasoning))
+        let accuracy = self.book.accuracy().into_iter().find(|accuracy| accuracy.model == model);
+        accuracy.map_or((0, false), |accuracy| (accuracy.calls, accuracy.hides_reasoning))
     }
 }
 
