@@ -137,6 +137,9 @@ fn put(from: &Path, to: &Path) -> Result<()> {
 /// Builds, and returns the package and path of each program.
 fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String, PathBuf)>> {
     let mut command = test_cargo(&["build", "--quiet", "--message-format", "json-render-diagnostics"]);
+    // For cargo, crates at the same place in two workspaces are the same crate: with the same compiler, those of the copy would take
+    // the place of the source's own, which would then seem to be up to date. `env` is a compiler that only calls the other.
+    command.env("RUSTC_WORKSPACE_WRAPPER", "env");
     command.args(words).current_dir(source).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = command.output().context("cargo could not be started")?;
     if !output.status.success() {
