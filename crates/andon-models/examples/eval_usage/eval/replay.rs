@@ -66,7 +66,7 @@ impl Kind {
     pub(crate) fn of(call: &Call, truth: Truth) -> Self {
         match () {
             () if call.provider_tools => Self::ProviderTools,
-            () if call.thinks || truth.reasoning > 0 => Self::Reasoning,
+            () if call.thinks || truth.reasoning.is_some() => Self::Reasoning,
             () if !call.calls.is_empty() => Self::Calls,
             () if call.text.is_empty() => Self::Nothing,
             () => Self::Text,
@@ -83,6 +83,9 @@ pub(crate) struct Guess {
     pub(crate) reported: u64,
     /// Why it does not count in the last line; `None` if it counts.
     pub(crate) left_out: Option<LeftOut>,
+    /// The line of its call: several figures may be of one answer.
+    #[serde(skip)]
+    pub(crate) line: usize,
 }
 
 /// Why a figure does not count in the last line.
@@ -160,8 +163,7 @@ pub(crate) fn replay(recorded: &[&Recorded], ends: &Ends<'_>) -> Result<Vec<Pred
             let call = &recorded.call;
             let earlier = recordings.entry((&call.source, &call.model)).or_default();
             let prediction = predict(&mut meters, recorded, earlier, ends);
-            let Truth { input, output, reasoning } = recorded.truth;
-            let usage = Usage { reasoning: Figure::reported(reasoning), ..Usage::reported(input, output) };
+            let usage = usage(recorded.truth);
             let is_plain = matches!(prediction.kind, Kind::Text | Kind::Calls);
             let answer = Message { parts: parts(call, &call.text), ..Message::assistant("") };
             earlier.push(Earlier { messages: &call.messages, answer, usage, is_plain });
@@ -187,7 +189,7 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
         let part = call.text.get(..call.text.floor_char_boundary(call.text.len() * tenth / 10)).unwrap_or_default();
         let reported = ends.part(recorded, part);
         let predicted = cut(&parts(call, part), false).output;
-        Guess { predicted, reported, left_out: scope(reported) }
+        Guess { predicted, reported, left_out: scope(reported), line: *line }
     });
     let prediction = Prediction {
         line: *line,
@@ -199,16 +201,20 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
         kind,
         hides_reasoning: hides,
         cuts: cuts.collect(),
-        output: Guess { predicted: whole.output, reported: truth.output, left_out: scope(truth.output) },
+        output: Guess { predicted: whole.output, reported: truth.output, left_out: scope(truth.output), line: *line },
         input: Guess {
             predicted: whole.input,
             reported: truth.input,
             left_out: input_scope(call, kind, hides, before),
+            line: *line,
         },
     };
-    let reasoning = Figure::reported(truth.reasoning);
-    meter.learn(&sighting(&request, &answer, true), Usage { reasoning, ..Usage::reported(truth.input, truth.output) });
+    meter.learn(&sighting(&request, &answer, true), usage(*truth));
     prediction
+}
+
+fn usage(Truth { input, output, reasoning }: Truth) -> Usage {
+    Usage { reasoning: reasoning.map_or(Figure::UNKNOWN, Figure::reported), ..Usage::reported(input, output) }
 }
 
 fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
