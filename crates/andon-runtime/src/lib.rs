@@ -77,7 +77,8 @@ pub use live::run::Run;
 pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::{
-    Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
+    Afterwards, Anchor, AnchorSetup, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request,
+    Sighting,
 };
 pub use recovery::{Fate, Recovered};
 pub use runtime::agent::{Agent, AgentBuilder, AgentReply};

@@ -118,7 +118,15 @@ impl Metered {
     /// input.
     pub(crate) fn anchor(&self, session: &SessionCore, agent: u64, usage: Usage) {
         if usage.input.provenance == Provenance::Reported {
-            session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
+            session.set_anchor(
+                agent,
+                Anchor {
+                    usage,
+                    messages: self.request.history.len(),
+                    answered_by: self.model.as_deref().map(Arc::from),
+                    setup: crate::model::AnchorSetup::Same,
+                },
+            );
         }
     }
 }

@@ -179,7 +179,7 @@ impl SessionCore {
     /// This agent's last call in this session whose figures are known.
     pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
         let state = self.state.lock();
-        state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| *anchor)
+        state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| anchor.clone())
     }
 
     pub(crate) fn set_anchor(&self, agent: u64, anchor: Anchor) {

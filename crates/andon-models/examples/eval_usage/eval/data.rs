@@ -147,7 +147,11 @@ fn parse(number: usize, line: &str) -> Result<Recorded> {
         thinks: line.think.unwrap_or(false) || withheld > 0,
         provider_tools: line.srv.unwrap_or(false),
     };
-    let truth = Truth { input: line.inp.0, output: line.out.0, reasoning: line.reas.map(|count| count.0).filter(|count| *count > 0) };
+    let truth = Truth {
+        input: line.inp.0,
+        output: line.out.0,
+        reasoning: line.reas.map(|count| count.0).filter(|count| *count > 0),
+    };
     Ok(Recorded { line: number, call, truth })
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use andon_core::message::Image;
 use andon_core::usage::{Figure, Usage};
 use andon_models::meter::{Book, vocabulary};
-use andon_runtime::{Anchor, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec};
+use andon_runtime::{
+    Anchor, AnchorSetup, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec,
+};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
@@ -101,13 +103,14 @@ pub(crate) enum LeftOut {
     Early,
     FirstRequest,
     SameRequest,
+    OtherSetup,
     ToldEarly,
     Files,
 }
 
 impl LeftOut {
     /// All of them, with what they mean.
-    pub(crate) const ALL: [(Self, &str); 11] = [
+    pub(crate) const ALL: [(Self, &str); 12] = [
         (Self::ProviderTools, "the provider ran its own tools"),
         (Self::Reasoning, "with reasoning"),
         (Self::HidesReasoning, "the model hides its reasoning"),
@@ -117,6 +120,7 @@ impl LeftOut {
         (Self::Early, "fewer than five earlier calls of the model"),
         (Self::FirstRequest, "the first request of a conversation"),
         (Self::SameRequest, "the same request again"),
+        (Self::OtherSetup, "with other instructions or tools than the request before it"),
         (Self::ToldEarly, "the provider reports it at the start of the stream"),
         (Self::Files, "with files"),
     ];
@@ -124,11 +128,17 @@ impl LeftOut {
 
 /// A reported call of a recording.
 struct Earlier<'a> {
-    messages: &'a [String],
+    call: &'a Call,
     /// What came as its answer, if the recording goes on.
     answer: Message,
     usage: Usage,
     is_plain: bool,
+}
+
+impl Earlier<'_> {
+    fn has_setup_of(&self, call: &Call) -> bool {
+        (&self.call.system, &self.call.tools) == (&call.system, &call.tools)
+    }
 }
 
 /// The meters of all models in one book.
@@ -166,7 +176,7 @@ pub(crate) fn replay(recorded: &[&Recorded], ends: &Ends<'_>) -> Result<Vec<Pred
             let usage = usage(recorded.truth);
             let is_plain = matches!(prediction.kind, Kind::Text | Kind::Calls);
             let answer = Message { parts: parts(call, &call.text), ..Message::assistant("") };
-            earlier.push(Earlier { messages: &call.messages, answer, usage, is_plain });
+            earlier.push(Earlier { call, answer, usage, is_plain });
             prediction
         })
         .collect();
@@ -177,7 +187,9 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
     let Recorded { line, call, truth } = recorded;
     let meter = meters.of(call);
     let (calls, hides_reasoning) = meters.known(&call.model);
-    let before = earlier.iter().rev().find(|earlier| call.messages.starts_with(earlier.messages));
+    // A running agent measures from the last call that it made with the setup that it has; a restarted one does not know it.
+    let continued = || earlier.iter().rev().filter(|earlier| call.messages.starts_with(&earlier.call.messages));
+    let before = continued().find(|earlier| earlier.has_setup_of(call)).or_else(|| continued().next());
     let request = request(&meters.run, call, before);
     let cut = |answer: &[Part], ended| meter.cut(&sighting(&request, answer, ended), Usage::UNKNOWN).delivered;
     let answer = parts(call, &call.text);
@@ -241,7 +253,8 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
         _ if kind == Kind::ProviderTools => Some(LeftOut::ProviderTools),
         _ if call.files.iter().any(|files| *files > 0) => Some(LeftOut::Files),
         None => Some(LeftOut::FirstRequest),
-        Some(before) if before.messages.len() == call.messages.len() => Some(LeftOut::SameRequest),
+        Some(before) if !before.has_setup_of(call) => Some(LeftOut::OtherSetup),
+        Some(before) if before.call.messages.len() == call.messages.len() => Some(LeftOut::SameRequest),
         Some(before) if kind == Kind::Reasoning || !before.is_plain => Some(LeftOut::Reasoning),
         Some(_) if hides || THINKERS.iter().any(|word| call.model.contains(word)) => Some(LeftOut::HidesReasoning),
         Some(_) => TELL_EARLY.contains(&call.provider.as_str()).then_some(LeftOut::ToldEarly),
@@ -250,7 +263,7 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
 
 /// The request as the runtime would have made it. The answer before it has the parts that it had when it came.
 fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
-    let answer = before.map(|before| (before.messages.len(), &before.answer));
+    let answer = before.map(|before| (before.call.messages.len(), &before.answer));
     let message = |(index, text): (usize, &String)| match answer {
         Some((place, answer)) if place == index => Message { parts: said_again(text, answer), ..answer.clone() },
         _ => {
@@ -266,7 +279,12 @@ fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
         instructions: call.system.as_deref().map(Arc::from),
         history: call.messages.iter().enumerate().map(message).map(Arc::new).collect(),
         tools: call.tools.iter().map(|tool| Arc::new(spec(tool))).collect(),
-        anchor: before.map(|before| Anchor { usage: before.usage, messages: before.messages.len() }),
+        anchor: before.map(|before| Anchor {
+            usage: before.usage,
+            messages: before.call.messages.len(),
+            answered_by: None,
+            setup: if before.has_setup_of(call) { AnchorSetup::Same } else { AnchorSetup::MayDiffer },
+        }),
     }
 }
 

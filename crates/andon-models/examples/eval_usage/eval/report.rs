@@ -104,6 +104,7 @@ fn kinds(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     row("apart: input, with reasoning", summary(left(LeftOut::Reasoning)))?;
     row("apart: input, reported at the start of the stream", summary(left(LeftOut::ToldEarly)))?;
     row("apart: input, the same request again", summary(left(LeftOut::SameRequest)))?;
+    row("apart: input, other instructions or tools than before", summary(left(LeftOut::OtherSetup)))?;
     row("apart: input, the provider ran its own tools", summary(left(LeftOut::ProviderTools)))?;
     row("apart: input, first request of a conversation", summary(left(LeftOut::FirstRequest)))?;
     writeln!(out)?;
