@@ -57,6 +57,7 @@ pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use journal::export::ImportError;
 pub use journal::memory::MemoryJournal;
+pub use journal::reported::{LastReported, LookingBack};
 pub use journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };

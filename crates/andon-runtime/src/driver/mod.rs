@@ -47,9 +47,11 @@ use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
+use andon_core::message::Message;
 use andon_core::progress::{Call, CallState, Progress, State, Step};
 
 use crate::agent::AgentCore;
+use crate::journal::reported::LastReported;
 use crate::journal::{JournalError, Standing};
 use crate::lanes::BoxFuture;
 use crate::live::cord::Cancel;
@@ -72,6 +74,8 @@ pub(crate) fn new_run_id(services: &Services) -> RunId {
         }
     }
 }
+
+type SaidBefore = Result<Vec<Arc<Message>>, JournalError>;
 
 /// How a run begins.
 pub(crate) struct Beginning {
@@ -293,14 +297,12 @@ impl Driver {
 
     /// Reads the history from the journal. A pull does not wait for it.
     async fn read_history(&mut self) -> Result<History, JournalError> {
-        let read =
-            |driver: &Self| (driver.session.forgotten(), driver.live.services.journal.history(&driver.session.key));
-        let (mut forgotten, mut reading) = read(self);
+        let (mut forgotten, mut reading) = self.begin_history();
         loop {
             match self.watch.race(|cx| reading.as_mut().poll(cx)).await {
-                Woke::Work(history) => match self.session.set_history(history?, forgotten) {
+                Woke::Work((history, last)) => match self.session.set_history(history?, last, forgotten) {
                     Some(history) => return Ok(history),
-                    None => (forgotten, reading) = read(self),
+                    None => (forgotten, reading) = self.begin_history(),
                 },
                 Woke::News => self.hear(),
             }
@@ -309,6 +311,24 @@ impl Driver {
                 return Ok(History::new());
             }
         }
+    }
+
+    /// Asks the journal for the history and, if a meter could measure from it, for the last call that was reported.
+    fn begin_history(&self) -> (u64, BoxFuture<(SaidBefore, Option<LastReported>)>) {
+        let (journal, session) = (&self.live.services.journal, &self.session);
+        let forgotten = session.forgotten();
+        let last = self.agent.model.meter().map(|_| journal.last_reported(&session.key));
+        let history = journal.history(&session.key);
+        let both = async move {
+            let history = history.await;
+            // Without it, or if it cannot be read, the next call is measured from nothing.
+            let last = match last {
+                Some(last) => last.await.ok().flatten(),
+                None => None,
+            };
+            (history, last)
+        };
+        (forgotten, Box::pin(both))
     }
 
     // ---- what has happened ----

@@ -93,7 +93,7 @@ impl Driver {
             instructions: self.agent.instructions.clone(),
             history: self.history.clone(),
             tools: Arc::clone(&self.agent.specs),
-            anchor: self.session.anchor(self.agent.id.0),
+            anchor: self.session.anchor(&self.agent.asked()),
         }
     }
 
@@ -218,7 +218,7 @@ impl Driver {
         let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
         let times = reading.times(self.live.now());
         let used = metered.whole(&message.parts, times, usage);
-        metered.anchor(&self.session, self.agent.id.0, usage);
+        metered.anchor(&self.session, &self.agent, usage);
         metered.learn(&self.runtime, &self.live, message, times, usage);
         used
     }

@@ -14,7 +14,7 @@ use andon_core::id::RunId;
 use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
-use andon_core::usage::{Pending, Usage, Used};
+use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 
 use crate::lanes::BoxFuture;
 use crate::model::rendering::Rendering;
@@ -176,6 +176,12 @@ pub struct Anchor {
     pub answered_by: Option<Arc<str>>,
     /// Whether it was sent the same instructions and tools.
     pub setup: AnchorSetup,
+}
+
+/// Whether the provider reported both what a call read and what it wrote, at the call's end.
+pub(crate) fn is_reported(usage: &Usage) -> bool {
+    let is_reported = |figure: Figure| figure.provenance == Provenance::Reported && figure.value > Some(0);
+    is_reported(usage.read()) && is_reported(usage.output)
 }
 
 /// Whether an earlier call of an agent was sent the instructions and tools that the agent has now.
