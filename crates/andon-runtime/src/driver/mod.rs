@@ -22,6 +22,7 @@ pub(crate) mod aside;
 mod budget;
 mod call_ids;
 mod core;
+mod history;
 mod hooks;
 pub(crate) mod learner;
 pub(crate) mod mender;
@@ -47,11 +48,9 @@ use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
-use andon_core::message::Message;
 use andon_core::progress::{Call, CallState, Progress, State, Step};
 
 use crate::agent::AgentCore;
-use crate::journal::reported::LastReported;
 use crate::journal::{JournalError, Standing};
 use crate::lanes::BoxFuture;
 use crate::live::cord::Cancel;
@@ -63,7 +62,7 @@ pub(crate) use core::RuntimeCore;
 use orphan::{DriverGone, Orphan};
 use tools::RunningTool;
 pub(crate) use tools::{box_remains, judge};
-use watch::{Watch, Woke};
+use watch::Watch;
 
 /// A new run's id.
 pub(crate) fn new_run_id(services: &Services) -> RunId {
@@ -74,8 +73,6 @@ pub(crate) fn new_run_id(services: &Services) -> RunId {
         }
     }
 }
-
-type SaidBefore = Result<Vec<Arc<Message>>, JournalError>;
 
 /// How a run begins.
 pub(crate) struct Beginning {
@@ -293,42 +290,6 @@ impl Driver {
             }
             self.stage(refused);
         }
-    }
-
-    /// Reads the history from the journal. A pull does not wait for it.
-    async fn read_history(&mut self) -> Result<History, JournalError> {
-        let (mut forgotten, mut reading) = self.begin_history();
-        loop {
-            match self.watch.race(|cx| reading.as_mut().poll(cx)).await {
-                Woke::Work((history, last)) => match self.session.set_history(history?, last, forgotten) {
-                    Some(history) => return Ok(history),
-                    None => (forgotten, reading) = self.begin_history(),
-                },
-                Woke::News => self.hear(),
-            }
-            self.commit().await?;
-            if self.is_stopping() {
-                return Ok(History::new());
-            }
-        }
-    }
-
-    /// Asks the journal for the history and, if a meter could measure from it, for the last call that was reported.
-    fn begin_history(&self) -> (u64, BoxFuture<(SaidBefore, Option<LastReported>)>) {
-        let (journal, session) = (&self.live.services.journal, &self.session);
-        let forgotten = session.forgotten();
-        let last = self.agent.model.meter().map(|_| journal.last_reported(&session.key));
-        let history = journal.history(&session.key);
-        let both = async move {
-            let history = history.await;
-            // Without it, or if it cannot be read, the next call is measured from nothing.
-            let last = match last {
-                Some(last) => last.await.ok().flatten(),
-                None => None,
-            };
-            (history, last)
-        };
-        (forgotten, Box::pin(both))
     }
 
     // ---- what has happened ----
