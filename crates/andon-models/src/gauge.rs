@@ -92,8 +92,7 @@ impl Gauge {
         }
         let (output, reasoning) = self.book.output(&id, call, self.max_output);
         // Only the whole input is estimated, not how much of it came from a cache.
-        let known =
-            if known.input == Figure::UNKNOWN { known.reading(self.book.input(&id, call.request)) } else { *known };
+        let known = if known.input == Figure::UNKNOWN { known.reading(self.book.input(&id, call)) } else { *known };
         Usage {
             output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
@@ -164,7 +163,7 @@ impl Meter for Gauge {
         self.clock(written, call);
         let about = self.id(call.model);
         self.book.warm(&about);
-        self.book.learn(&about, call.request, call.answer, &figures)
+        self.book.learn(&about, call, &figures)
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {

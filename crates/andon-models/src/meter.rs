@@ -22,9 +22,8 @@ mod request;
 
 use std::collections::BTreeMap;
 
-use andon_core::message::Part;
 use andon_core::usage::{Figure, Provenance, Usage};
-use andon_runtime::{Lesson, Request, Sighting};
+use andon_runtime::{Lesson, Sighting};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -94,8 +93,8 @@ impl Book {
     }
 
     /// All tokens that a request cost to read, those from a cache included.
-    pub(crate) fn input(&self, model: &str, request: &Request) -> Figure {
-        let asked = Asked::of(family(model), request);
+    pub(crate) fn input(&self, model: &str, call: &Sighting<'_>) -> Figure {
+        let asked = Asked::of(family(model), call.request, call.model);
         self.read(model, |page| page.input(&asked))
     }
 
@@ -117,9 +116,9 @@ impl Book {
     }
 
     /// Learns from a completed call. Returns what is to be kept now, and what no longer.
-    pub(crate) fn learn(&self, model: &str, request: &Request, answer: &[Part], reported: &Reported) -> Vec<Lesson> {
+    pub(crate) fn learn(&self, model: &str, call: &Sighting<'_>, reported: &Reported) -> Vec<Lesson> {
         let family = family(model);
-        let (asked, seen) = (Asked::of(family, request), Seen::of(family, answer, true));
+        let (asked, seen) = (Asked::of(family, call.request, call.model), Seen::of(family, call.answer, true));
         let mut pages = self.pages.lock();
         let forgotten = if pages.contains_key(model) { None } else { make_room(&mut pages) };
         let page = pages.entry(model.to_owned()).or_insert_with(|| Page::new(family));

@@ -163,6 +163,7 @@ fn every_figure_either_counts_or_is_left_out_for_one_reason() {
     calls[7]["vis"] = json!("");
     calls[9]["out"] = json!(3);
     calls[11]["msgs"] = calls[10]["msgs"].clone();
+    calls[13]["sys"] = json!("Be brief.");
     let out = printed(&calls).unwrap();
     let left = |figure: &str| -> Vec<(usize, String)> {
         let lines = out.lines().filter_map(|line| line.strip_prefix(&format!("left out, {figure}:")));
@@ -183,7 +184,12 @@ fn every_figure_either_counts_or_is_left_out_for_one_reason() {
     ] {
         assert!(left("output").iter().any(|(_, said)| said == why), "{why}: {out}");
     }
-    for why in ["the first request of a conversation", "the same request again", "with reasoning"] {
+    for why in [
+        "the first request of a conversation",
+        "the same request again",
+        "with other instructions or tools than the request before it",
+        "with reasoning",
+    ] {
         assert!(left("input").iter().any(|(_, said)| said == why), "{why}: {out}");
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use andon_core::usage::{Figure, Provenance, Usage};
 use andon_models::meter::{Accuracy, Book};
-use andon_runtime::{Anchor, CallId, Lesson, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
+use andon_runtime::{
+    Anchor, AnchorSetup, CallId, Lesson, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall,
+};
 use proptest::prelude::*;
 
 const WORDS: [&str; 12] =
@@ -26,6 +28,11 @@ fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> Request {
         tools: Arc::from([]),
         anchor,
     }
+}
+
+/// A reported call, of the same agent.
+fn anchored(usage: Usage, messages: usize) -> Anchor {
+    Anchor { usage, messages, answered_by: None, setup: AnchorSetup::Same }
 }
 
 /// A model in a book, and the provider that reports for it.
@@ -196,14 +203,70 @@ fn a_made_up_model_leaves_the_bounds_of_the_others_alone() {
 fn the_next_request_is_measured_from_the_last_one_that_was_reported() {
     let model = Model::named("gpt-4o");
     let history = [Message::user("Tell me a story."), Message::assistant(text(25, 1)), Message::user("Go on.")];
-    let anchor = |messages| Some(Anchor { usage: Usage::reported(5000, 25), messages });
+    let anchor = |messages| Some(anchored(Usage::reported(5000, 25), messages));
     let input =
         |anchor| model.cut(&request(history.to_vec(), anchor), &[Part::text("Well")], false).input.value.unwrap();
     assert!((5028..5048).contains(&input(anchor(1))), "5000 and 25 and a few more, not {}", input(anchor(1)));
     assert_eq!(input(anchor(3)), 5000, "the same request again");
     assert!(input(anchor(99)) < 100, "that is no part of this conversation");
-    let cut = Anchor { usage: Usage::reported(5000, 25).running(), messages: 1 };
+    let cut = anchored(Usage::reported(5000, 25).running(), 1);
     assert!(input(Some(cut)) < 100, "only a final report is measured from");
+}
+
+#[test]
+fn thinking_that_nobody_reported_or_showed_is_not_taken_to_be_read_again() {
+    for name in ["gpt-5-mini", "o3", "some-thinker"] {
+        let model = Model::named(name);
+        let input = |said: &str, written| {
+            let history = [Message::user("Why?"), Message::assistant(said), Message::user("And then?")];
+            let anchor = anchored(Usage::reported(200, written), 1);
+            model.cut(&request(history.to_vec(), Some(anchor)), &[Part::text("Well")], false).input
+        };
+        // A hundred tokens are shown and come back, with the next message; the rest of the 3,000 was thought.
+        let (shown, nothing) = (input(&text(95, 1), 3_000), input("", 3_000));
+        assert!(shown.low.unwrap() <= 310 && 318 <= shown.high.unwrap(), "{name}: {shown:?}");
+        assert!((300..350).contains(&shown.value.unwrap()), "{name}: {shown:?}");
+        assert!(nothing.low.unwrap() <= 210 && nothing.value.unwrap() < 240, "{name}: {nothing:?}");
+        // An answer that what is shown explains is known to the token.
+        let explained = input(&text(95, 1), 101);
+        assert!(explained.high.unwrap() - explained.low.unwrap() < shown.high.unwrap() - shown.low.unwrap());
+    }
+}
+
+/// A conversation of which the first answer was reported, with instructions of some hundred tokens.
+fn continued(anchor: Anchor) -> Request {
+    let history = vec![Message::user("Tell me a story."), Message::assistant(text(25, 1)), Message::user("Go on.")];
+    Request { instructions: Some(text(400, 3).into()), ..request(history, Some(anchor)) }
+}
+
+#[test]
+fn an_agent_that_may_have_been_changed_widens_the_bounds_by_a_share_of_its_setup_and_teaches_nothing() {
+    let model = Model::named("gpt-4o");
+    let same = continued(anchored(Usage::reported(5000, 25), 1));
+    let anchor = Anchor { setup: AnchorSetup::MayDiffer, ..same.anchor.clone().unwrap() };
+    let perhaps = Request { anchor: Some(anchor), ..same.clone() };
+    let (known, wider) = (model.cut(&same, &[], false).input, model.cut(&perhaps, &[], false).input);
+    assert_eq!(known.value, wider.value);
+    let half = |figure: Figure| figure.high.unwrap() - figure.value.unwrap();
+    assert!(half(wider) > half(known) + 80, "{known:?} {wider:?}");
+    for _ in 0..10 {
+        let usage = Usage { input: Figure::reported(9_000), ..Usage::reported(0, 2) };
+        model.meter.learn(&sighting(&perhaps, &[Part::text("Well.")], true), usage);
+    }
+    assert_eq!(model.cut(&same, &[], false).input, known);
+}
+
+#[test]
+fn a_call_that_another_model_answered_is_not_measured_from() {
+    let model = Model::named("router");
+    let anchor = Anchor { answered_by: Some("first-choice".into()), ..anchored(Usage::reported(5000, 25), 1) };
+    let asked = continued(anchor);
+    let input = |answers| {
+        let call = Sighting { model: answers, ..sighting(&asked, &[], false) };
+        model.meter.cut(&call, Usage::UNKNOWN).delivered.input.value.unwrap()
+    };
+    assert!(input(Some("first-choice")) > 5000 && input(None) > 5000);
+    assert!(input(Some("second-choice")) < 1000, "it is counted anew: {}", input(Some("second-choice")));
 }
 
 #[test]
@@ -212,7 +275,7 @@ fn what_came_before_a_reported_call_is_not_looked_at() {
     let input = |old: &str| {
         let mut history = vec![Message::user(old); 2001];
         history.extend([Message::assistant("An answer."), Message::user("And now?")]);
-        let anchor = Anchor { usage: Usage::reported(90_000, 4), messages: 2001 };
+        let anchor = anchored(Usage::reported(90_000, 4), 2001);
         model.cut(&request(history, Some(anchor)), &[Part::text("Well")], false).input
     };
     assert_eq!(input("short"), input(&text(5_000, 1)));
@@ -267,7 +330,7 @@ struct Call {
 
 impl Call {
     fn request(&self, anchor: Option<Usage>) -> Request {
-        let anchor = anchor.map(|usage| Anchor { usage, messages: self.messages.len() / 2 });
+        let anchor = anchor.map(|usage| anchored(usage, self.messages.len() / 2));
         request(self.messages.iter().map(Message::user).collect(), anchor)
     }
 

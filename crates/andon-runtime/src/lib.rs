@@ -57,6 +57,7 @@ pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use journal::export::ImportError;
 pub use journal::memory::MemoryJournal;
+pub use journal::reported::{LastReported, LookingBack};
 pub use journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
@@ -77,7 +78,8 @@ pub use live::run::Run;
 pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::{
-    Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
+    Afterwards, Anchor, AnchorSetup, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request,
+    Sighting,
 };
 pub use recovery::{Fate, Recovered};
 pub use runtime::agent::{Agent, AgentBuilder, AgentReply};

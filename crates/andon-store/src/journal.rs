@@ -10,7 +10,9 @@ use andon_runtime::core::event::{Epoch, Learnt};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Append, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored};
+use andon_runtime::{
+    Append, Batch, BoxFuture, Earlier, Journal, JournalError, LastReported, Requested, Sessions, Shelf, Stored,
+};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -296,6 +298,11 @@ impl Journal for SqliteJournal {
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
         self.readers.quick.ask(move |connection| read::history(connection, &session))
+    }
+
+    fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
+        let session = session.clone();
+        self.readers.quick.ask(move |connection| read::last_reported(connection, &session))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {

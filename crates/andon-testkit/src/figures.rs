@@ -93,7 +93,7 @@ impl Meter for ScriptedMeter {
             })
             .sum();
         let asked = call.request.history.iter().map(|message| message.text().len()).sum();
-        let anchored = call.request.anchor.map(|anchor| anchor.usage.input);
+        let anchored = call.request.anchor.as_ref().map(|anchor| anchor.usage.input);
         let guessed =
             Usage { input: anchored.unwrap_or_else(|| guess(asked)), output: guess(written), ..Usage::UNKNOWN };
         Used::cut(guessed.refined_by(known))

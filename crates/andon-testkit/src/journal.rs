@@ -10,8 +10,8 @@ use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions,
-    Shelf, Stored,
+    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, LastReported, MemoryJournal, Probe,
+    Requested, Sessions, Shelf, Stored,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -227,6 +227,10 @@ impl Journal for TestJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         self.inner.memory.history(session)
+    }
+
+    fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
+        self.inner.memory.last_reported(session)
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {

@@ -78,6 +78,7 @@ impl Act {
 /// A model that gives its scripted answers one after the other, and after the last of them a plain one.
 #[derive(Clone)]
 pub struct ScriptedModel {
+    name: &'static str,
     state: Arc<Played>,
     after: Option<After>,
     meter: Option<Arc<ScriptedMeter>>,
@@ -106,13 +107,20 @@ impl ScriptedModel {
     fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
         let state = Arc::new(Played { answers, probe, ..Played::default() });
-        Self { state, after: None, meter: None }
+        Self { name: "scripted", state, after: None, meter: None }
     }
 
     /// More can be learned about its calls that were cut.
     #[must_use]
     pub fn after_a_cut(mut self, after: After) -> Self {
         self.after = Some(after);
+        self
+    }
+
+    /// It has another name than `scripted`.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = name;
         self
     }
 
@@ -141,7 +149,7 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn name(&self) -> &str {
-        "scripted"
+        self.name
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {

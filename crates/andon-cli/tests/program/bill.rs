@@ -61,6 +61,10 @@ impl House {
 
     /// Starts the next turn of the conversation. The provider sends the answer up to its last word and then nothing, or ends it.
     fn turn(&self, answer: &Reply, is_whole: bool) -> String {
+        self.turn_in("river", answer, is_whole)
+    }
+
+    fn turn_in(&self, session: &str, answer: &Reply, is_whole: bool) -> String {
         let frames = Dialect::OpenAiChat.frames(answer);
         let script = Script::stream(Dialect::OpenAiChat);
         // The first chunk is the role.
@@ -70,7 +74,7 @@ impl House {
             script.frames(frames.into_iter().take(1 + answer.text.len())).stall()
         };
         self.provider.answer(script);
-        let run = self.ask(&["run", "--detach", "--session", "river", "tell me more about the otter and the river"]);
+        let run = self.ask(&["run", "--detach", "--session", session, "tell me more about the otter and the river"]);
         run.stdout.trim().to_owned()
     }
 
@@ -204,6 +208,64 @@ fn the_receipts_of_a_conversation_that_was_cut_five_times_add_up_to_what_the_pro
     }
 }
 
+/// What the provider reads with each request and nobody else sees.
+const UNSEEN: u64 = 455;
+
+/// Plays a turn to its end. The provider reports what it read, and what nobody else sees.
+fn whole_turn(house: &House, turn: usize, read: u64) {
+    let reply = answer(turn);
+    let reported = Tokens::new(UNSEEN + read, reply.text.len() as u64);
+    let run = house.turn(&reply.usage(reported), true);
+    house.ask(&["watch", &run]);
+    let truth = tokens_of(&house.provider.all_seen().last().unwrap().json());
+    assert!(truth.abs_diff(read) < 20, "{truth} tokens were read");
+}
+
+/// Plays a turn of another conversation and waits until the server has learned from it. From then on it can count.
+fn until_it_counts(house: &House) {
+    let calls = || {
+        let (_, usage) = house.served.as_ref().unwrap().get("/v1/usage");
+        usage["models"].as_object().unwrap().values().filter_map(|model| model["calls"].as_u64()).sum::<u64>()
+    };
+    let (before, reply) = (calls(), answer(9));
+    let reported = Tokens::new(UNSEEN + 19, reply.text.len() as u64);
+    house.turn_in("elsewhere", &reply.usage(reported), true);
+    while calls() == before {
+        std::thread::yield_now();
+    }
+}
+
+/// Plays a turn that is cut. Its input must be within its bounds, and nearly right. Returns what was read.
+fn cut_turn(house: &House, turn: usize) -> u64 {
+    let run = house.turn(&answer(turn), false);
+    house.until_shown(&run, &format!("turn{turn}"));
+    house.ask(&["cancel", &run, "--wait"]);
+    let read = tokens_of(&house.provider.all_seen().last().unwrap().json());
+    let input = &house.receipt(&run)["model_calls"][0]["usage"]["delivered"]["input"];
+    let [value, low, high] = ["value", "low", "high"].map(|part| input[part].as_u64().unwrap());
+    let truth = UNSEEN + read;
+    assert!(low <= truth && truth <= high, "turn {turn}: {truth} were read, and the receipt says {input}");
+    assert!(value.abs_diff(truth) * 20 <= truth, "turn {turn}: {truth} were read, and the receipt says {input}");
+    read
+}
+
+#[test]
+fn the_first_call_of_each_run_is_measured_from_the_run_before_also_by_the_next_server() {
+    let mut house = House::new();
+    whole_turn(&house, 0, 19);
+    until_it_counts(&house);
+    let read = cut_turn(&house, 1);
+    assert_eq!(house.served.take().unwrap().terminate().code, Some(0));
+    house.start();
+    until_it_counts(&house);
+    cut_turn(&house, 2);
+    whole_turn(&house, 3, read + 190);
+    house.served.take().unwrap().program.kill();
+    house.start();
+    until_it_counts(&house);
+    cut_turn(&house, 4);
+}
+
 #[test]
 fn a_receipt_beside_the_database_shows_the_same_cost_as_the_server_also_when_that_has_ended() {
     let mut house = House::new();
@@ -233,10 +295,11 @@ fn after_kill_nine_no_receipt_of_the_conversation_says_more_than_was_charged() {
     let reply = answer(6);
     let run = house.turn(&reply, false);
     house.until_shown(&run, "turn6");
-    house.charge(reply.text.len() as u64 + 3);
+    let counted = house.charge(reply.text.len() as u64 + 3);
     house.served.take().unwrap().program.kill();
     house.start();
     let receipt = house.last_word(&run);
+    is_close(&receipt, counted);
     assert_eq!(receipt["outcome"]["kind"], "lost");
     assert_eq!(receipt["model_calls"][0]["answered_by"], "gpt-4o-2026-11-01", "who answered is on record");
     let cost = receipt["cost"].clone();

@@ -102,7 +102,7 @@ impl Page {
     /// What a request takes beyond what is known of it.
     fn rest(&self, asked: &Asked) -> (f64, Guess) {
         match asked {
-            Asked::Next { known, counts, noise } => (*known, self.next_input.predict(counts, *noise)),
+            Asked::Next { known, counts, noise, doubt } => (*known, self.next_input.predict(counts, noise + doubt)),
             Asked::First { counts, noise } => (0.0, self.first_input.predict(counts, *noise)),
         }
     }
@@ -145,6 +145,7 @@ impl Page {
             return;
         }
         match asked {
+            Asked::Next { doubt, .. } if *doubt > 0.0 => {}
             Asked::Next { counts, noise, .. } => {
                 self.next_input.learn(&next_prior(family), counts, *noise, known, reported);
             }

@@ -7,11 +7,12 @@
 //!
 //! 1. A request that was already reported costs what was reported.
 //! 2. With a reported call, what came before it is not looked at, however long it is.
+//! 3. A call that another model answered is not measured from: its tokens are others, and so is what is put around tools.
 
 use std::borrow::Cow;
 
 use andon_core::message::{Content, Message, Part};
-use andon_runtime::{Anchor, Request};
+use andon_runtime::{Anchor, AnchorSetup, Request};
 
 use super::Reported;
 use super::count::{Tally, tally, tally_one};
@@ -28,6 +29,9 @@ pub(crate) enum Asked {
         counts: [f64; 5],
         /// The variance that no learning takes away.
         noise: f64,
+        /// The variance of what may be otherwise than `known` says: an answer that was not all shown, a setup that may have changed.
+        /// If there is any, the call teaches nothing.
+        doubt: f64,
     },
     /// It does not.
     First {
@@ -39,9 +43,10 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// Counts a request.
-    pub(crate) fn of(family: Family, request: &Request) -> Self {
-        let next = request.anchor.as_ref().and_then(|anchor| Self::next(family, request, anchor));
+    /// Counts a request to a model, named as it answers, if that is known.
+    pub(crate) fn of(family: Family, request: &Request, answers: Option<&str>) -> Self {
+        let is_same = |anchor: &&Anchor| anchor.answered_by.as_deref().zip(answers).is_none_or(|(was, is)| was == is);
+        let next = request.anchor.as_ref().filter(is_same).and_then(|anchor| Self::next(family, request, anchor));
         next.unwrap_or_else(|| Self::first(family, request))
     }
 
@@ -50,8 +55,15 @@ impl Asked {
         let Reported { input: Some(read), output: Some(written), reasoning } = Reported::of(&anchor.usage) else {
             return None;
         };
+        let changed = match anchor.setup {
+            AnchorSetup::Same => 0.0,
+            AnchorSetup::MayDiffer => {
+                let (instructions, tools) = setup(family, request);
+                (5.0 + 0.2 * instructions.plus(tools).total()).powi(2)
+            }
+        };
         let Some(answer) = request.history.get(anchor.messages) else {
-            let same = Self::Next { known: read as f64, counts: [0.0; 5], noise: 1.0 };
+            let same = Self::Next { known: read as f64, counts: [0.0; 5], noise: 1.0, doubt: changed };
             return (request.history.len() == anchor.messages).then_some(same);
         };
         let calls = answer.calls().count();
@@ -60,7 +72,7 @@ impl Asked {
         let texts: Vec<Cow<'_, str>> = since().map(|message| text_of(message)).collect();
         let new = tally(family.vocabulary, texts.iter().map(Cow::as_ref));
         let images: f64 = since().map(|message| images_in(message)).sum();
-        let again = read_again(family, written - thought, answer, calls);
+        let (again, unshown) = read_again(family, written - thought, answer, calls);
         // If nobody says how much of the answer was thought, all of it may have been, and none of that is read again.
         let hidden = if reasoning.is_none() && thinks(answer) { 0.5 * written as f64 } else { 0.0 };
         let (after_calls, after_text) = if calls > 0 { (thought as f64, 0.0) } else { (0.0, thought as f64) };
@@ -71,35 +83,35 @@ impl Asked {
                 + (0.03 * new.total()).powi(2)
                 + (0.01 * (read as f64 + again)).powi(2)
                 + (0.3 * thought as f64).powi(2)
-                + hidden.powi(2)
                 + image_noise(images)
                 + new.doubt,
+            doubt: hidden.powi(2) + unshown + changed,
         })
     }
 
     fn first(family: Family, request: &Request) -> Self {
         let messages: Vec<Cow<'_, str>> = request.history.iter().map(|message| text_of(message)).collect();
-        let system = tally_one(family.vocabulary, request.instructions.as_deref().unwrap_or_default());
+        let (system, offered) = setup(family, request);
         let text = system.plus(tally(family.vocabulary, messages.iter().map(Cow::as_ref)));
-        let tools: Vec<String> = request
-            .tools
-            .iter()
-            .map(|tool| {
-                let said = serde_json::json!({
-                    "name": tool.name, "description": tool.description, "parameters": tool.schema,
-                });
-                said.to_string()
-            })
-            .collect();
-        let offered = tally(family.vocabulary, tools.iter().map(String::as_str));
         let images = request.history.iter().map(|message| images_in(message)).sum();
-        let some = if tools.is_empty() { 0.0 } else { 1.0 };
+        let some = if request.tools.is_empty() { 0.0 } else { 1.0 };
         let share = (0.05 * text.total()).powi(2) + (0.2 * offered.total()).powi(2);
         Self::First {
             counts: [text.total(), offered.total(), messages.len() as f64, some, images, 1.0],
             noise: 9.0 + share + image_noise(images) + text.doubt + offered.doubt,
         }
     }
+}
+
+/// The instructions and the tools, counted.
+fn setup(family: Family, request: &Request) -> (Tally, Tally) {
+    let system = tally_one(family.vocabulary, request.instructions.as_deref().unwrap_or_default());
+    let said = request.tools.iter().map(|tool| {
+        let said = serde_json::json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
+        said.to_string()
+    });
+    let tools: Vec<String> = said.collect();
+    (system, tally(family.vocabulary, tools.iter().map(String::as_str)))
 }
 
 /// What is assumed of what has come since a reported call: one token, one message, one image, and one token of that call's thinking
@@ -126,17 +138,20 @@ fn image_noise(images: f64) -> f64 {
     (400.0 * images).powi(2)
 }
 
-/// How much of a reported answer is read again, its thinking apart. What the history does not show of it (thinking that was taken out
-/// of its text, say) is not read again: a call costs at most some sixty tokens around its JSON.
-fn read_again(family: Family, written: u64, answer: &Message, calls: usize) -> f64 {
+/// How much of a reported answer is read again, apart from its thinking, and the variance of that. All of it, unless more was written
+/// than what is visible can explain (a call costs at most some sixty tokens around its JSON): then the rest was not shown, and is not
+/// read again, and only what is visible counts.
+fn read_again(family: Family, written: u64, answer: &Message, calls: usize) -> (f64, f64) {
     let text = text_of(answer);
     // Thinking that a model writes into its text is taken out by those who read it again.
     let text = text.rsplit_once("</think>").map_or(&*text, |(_, after)| after);
-    let count: Tally = tally_one(family.vocabulary, text);
-    if count.total() == 0.0 {
-        return written as f64;
+    let (count, written, calls) = (tally_one(family.vocabulary, text).total(), written as f64, calls as f64);
+    let most = (family.token.0 + 0.4) * count + 60.0 * calls + 24.0;
+    if written <= most || images_in(answer) > 0.0 {
+        return (written, 0.0);
     }
-    (written as f64).min((family.token.0 + 0.4) * count.total() + 60.0 * calls as f64 + 24.0)
+    let visible = family.token.0 * count + 12.0 * calls + 4.0;
+    (visible, (0.5 * (most - visible)).powi(2))
 }
 
 fn thinks(answer: &Message) -> bool {

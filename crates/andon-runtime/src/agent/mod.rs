@@ -9,6 +9,7 @@ mod progress;
 mod state;
 mod tool;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use andon_core::id::IdError;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use crate::model::Model;
 use crate::model::retry::Retry;
+use crate::session::anchors::Asked;
 use crate::session::registry::AgentId;
 use crate::tool::ToolSpec;
 use hook::Hook;
@@ -37,10 +39,29 @@ pub(crate) struct AgentCore {
     pub(crate) instructions: Option<Arc<str>>,
     pub(crate) tools: Vec<CheckedTool>,
     pub(crate) specs: Arc<[Arc<ToolSpec>]>,
+    /// See [`setup_digest`].
+    pub(crate) setup: u64,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) limits: Limits,
     pub(crate) retry: Retry,
     pub(crate) tools_at_once: usize,
+}
+
+impl AgentCore {
+    /// Whom its calls ask.
+    pub(crate) fn asked(&self) -> Asked {
+        Asked { model: Arc::clone(&self.model_name), setup: Some(self.setup) }
+    }
+}
+
+/// Tells instructions and tools, as a model gets them, from others.
+pub(crate) fn setup_digest(instructions: Option<&str>, specs: &[Arc<ToolSpec>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    instructions.hash(&mut hasher);
+    for spec in specs {
+        (&spec.name, &spec.description, spec.schema.to_string()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// A tool with the validator of its arguments.

@@ -43,7 +43,7 @@ impl RuntimeCore {
         let session = self.sessions.get(&SessionKey { tenant, app: Arc::clone(app), ..key });
         // A counted id may have been used by an earlier process.
         if let Ids::Unique = self.services.ids {
-            session.set_history(Vec::new(), session.forgotten());
+            session.set_history(Vec::new(), None, session.forgotten());
         }
         Ok(session)
     }

@@ -16,17 +16,18 @@ use std::time::Duration;
 use andon_core::event::Learnt;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
-use andon_core::usage::{Awaited, Pending, Provenance, Usage, Used};
+use andon_core::usage::{Awaited, Pending, Usage, Used};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::core::RuntimeCore;
+use crate::agent::AgentCore;
 use crate::journal::Append;
 use crate::journal::shelf::CALIBRATION;
 use crate::lanes::BoxFuture;
 use crate::live::run::Run;
 use crate::live::{Learning, Live, Services};
-use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
+use crate::model::{Afterwards, Anchor, AnchorSetup, Learned, Lesson, Meter, Model, Request, Sighting, is_reported};
 use crate::session::SessionCore;
 
 /// How many bytes of what a model wrote after a cut are kept.
@@ -109,11 +110,12 @@ impl Metered {
         }
     }
 
-    /// Makes this call the one that later calls of the conversation are measured from, if the provider reported its
-    /// input.
-    pub(crate) fn anchor(&self, session: &SessionCore, agent: u64, usage: Usage) {
-        if usage.input.provenance == Provenance::Reported {
-            session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
+    /// Makes this call the one that later calls of the conversation are measured from, if the provider reported what it
+    /// read and wrote.
+    pub(crate) fn anchor(&self, session: &SessionCore, agent: &AgentCore, usage: Usage) {
+        if is_reported(&usage) {
+            let (messages, answered_by) = (self.request.history.len(), self.model.as_deref().map(Arc::from));
+            session.add_anchor(agent.asked(), Anchor { usage, messages, answered_by, setup: AnchorSetup::Same });
         }
     }
 }

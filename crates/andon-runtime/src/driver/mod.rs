@@ -22,6 +22,7 @@ pub(crate) mod aside;
 mod budget;
 mod call_ids;
 mod core;
+mod history;
 mod hooks;
 pub(crate) mod learner;
 pub(crate) mod mender;
@@ -62,7 +63,7 @@ pub(crate) use core::RuntimeCore;
 use orphan::{DriverGone, Orphan};
 use tools::RunningTool;
 pub(crate) use tools::{box_remains, judge};
-use watch::{Watch, Woke};
+use watch::Watch;
 
 /// A new run's id.
 pub(crate) fn new_run_id(services: &Services) -> RunId {
@@ -289,26 +290,6 @@ impl Driver {
                 self.stage(Event::ApprovalResolved { call: call.id, verdict: Box::new(Approval::Closed) });
             }
             self.stage(refused);
-        }
-    }
-
-    /// Reads the history from the journal. A pull does not wait for it.
-    async fn read_history(&mut self) -> Result<History, JournalError> {
-        let read =
-            |driver: &Self| (driver.session.forgotten(), driver.live.services.journal.history(&driver.session.key));
-        let (mut forgotten, mut reading) = read(self);
-        loop {
-            match self.watch.race(|cx| reading.as_mut().poll(cx)).await {
-                Woke::Work(history) => match self.session.set_history(history?, forgotten) {
-                    Some(history) => return Ok(history),
-                    None => (forgotten, reading) = read(self),
-                },
-                Woke::News => self.hear(),
-            }
-            self.commit().await?;
-            if self.is_stopping() {
-                return Ok(History::new());
-            }
         }
     }
 

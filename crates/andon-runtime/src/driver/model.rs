@@ -93,7 +93,7 @@ impl Driver {
             instructions: self.agent.instructions.clone(),
             history: self.history.clone(),
             tools: Arc::clone(&self.agent.specs),
-            anchor: self.session.anchor(self.agent.id.0),
+            anchor: self.session.anchor(&self.agent.asked()),
         }
     }
 
@@ -218,7 +218,7 @@ impl Driver {
         let known = reading.usage();
         let Some(metered) = reading.metered.take() else { return (Used::whole(known), None) };
         let times = reading.times(self.live.now());
-        metered.anchor(&self.session, self.agent.id.0, known);
+        metered.anchor(&self.session, &self.agent, known);
         let call = [known.input, known.output].contains(&Figure::UNKNOWN).then(|| {
             let (metered, answer) = (metered.clone(), message.parts.clone());
             Unreported { metered, answer, ended: true, times, known }

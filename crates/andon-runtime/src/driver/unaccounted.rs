@@ -25,7 +25,8 @@ use crate::agent::AgentCore;
 use crate::journal::Earlier;
 use crate::live::Live;
 use crate::live::observe::SeenLater;
-use crate::model::Request;
+use crate::model::{Anchor, Request};
+use crate::session::recorded;
 
 /// How many bytes of the conversation before the run are read.
 const MOST: usize = 8 << 20;
@@ -100,13 +101,17 @@ impl Unaccounted {
             runtime.services.journal.said_before(&self.run, MOST).await.ok()??;
         let is_whole = unsettled.is_empty() && !truncated;
         let history: History = messages.into_iter().chain(self.said).collect();
+        let anchor = match is_whole {
+            true => anchor(&runtime, &self.session, &self.agent.model_name, &history).await,
+            false => None,
+        };
         let request = Request {
             run: self.run,
             number: self.call,
             instructions: self.agent.instructions.clone(),
             history,
             tools: Arc::clone(&self.agent.specs),
-            anchor: None,
+            anchor,
         };
         let mut metered = Metered::of(&*self.agent.model, &request)?;
         metered.model = self.answered_by;
@@ -122,6 +127,15 @@ impl Unaccounted {
             false => Used { delivered: without_input(used.delivered), billed: without_input(used.billed) },
         })
     }
+}
+
+/// The call of a session that one to this model, with this history, is measured from.
+async fn anchor(runtime: &RuntimeCore, session: &SessionKey, model: &str, history: &History) -> Option<Anchor> {
+    let journal = &runtime.services.journal;
+    let last = journal.last_reported(session).await.ok()??;
+    // Later runs may have settled since.
+    let (asked, anchor) = recorded(&journal.history(session).await.ok()?, last)?;
+    (*asked.model == *model && anchor.messages < history.len()).then_some(anchor)
 }
 
 /// Adds what was learned to a run that is on record only, and tells observers.

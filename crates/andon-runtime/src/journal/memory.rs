@@ -15,6 +15,7 @@ use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
+use crate::journal::reported::{LastReported, LookingBack};
 use crate::journal::sessions::{Kept, Sessions, StateMap};
 use crate::journal::shelf::Shelf;
 use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
@@ -280,6 +281,10 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
+fn is_of_call(event: &Event) -> bool {
+    matches!(event, Event::ModelStarted { .. } | Event::Message { .. } | Event::Usage { .. })
+}
+
 fn session_of(stored: &Stored) -> Option<&SessionKey> {
     stored.accepted().map(|accepted| &accepted.session)
 }
@@ -316,6 +321,17 @@ impl Journal for MemoryJournal {
         let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
         Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
+    }
+
+    fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
+        let state = self.state.lock();
+        let runs = state.sessions.get(session).into_iter().flat_map(|session| session.started.iter().rev());
+        let settled = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled).take(LookingBack::RUNS);
+        let mut looking = LookingBack::default();
+        let mut found = settled
+            .flat_map(|run| run.stored.facts().rev().filter(|fact| is_of_call(&fact.event)).take(LookingBack::EVENTS));
+        let last = found.find_map(|fact| looking.event(&fact.event));
+        Box::pin(ready(Ok(last)))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {

@@ -5,6 +5,7 @@
 
 pub(crate) mod export;
 pub(crate) mod memory;
+pub(crate) mod reported;
 pub(crate) mod sessions;
 pub(crate) mod shelf;
 
@@ -22,6 +23,7 @@ use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
 
+use crate::journal::reported::LastReported;
 use crate::journal::sessions::Sessions;
 use crate::journal::shelf::Shelf;
 use crate::lanes::BoxFuture;
@@ -70,6 +72,13 @@ pub trait Journal: Send + Sync + 'static {
 
     /// A session's history: the messages of all its runs that started and have settled, in the order in which they started.
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
+
+    /// The last call among the messages of [`history`](Self::history) that the provider reported, found as
+    /// [`LookingBack`](crate::LookingBack) does. `None` if there is none among the latest, or the journal does not look for it.
+    fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
+        let _ = session;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// What was said in a run's session before it: as [`history`](Self::history), by the runs that started before this
     /// one, or were accepted before it if it never started. Those that have not settled are named. At most about `most`

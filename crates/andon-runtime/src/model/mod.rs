@@ -14,7 +14,7 @@ use andon_core::id::RunId;
 use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
-use andon_core::usage::{Pending, Usage, Used};
+use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 
 use crate::lanes::BoxFuture;
 use crate::model::rendering::Rendering;
@@ -177,13 +177,32 @@ pub struct Sighting<'a> {
     pub took: Duration,
 }
 
-/// The last call of a conversation whose figures the provider has reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The last call of a conversation whose figures the provider has reported, made to the same model.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
-    /// What it used.
+    /// What it used: both its input and its output are reported.
     pub usage: Usage,
     /// How many messages it was sent. Its answer is the next message after them.
     pub messages: usize,
+    /// The exact model that answered it, if the provider named it.
+    pub answered_by: Option<Arc<str>>,
+    /// Whether it was sent the same instructions and tools.
+    pub setup: AnchorSetup,
+}
+
+/// Whether the provider reported both what a call read and what it wrote, at the call's end.
+pub(crate) fn is_reported(usage: &Usage) -> bool {
+    let is_reported = |figure: Figure| figure.provenance == Provenance::Reported && figure.value > Some(0);
+    is_reported(usage.read()) && is_reported(usage.output)
+}
+
+/// Whether an earlier call of an agent was sent the instructions and tools that the agent has now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnchorSetup {
+    /// It was.
+    Same,
+    /// The call is known from the record, which does not say so: the agent may have been changed since.
+    MayDiffer,
 }
 
 /// One request to a model.

@@ -13,7 +13,7 @@ use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::hook::{Hook, Moment};
-use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, validator};
+use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, setup_digest, validator};
 use crate::journal::JournalError;
 use crate::journal::sessions::{StateChange, StateMap};
 use crate::live::Decision;
@@ -402,12 +402,13 @@ impl AgentBuilder {
             tools.push(CheckedTool { validator: validator(tool.spec())?, tool });
         }
         let runtime = self.runtime.unwrap_or_default();
-        let specs = tools.iter().map(|checked| Arc::clone(checked.tool.spec())).collect();
+        let specs: Arc<[_]> = tools.iter().map(|checked| Arc::clone(checked.tool.spec())).collect();
         let core = AgentCore {
             id: runtime.core.agents.next_id(),
             name: name.as_str().into(),
             model_name: model.name().into(),
             model,
+            setup: setup_digest(self.instructions.as_deref(), &specs),
             instructions: self.instructions,
             tools,
             specs,

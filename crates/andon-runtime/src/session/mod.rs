@@ -6,6 +6,7 @@
 //! 2. A run leaves before its end is shown: whoever has seen the end finds the seat free.
 //! 3. A prompt that comes while the seated run is ending waits for it, whatever the policy.
 
+pub(crate) mod anchors;
 pub(crate) mod known;
 pub(crate) mod registry;
 pub(crate) mod warm;
@@ -16,12 +17,14 @@ use std::sync::Arc;
 use andon_core::cancel::Reason;
 use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
-use andon_core::message::Message;
+use andon_core::message::{Message, Role};
 
+use crate::journal::reported::LastReported;
 use crate::lanes::sync::Mutex;
 use crate::live::cord::Cancel;
 use crate::live::{Live, News};
-use crate::model::Anchor;
+use crate::model::{Anchor, AnchorSetup};
+use crate::session::anchors::{Anchors, Asked};
 
 /// How many runs may wait for one session.
 pub(crate) const MAX_QUEUED: usize = 64;
@@ -55,8 +58,7 @@ struct SessionInner {
     bytes: usize,
     /// How often the history was discarded because the journal had changed.
     forgotten: u64,
-    /// The last call whose figures are known, and the agent that made it. Boxed: most sessions have none.
-    anchor: Option<Box<(u64, Anchor)>>,
+    anchors: Anchors,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted, and accepts no runs.
@@ -153,7 +155,7 @@ impl SessionCore {
         let mut state = self.state.lock();
         state.history = None;
         state.bytes = 0;
-        state.anchor = None;
+        state.anchors = Anchors::default();
         state.forgotten += 1;
     }
 
@@ -162,28 +164,35 @@ impl SessionCore {
         self.state.lock().forgotten
     }
 
-    /// Sets what was said before, as read from the journal; `None` if the journal has changed since `forgotten` was
-    /// read.
-    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<History> {
+    /// Sets what was said before, as read from the journal, with the last call that was reported; `None` if the journal has
+    /// changed since `forgotten` was read.
+    pub(crate) fn set_history(
+        &self,
+        history: Vec<Arc<Message>>,
+        last: Option<LastReported>,
+        forgotten: u64,
+    ) -> Option<History> {
         let mut state = self.state.lock();
         if state.forgotten != forgotten {
             return None;
         }
         if state.history.is_none() {
+            if let Some((asked, anchor)) = last.and_then(|last| recorded(&history, last)) {
+                state.anchors.add(asked, anchor);
+            }
             state.bytes = weight(&history);
             state.history = Some(history.into());
         }
         state.history.clone()
     }
 
-    /// This agent's last call in this session whose figures are known.
-    pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
-        let state = self.state.lock();
-        state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| *anchor)
+    /// What a call is measured from.
+    pub(crate) fn anchor(&self, asked: &Asked) -> Option<Anchor> {
+        self.state.lock().anchors.find(asked)
     }
 
-    pub(crate) fn set_anchor(&self, agent: u64, anchor: Anchor) {
-        self.state.lock().anchor = Some(Box::new((agent, anchor)));
+    pub(crate) fn add_anchor(&self, asked: Asked, anchor: Anchor) {
+        self.state.lock().anchors.add(asked, anchor);
     }
 
     /// About how many bytes it takes.
@@ -195,6 +204,15 @@ impl SessionCore {
     pub(crate) fn seated(&self) -> Option<Arc<Live>> {
         self.state.lock().seated.clone()
     }
+}
+
+/// A call that is known from the record. Its answer has its place among the answers in the history.
+pub(crate) fn recorded(history: &[Arc<Message>], last: LastReported) -> Option<(Asked, Anchor)> {
+    let LastReported { usage, model, answered_by, answers_since } = last;
+    let mut answers = history.iter().enumerate().rev().filter(|(_, message)| message.role == Role::Assistant);
+    let (messages, _) = answers.nth(answers_since)?;
+    let anchor = Anchor { usage, messages, answered_by, setup: AnchorSetup::MayDiffer };
+    Some((Asked { model, setup: None }, anchor))
 }
 
 fn weight(messages: &[Arc<Message>]) -> usize {

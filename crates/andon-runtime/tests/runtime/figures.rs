@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::core::event::Learnt;
 use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage};
-use andon_runtime::{Agent, CALIBRATION, Cancel, Journal, Message, Outcome, Piece, Run, Runtime};
+use andon_runtime::{
+    Agent, AnchorSetup, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run, Runtime,
+    SessionKey,
+};
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::common::passes_on::*;
 use crate::common::{memory, millis, next_runtime_on, runtime, runtime_on, secs};
 
 fn silent_after(text: &str) -> Vec<Act> {
@@ -201,15 +204,137 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     let agent = builder.build().unwrap().session("s").unwrap();
     agent.run("Look.").await.unwrap();
     agent.run("And now?").await.unwrap();
-    let anchors: Vec<_> = model.requests().iter().map(|request| request.anchor).collect();
-    let seen: Vec<_> =
-        anchors.iter().map(|anchor| anchor.map(|anchor| (anchor.usage.input.value, anchor.messages))).collect();
+    let anchors: Vec<_> = model.requests().into_iter().map(|request| request.anchor).collect();
+    let seen: Vec<_> = anchors
+        .iter()
+        .map(|anchor| anchor.as_ref().map(|anchor| (anchor.usage.input.value, anchor.messages)))
+        .collect();
     // The first call was sent one message; the second also the answer and its result; the third also the next prompt.
     assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
 
     let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
     other.run("Who are you?").await.unwrap();
     assert_eq!(model.requests()[3].anchor, None, "another agent has other instructions and tools");
+}
+
+/// What the last call that this model got was measured from: what was read, how many messages it was, and the setup.
+fn measured_from(model: &ScriptedModel) -> Option<(Option<u64>, usize, AnchorSetup)> {
+    let anchor = model.requests().pop().unwrap().anchor?;
+    Some((anchor.usage.input.value, anchor.messages, anchor.setup))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_measured_from_its_last_reported_call_also_after_a_restart() {
+    let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+    let model = ScriptedModel::new([whole("So.", 30, 4), whole("Yes.", 50, 4), silent_after("Well")]).metered(&meter);
+    let agent = agent_on(&runtime_on(&journal), &model);
+    agent.run("Look.").await.unwrap();
+    agent.run("And?").await.unwrap();
+    cut(&agent).await;
+    assert_eq!(measured_from(&model), Some((Some(50), 3, AnchorSetup::Same)));
+
+    // Two prompts and answers were sent, and a prompt whose answer was cut came since.
+    let next = ScriptedModel::new([whole("Hm.", 90, 4), whole("Oh.", 99, 4)]).metered(&meter);
+    let agent = agent_on(&next_runtime_on(&journal), &next);
+    agent.run("Again?").await.unwrap();
+    assert_eq!(measured_from(&next), Some((Some(50), 3, AnchorSetup::MayDiffer)));
+    let request = next.requests().pop().unwrap();
+    assert_eq!(request.anchor.unwrap().answered_by.as_deref(), Some("scripted-1"));
+    assert_eq!(request.history.get(3).unwrap().text(), "Yes.");
+    agent.run("And now?").await.unwrap();
+    assert_eq!(measured_from(&next), Some((Some(90), 7, AnchorSetup::Same)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_forgotten_is_measured_from_the_record() {
+    let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+    let model = ScriptedModel::new([whole("So.", 30, 4), whole("Yes.", 50, 4)]).metered(&meter);
+    let clock = Arc::new(andon_runtime::TestClock::new());
+    let runtime =
+        Runtime::builder().journal(Arc::new(journal)).one_lane().clock(clock).seed(1).warm_sessions(0).build();
+    agent_on(&runtime, &model).run("Look.").await.unwrap();
+    agent_on(&runtime, &model).run("And?").await.unwrap();
+    assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::MayDiffer)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_agents_in_one_session_are_each_measured_from_their_own_calls_and_so_is_one_that_is_built_again() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let model = ScriptedModel::new([whole("A.", 30, 4), whole("B.", 900, 4), whole("A.", 60, 4)]).metered(&meter);
+    let agent = |instructions: &'static str| {
+        let builder = Agent::builder().name("a").model(model.clone()).runtime(&runtime).instructions(instructions);
+        builder.build().unwrap().session("s").unwrap()
+    };
+    agent("Be brief.").run("Look.").await.unwrap();
+    agent("Be long.").run("Look.").await.unwrap();
+    assert_eq!(measured_from(&model), None, "it is another setup");
+    agent("Be brief.").run("Look.").await.unwrap();
+    assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::Same)));
+    agent("Be long.").run("Look.").await.unwrap();
+    assert_eq!(measured_from(&model), Some((Some(900), 3, AnchorSetup::Same)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_another_model_is_measured_from_nothing() {
+    let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+    let (first, second) = (runtime_on(&journal), next_runtime_on(&journal));
+    let old = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
+    agent_on(&first, &old).run("Look.").await.unwrap();
+    for (runtime, name) in [(&first, "renamed"), (&second, "another")] {
+        let new = ScriptedModel::new([whole("Yes.", 50, 4)]).metered(&meter).named(name);
+        agent_on(runtime, &new).run("And?").await.unwrap();
+        assert_eq!(measured_from(&new), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_output_nobody_reported_does_not_take_the_place_of_one_that_was_reported() {
+    let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+    let only_input = Usage { input: Figure::reported(44), ..Usage::UNKNOWN };
+    let only_input = vec![Act::text("Or."), Act::Piece(Piece::Usage(Box::new(only_input))), Act::end()];
+    let model = ScriptedModel::new([whole("So.", 30, 4), only_input, whole("Yes.", 60, 4)]).metered(&meter);
+    let agent = agent_on(&runtime_on(&journal), &model);
+    agent.run("Look.").await.unwrap();
+    agent.run("Or?").await.unwrap();
+    agent.run("And?").await.unwrap();
+    assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::Same)));
+}
+
+/// A journal that cannot look for the last reported call.
+struct Forgetful(MemoryJournal);
+
+impl Journal for Forgetful {
+    passes_on!(0);
+
+    fn append(&self, batch: Batch) -> Append {
+        self.0.append(batch)
+    }
+
+    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
+        self.0.history(session)
+    }
+
+    fn last_reported(&self, _session: &SessionKey) -> Reading<Option<LastReported>> {
+        Box::pin(std::future::ready(Err(JournalError::Unreadable("it is torn".into()))))
+    }
+
+    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
+        self.0.claim(run, from)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_last_reported_call_cannot_be_read_is_measured_from_nothing_and_goes_on() {
+    let meter = Arc::<ScriptedMeter>::default();
+    let journal: Arc<dyn Journal> = Arc::new(Forgetful(MemoryJournal::new()));
+    for (seed, expected) in [(1, 1), (2, 3)] {
+        let model = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
+        let clock = Arc::new(andon_runtime::TestClock::new());
+        let runtime = Runtime::builder().journal(Arc::clone(&journal)).one_lane().clock(clock).seed(seed).build();
+        assert_eq!(agent_on(&runtime, &model).run("Look.").await.unwrap().stop_reason(), "end_turn");
+        assert_eq!(measured_from(&model), None);
+        assert_eq!(model.requests()[0].history.len(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
 //! What a session has said, and which runs are open.
 
+use andon_runtime::LastReported;
 use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::usage::Usage;
 
 use super::story::{Story, session};
 use super::subject::Subject;
@@ -44,6 +46,38 @@ pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(sub
     Story::new("next").whole_in(&subject, "next is fine").await;
     said.extend(["What about next?", "next is fine"].map(str::to_owned));
     assert_eq!(subject.texts(&session("s")).await, said, "a run that started later comes later");
+}
+
+pub(super) async fn the_last_reported_call_is_found_behind_those_that_were_not_reported(subject: Subject) {
+    let last = async |subject: &Subject, id| subject.journal().last_reported(&session(id)).await.unwrap();
+    assert_eq!(last(&subject, "s").await, None, "there is no such session");
+    let mut cut = Story::new("cut");
+    cut.tell(&subject, Story::begun).await;
+    cut.tell(&subject, |run| [vec![run.model_started()], run.cut("half")].concat()).await;
+    cut.settle(&subject).await;
+    assert_eq!(last(&subject, "s").await, None, "nothing was reported");
+
+    Story::new("first").whole_in(&subject, "first is fine").await;
+    let mut second = Story::new("second");
+    second.tell(&subject, Story::begun).await;
+    second.tell(&subject, |run| [vec![run.model_started()], run.cut("half")].concat()).await;
+    second.tell(&subject, |run| [vec![run.model_started()], run.cut("again")].concat()).await;
+    second.settle(&subject).await;
+    Story::within("other", &session("another")).whole_in(&subject, "elsewhere").await;
+    let mut open = Story::new("open");
+    open.tell(&subject, Story::begun).await;
+    open.tell(&subject, |run| [vec![run.model_started()], run.answered(andon_runtime::ModelStop::EndTurn)].concat())
+        .await;
+    let expected = |answers_since| LastReported {
+        usage: Usage::reported(3, 5),
+        model: "told".into(),
+        answered_by: Some("story-1".into()),
+        answers_since,
+    };
+    assert_eq!(last(&subject, "s").await, Some(expected(2)), "two answers were cut since");
+    open.settle(&subject).await;
+    assert_eq!(last(&subject, "s").await, Some(expected(0)));
+    assert_eq!(last(&subject.opened_again(), "s").await, Some(expected(0)));
 }
 
 pub(super) async fn what_was_said_before_a_run_is_what_earlier_runs_said(subject: Subject) {

@@ -120,6 +120,7 @@ cases! {
     history: [
         history_is_what_settled_runs_said_in_the_order_in_which_they_started,
         history_keeps_its_order_when_the_journal_is_opened_again,
+        the_last_reported_call_is_found_behind_those_that_were_not_reported,
         what_was_said_before_a_run_is_what_earlier_runs_said,
         only_the_latest_of_what_was_said_before_a_run_fits,
         unsettled_runs_are_listed_in_the_order_in_which_they_came,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
 use andon_runtime::core::cancel::{CancelRequest, Force, Reason};
 use andon_runtime::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
-use andon_runtime::core::message::{Message, Role};
+use andon_runtime::core::message::{Cut, Message, Role};
 use andon_runtime::core::outcome::{Ending, ModelStop};
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::core::usage::{Usage, Used};
@@ -175,6 +175,19 @@ impl Story {
                 answered_by: Some("story-1".into()),
                 request_id: Some("req_1".into()),
             }),
+            self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
+        ]
+    }
+
+    /// A part of an answer that was cut, and the end of the call. Nothing was reported.
+    pub(super) fn cut(&mut self, text: &str) -> Vec<Entry> {
+        let cut = Some(Cut::Cancelled(Reason::Requested));
+        let message = Arc::new(Message { cut, ..Message::assistant(text) });
+        let (call, estimated) = (self.model_calls, Used::cut(Usage::reported(9, 1).running()));
+        let end = ModelEnd::Cut;
+        vec![
+            self.fact(Event::Message { message }),
+            self.fact(Event::usage(call, estimated)),
             self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
         ]
     }

@@ -50,8 +50,9 @@ pub(crate) struct Truth {
     pub(crate) input: u64,
     /// All tokens written.
     pub(crate) output: u64,
-    /// Those of them that were thinking.
-    pub(crate) reasoning: u64,
+    /// Those of them that were thinking; `None` if that is not on record. A 0 may stand for a provider that said nothing, so it is
+    /// none either: the meter must cope without it.
+    pub(crate) reasoning: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -146,7 +147,11 @@ fn parse(number: usize, line: &str) -> Result<Recorded> {
         thinks: line.think.unwrap_or(false) || withheld > 0,
         provider_tools: line.srv.unwrap_or(false),
     };
-    let truth = Truth { input: line.inp.0, output: line.out.0, reasoning: line.reas.unwrap_or_default().0 };
+    let truth = Truth {
+        input: line.inp.0,
+        output: line.out.0,
+        reasoning: line.reas.map(|count| count.0).filter(|count| *count > 0),
+    };
     Ok(Recorded { line: number, call, truth })
 }
 

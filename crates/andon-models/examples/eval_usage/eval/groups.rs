@@ -1,10 +1,14 @@
 //! Figures over many predictions.
 
+use std::collections::BTreeSet;
+
 use super::replay::Guess;
 
 /// How good some predictions were. In percent.
 pub(crate) struct Summary {
     pub(crate) count: usize,
+    /// How many answers these figures are of.
+    pub(crate) answers: usize,
     pub(crate) median: f64,
     pub(crate) p90: f64,
     /// The error of the sum: below 0 if too little was predicted.
@@ -15,9 +19,11 @@ pub(crate) struct Summary {
 
 /// The summary of predictions that have a value; `None` if there is none.
 pub(crate) fn summary<'a>(guesses: impl Iterator<Item = &'a Guess>) -> Option<Summary> {
+    let mut answers = BTreeSet::new();
     let valued: Vec<(f64, f64, bool)> = guesses
         .filter_map(|guess| {
             let predicted = guess.predicted.value?;
+            answers.insert(guess.line);
             Some((predicted as f64, guess.reported as f64, inside(guess)))
         })
         .collect();
@@ -31,6 +37,7 @@ pub(crate) fn summary<'a>(guesses: impl Iterator<Item = &'a Guess>) -> Option<Su
     let held = valued.iter().filter(|valued| valued.2).count();
     Some(Summary {
         count: valued.len(),
+        answers: answers.len(),
         median: percentile(&errors, 0.5)?,
         p90: percentile(&errors, 0.9)?,
         bias: 100.0 * (predicted - reported) / reported,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use andon_core::message::Image;
 use andon_core::usage::{Figure, Usage};
 use andon_models::meter::{Book, vocabulary};
-use andon_runtime::{Anchor, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec};
+use andon_runtime::{
+    Anchor, AnchorSetup, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec,
+};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
@@ -66,7 +68,7 @@ impl Kind {
     pub(crate) fn of(call: &Call, truth: Truth) -> Self {
         match () {
             () if call.provider_tools => Self::ProviderTools,
-            () if call.thinks || truth.reasoning > 0 => Self::Reasoning,
+            () if call.thinks || truth.reasoning.is_some() => Self::Reasoning,
             () if !call.calls.is_empty() => Self::Calls,
             () if call.text.is_empty() => Self::Nothing,
             () => Self::Text,
@@ -83,6 +85,9 @@ pub(crate) struct Guess {
     pub(crate) reported: u64,
     /// Why it does not count in the last line; `None` if it counts.
     pub(crate) left_out: Option<LeftOut>,
+    /// The line of its call: several figures may be of one answer.
+    #[serde(skip)]
+    pub(crate) line: usize,
 }
 
 /// Why a figure does not count in the last line.
@@ -98,13 +103,14 @@ pub(crate) enum LeftOut {
     Early,
     FirstRequest,
     SameRequest,
+    OtherSetup,
     ToldEarly,
     Files,
 }
 
 impl LeftOut {
     /// All of them, with what they mean.
-    pub(crate) const ALL: [(Self, &str); 11] = [
+    pub(crate) const ALL: [(Self, &str); 12] = [
         (Self::ProviderTools, "the provider ran its own tools"),
         (Self::Reasoning, "with reasoning"),
         (Self::HidesReasoning, "the model hides its reasoning"),
@@ -114,6 +120,7 @@ impl LeftOut {
         (Self::Early, "fewer than five earlier calls of the model"),
         (Self::FirstRequest, "the first request of a conversation"),
         (Self::SameRequest, "the same request again"),
+        (Self::OtherSetup, "with other instructions or tools than the request before it"),
         (Self::ToldEarly, "the provider reports it at the start of the stream"),
         (Self::Files, "with files"),
     ];
@@ -121,11 +128,17 @@ impl LeftOut {
 
 /// A reported call of a recording.
 struct Earlier<'a> {
-    messages: &'a [String],
+    call: &'a Call,
     /// What came as its answer, if the recording goes on.
     answer: Message,
     usage: Usage,
     is_plain: bool,
+}
+
+impl Earlier<'_> {
+    fn has_setup_of(&self, call: &Call) -> bool {
+        (&self.call.system, &self.call.tools) == (&call.system, &call.tools)
+    }
 }
 
 /// The meters of all models in one book.
@@ -160,11 +173,10 @@ pub(crate) fn replay(recorded: &[&Recorded], ends: &Ends<'_>) -> Result<Vec<Pred
             let call = &recorded.call;
             let earlier = recordings.entry((&call.source, &call.model)).or_default();
             let prediction = predict(&mut meters, recorded, earlier, ends);
-            let Truth { input, output, reasoning } = recorded.truth;
-            let usage = Usage { reasoning: Figure::reported(reasoning), ..Usage::reported(input, output) };
+            let usage = usage(recorded.truth);
             let is_plain = matches!(prediction.kind, Kind::Text | Kind::Calls);
             let answer = Message { parts: parts(call, &call.text), ..Message::assistant("") };
-            earlier.push(Earlier { messages: &call.messages, answer, usage, is_plain });
+            earlier.push(Earlier { call, answer, usage, is_plain });
             prediction
         })
         .collect();
@@ -175,7 +187,9 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
     let Recorded { line, call, truth } = recorded;
     let meter = meters.of(call);
     let (calls, hides_reasoning) = meters.known(&call.model);
-    let before = earlier.iter().rev().find(|earlier| call.messages.starts_with(earlier.messages));
+    // A running agent measures from the last call that it made with the setup that it has; a restarted one does not know it.
+    let continued = || earlier.iter().rev().filter(|earlier| call.messages.starts_with(&earlier.call.messages));
+    let before = continued().find(|earlier| earlier.has_setup_of(call)).or_else(|| continued().next());
     let request = request(&meters.run, call, before);
     let cut = |answer: &[Part], ended| meter.cut(&sighting(&request, answer, ended), Usage::UNKNOWN).delivered;
     let answer = parts(call, &call.text);
@@ -187,7 +201,7 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
         let part = call.text.get(..call.text.floor_char_boundary(call.text.len() * tenth / 10)).unwrap_or_default();
         let reported = ends.part(recorded, part);
         let predicted = cut(&parts(call, part), false).output;
-        Guess { predicted, reported, left_out: scope(reported) }
+        Guess { predicted, reported, left_out: scope(reported), line: *line }
     });
     let prediction = Prediction {
         line: *line,
@@ -199,16 +213,20 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
         kind,
         hides_reasoning: hides,
         cuts: cuts.collect(),
-        output: Guess { predicted: whole.output, reported: truth.output, left_out: scope(truth.output) },
+        output: Guess { predicted: whole.output, reported: truth.output, left_out: scope(truth.output), line: *line },
         input: Guess {
             predicted: whole.input,
             reported: truth.input,
             left_out: input_scope(call, kind, hides, before),
+            line: *line,
         },
     };
-    let reasoning = Figure::reported(truth.reasoning);
-    meter.learn(&sighting(&request, &answer, true), Usage { reasoning, ..Usage::reported(truth.input, truth.output) });
+    meter.learn(&sighting(&request, &answer, true), usage(*truth));
     prediction
+}
+
+fn usage(Truth { input, output, reasoning }: Truth) -> Usage {
+    Usage { reasoning: reasoning.map_or(Figure::UNKNOWN, Figure::reported), ..Usage::reported(input, output) }
 }
 
 fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
@@ -235,7 +253,8 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
         _ if kind == Kind::ProviderTools => Some(LeftOut::ProviderTools),
         _ if call.files.iter().any(|files| *files > 0) => Some(LeftOut::Files),
         None => Some(LeftOut::FirstRequest),
-        Some(before) if before.messages.len() == call.messages.len() => Some(LeftOut::SameRequest),
+        Some(before) if !before.has_setup_of(call) => Some(LeftOut::OtherSetup),
+        Some(before) if before.call.messages.len() == call.messages.len() => Some(LeftOut::SameRequest),
         Some(before) if kind == Kind::Reasoning || !before.is_plain => Some(LeftOut::Reasoning),
         Some(_) if hides || THINKERS.iter().any(|word| call.model.contains(word)) => Some(LeftOut::HidesReasoning),
         Some(_) => TELL_EARLY.contains(&call.provider.as_str()).then_some(LeftOut::ToldEarly),
@@ -244,7 +263,7 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
 
 /// The request as the runtime would have made it. The answer before it has the parts that it had when it came.
 fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
-    let answer = before.map(|before| (before.messages.len(), &before.answer));
+    let answer = before.map(|before| (before.call.messages.len(), &before.answer));
     let message = |(index, text): (usize, &String)| match answer {
         Some((place, answer)) if place == index => Message { parts: said_again(text, answer), ..answer.clone() },
         _ => {
@@ -260,7 +279,12 @@ fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
         instructions: call.system.as_deref().map(Arc::from),
         history: call.messages.iter().enumerate().map(message).map(Arc::new).collect(),
         tools: call.tools.iter().map(|tool| Arc::new(spec(tool))).collect(),
-        anchor: before.map(|before| Anchor { usage: before.usage, messages: before.messages.len() }),
+        anchor: before.map(|before| Anchor {
+            usage: before.usage,
+            messages: before.call.messages.len(),
+            answered_by: None,
+            setup: if before.has_setup_of(call) { AnchorSetup::Same } else { AnchorSetup::MayDiffer },
+        }),
     }
 }
 

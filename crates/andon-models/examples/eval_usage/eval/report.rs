@@ -39,26 +39,26 @@ fn inputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
     predictions.iter().map(|prediction| &prediction.input).filter(|guess| guess.left_out.is_none())
 }
 
-const COLUMNS: [&str; 5] = ["count", "median", "p90", "bias", "covered"];
+const COLUMNS: [&str; 6] = ["count", "answers", "median", "p90", "bias", "covered"];
 
 fn columns() -> String {
-    let [count, median, p90, bias, covered] = COLUMNS;
-    format!("{count:>6} {median:>7} {p90:>7} {bias:>7} {covered:>7}")
+    let [count, answers, median, p90, bias, covered] = COLUMNS;
+    format!("{count:>6} {answers:>7} {median:>7} {p90:>7} {bias:>7} {covered:>7}")
 }
 
 fn cells(summary: Option<&Summary>) -> String {
     match summary {
-        None => format!("{:>6} {:>7} {:>7} {:>7} {:>7}", "-", "-", "-", "-", "-"),
-        Some(Summary { count, median, p90, bias, coverage }) => {
+        None => format!("{:>6} {:>7} {:>7} {:>7} {:>7} {:>7}", "-", "-", "-", "-", "-", "-"),
+        Some(Summary { count, answers, median, p90, bias, coverage }) => {
             let [median, p90, bias, coverage] = [median, p90, bias, coverage].map(|share| number(*share, 2));
-            format!("{count:>6} {median:>7} {p90:>7} {bias:>7} {coverage:>7}")
+            format!("{count:>6} {answers:>7} {median:>7} {p90:>7} {bias:>7} {coverage:>7}")
         }
     }
 }
 
 /// One row for each model or provider: how good the predictions were that count in the last line.
 fn names(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &String, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{title:<52} {:>5}  {:^38}  {:^38}", "calls", "output text, %", "anchored input, %")?;
+    writeln!(out, "{title:<52} {:>5}  {:^46}  {:^46}", "calls", "output text, %", "anchored input, %")?;
     writeln!(out, "{:<52} {:>5}  {}  {}", "", "", columns(), columns())?;
     let names: BTreeSet<&String> = predictions.iter().map(key).collect();
     for name in names {
@@ -104,6 +104,7 @@ fn kinds(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     row("apart: input, with reasoning", summary(left(LeftOut::Reasoning)))?;
     row("apart: input, reported at the start of the stream", summary(left(LeftOut::ToldEarly)))?;
     row("apart: input, the same request again", summary(left(LeftOut::SameRequest)))?;
+    row("apart: input, other instructions or tools than before", summary(left(LeftOut::OtherSetup)))?;
     row("apart: input, the provider ran its own tools", summary(left(LeftOut::ProviderTools)))?;
     row("apart: input, first request of a conversation", summary(left(LeftOut::FirstRequest)))?;
     writeln!(out)?;
@@ -168,7 +169,7 @@ fn random(splits: &[Vec<Prediction>], out: &mut impl Write) -> Result<()> {
             let of = |part: fn(&Summary) -> f64| number(each.iter().map(part).reduce(pick).unwrap_or(0.0), 2);
             let [median, p90] = [of(|summary| summary.median), of(|summary| summary.p90)];
             let [bias, coverage] = [of(|summary| summary.bias), of(|summary| summary.coverage)];
-            writeln!(out, "{:<58}  {:>6} {median:>7} {p90:>7} {bias:>7} {coverage:>7}", format!("  {word}"), "")?;
+            writeln!(out, "{:<58}  {:>14} {median:>7} {p90:>7} {bias:>7} {coverage:>7}", format!("  {word}"), "")?;
         }
         std::io::Result::Ok(())
     };

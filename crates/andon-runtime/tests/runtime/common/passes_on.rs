@@ -11,7 +11,7 @@ pub(crate) type Reading<T> = BoxFuture<Result<T, JournalError>>;
 
 /// What it passes on: all but appends, histories and claims.
 macro_rules! passes_on {
-    ($to:ident) => {
+    ($to:tt) => {
         fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
             self.$to.append_addendum(run, at, what)
         }

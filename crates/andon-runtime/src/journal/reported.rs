@@ -1,0 +1,67 @@
+//! The last model call of a session that the provider reported: what later calls are measured from after a restart.
+
+use std::sync::Arc;
+
+use andon_core::event::Event;
+use andon_core::usage::Usage;
+
+use crate::model::is_reported;
+
+/// The last model call of a session of which the provider reported both what it read and what it wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastReported {
+    /// What it used.
+    pub usage: Usage,
+    /// The model that was asked.
+    pub model: Arc<str>,
+    /// The exact model that answered, if the provider named it.
+    pub answered_by: Option<Arc<str>>,
+    /// How many answers came after its own, cut ones included.
+    pub answers_since: usize,
+}
+
+/// Looks for that call, from the latest event of a session back.
+#[derive(Debug, Default)]
+pub struct LookingBack {
+    answers: usize,
+    usage: Option<(Usage, Option<Arc<str>>)>,
+    is_answered: bool,
+}
+
+impl LookingBack {
+    /// How many runs are looked through: those that started last.
+    pub const RUNS: usize = 8;
+
+    /// How many events of each are looked at, of the kinds `model_started`, `message` and `usage`.
+    pub const EVENTS: usize = 64;
+
+    /// An answer, if that is all there is to know about the event.
+    pub fn answer(&mut self) {
+        match self.usage {
+            Some(_) if !self.is_answered => self.is_answered = true,
+            _ => self.answers += 1,
+        }
+    }
+
+    /// The event before those that were looked at. `Some` once the call is found.
+    pub fn event(&mut self, event: &Event) -> Option<LastReported> {
+        match event {
+            Event::Message { .. } => self.answer(),
+            Event::Usage { used, answered_by, .. } => {
+                self.is_answered = false;
+                self.usage = is_reported(&used.delivered).then(|| (used.delivered, answered_by.clone()));
+            }
+            Event::ModelStarted { model, .. } => {
+                let (usage, answered_by) = self.usage.take().filter(|_| self.is_answered)?;
+                return Some(LastReported {
+                    usage,
+                    model: Arc::clone(model),
+                    answered_by,
+                    answers_since: self.answers,
+                });
+            }
+            _ => {}
+        }
+        None
+    }
+}
