@@ -17,8 +17,8 @@ pub use figure::{Figure, Provenance};
 use serde::{Deserialize, Serialize};
 pub use used::{Awaited, Pending, Used};
 
-/// No token stands for more bytes than this: the longest of the published vocabularies are runs of as many spaces.
-pub const BYTES_A_TOKEN: u64 = 128;
+/// No token stands for more bytes than this: the longest one in a published vocabulary, a run of spaces.
+pub const BYTES_A_TOKEN: u64 = 512;
 
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -124,11 +124,16 @@ impl Usage {
             Some(_) => 0,
             None => ours.value.unwrap_or(0),
         };
-        let parts = extra(self.cache_read, source.cache_read)
-            .saturating_add(extra(self.cache_write, source.cache_write));
+        let parts =
+            extra(self.cache_read, source.cache_read).saturating_add(extra(self.cache_write, source.cache_write));
         let is_as_good = source.input.provenance <= self.cache_read.provenance.min(self.cache_write.provenance);
         if is_as_good && source.input.value.is_some_and(|whole| whole < parts) {
-            return Self { input: source.input, cache_read: source.cache_read, cache_write: source.cache_write, ..self };
+            return Self {
+                input: source.input,
+                cache_read: source.cache_read,
+                cache_write: source.cache_write,
+                ..self
+            };
         }
         Self { input: source.input.without(parts), ..self }
     }
@@ -309,7 +314,10 @@ mod tests {
         let corrected = thought.corrected_by(Usage::reported(500, 30));
         assert_eq!(corrected, Usage::reported(500, 30));
         assert_eq!(corrected.read(), Figure::reported(500));
-        assert_eq!(Usage::reported(500, 30).corrected_by(Usage { input: Figure::UNKNOWN, ..cached }).read().value, Some(500));
+        assert_eq!(
+            Usage::reported(500, 30).corrected_by(Usage { input: Figure::UNKNOWN, ..cached }).read().value,
+            Some(500)
+        );
         let fits = cached.corrected_by(Usage::reported(950, 50));
         assert_eq!((fits.input.value, fits.cache_read.value), (Some(50), Some(900)));
         let guess = Figure::exact(500, Provenance::Estimated);

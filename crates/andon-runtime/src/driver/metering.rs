@@ -106,7 +106,11 @@ impl Metered {
         runtime.services.door.spawn(async move {
             match stored.await {
                 Ok(lessons) => {
-                    meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+                    let lessons = lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect();
+                    for outdated in meter.recall(lessons) {
+                        // What cannot be discarded now is found again by the next process.
+                        let _ = back.services.journal.shelf().discard(CALIBRATION, &outdated.about).await;
+                    }
                 }
                 // The next call tries again.
                 Err(_) => drop(back.recalled.lock().remove(&model)),
