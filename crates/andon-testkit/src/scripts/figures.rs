@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_runtime::Limits;
+
 use crate::explore::World;
 use crate::figures::{After, ScriptedMeter};
 use crate::model::Act;
@@ -37,6 +39,16 @@ pub(super) async fn never_learned(world: World) {
     let agent = world.open(world.agent(&world.model(texts).after_a_cut(after)));
     play(&world, &agent, "Count.").await;
     play(&world, &agent, "Go on.").await;
+}
+
+/// The provider reports at its end. The first answer ends below the limit, and the second passes it.
+pub(super) async fn limited(world: World) {
+    let texts = [12, 60].map(|words_said| answer([words(&"one more ".repeat(words_said)), done()]));
+    let model = world.model(texts).metered(&Arc::<ScriptedMeter>::default());
+    let limits = Limits { tokens: Some(50), ..Limits::NONE };
+    let agent = world.open(world.agent(&model).limits(limits));
+    play(&world, &agent, "Say more.").await;
+    play(&world, &agent, "And more.").await;
 }
 
 pub(super) async fn metered(world: World) {
