@@ -43,9 +43,10 @@ pub(super) async fn never_learned(world: World) {
 
 /// The provider reports at its end. The first answer ends below the limit, and the second passes it.
 pub(super) async fn limited(world: World) {
-    let texts = [12, 60].map(|words_said| answer([words(&"one more ".repeat(words_said)), done()]));
+    let sentence = "A sentence that takes about eighty bytes, so that few of them pass the limit. ";
+    let texts = [2, 12].map(|times| answer([vec![Act::text(sentence); times], done()]));
     let model = world.model(texts).metered(&Arc::<ScriptedMeter>::default());
-    let limits = Limits { tokens: Some(50), ..Limits::NONE };
+    let limits = Limits { tokens: Some(40), ..Limits::NONE };
     let agent = world.open(world.agent(&model).limits(limits));
     play(&world, &agent, "Say more.").await;
     play(&world, &agent, "And more.").await;
