@@ -2,6 +2,7 @@
 
 use andon_models::{Builder, CutPolicy, Drain};
 use andon_runtime::core::usage::{Figure, Pending, Provenance};
+use andon_runtime::{Limits, Reason};
 use andon_testkit::provider::{Dialect, Gate, Generation, Protocol, Reply, Script, Tokens, UsageWhen};
 
 use crate::world::{MODEL, World, everywhere, everywhere_with, soon};
@@ -46,6 +47,22 @@ async fn every_cut_call_has_figures_with_their_provenance_and_never_none() {
         if input == Provenance::ReportedRunning {
             assert_eq!(delivered.input.value, Some(40), "{dialect:?}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_its_provider_reports_at_its_end_is_stopped_soon_after_the_limit() {
+    // Until the vocabularies are loaded, next to nothing is certain.
+    drop(andon_models::book().meter("maker", "any"));
+    everywhere(async |world, dialect| {
+        let reply = Reply::text(["another "; 600]).model(MODEL).usage(Tokens::new(10, 600));
+        world.provider.answer(Script::reply(dialect, &reply));
+        let prompt = world.agent.prompt("Go.").limits(Limits { tokens: Some(60), ..Limits::NONE });
+        let outcome = soon(prompt.start().unwrap().outcome()).await;
+        assert_eq!(outcome.receipt.reason, Some(Reason::Budget), "{dialect:?}: {:?}", outcome.ending);
+        let words = outcome.message.as_ref().unwrap().text().len() / 8;
+        assert!((50..400).contains(&words), "{dialect:?}: {words}");
     })
     .await;
 }

@@ -301,7 +301,10 @@ impl Reading {
         let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
         let billed = metered.cut(&answer, times, Usage { input, ..reported }.running()).billed;
         budget.input = billed.input;
-        known.max(billed.at_least())
+        // What a provider adds to a request or leaves out of it is not seen, so only half of an estimate is certain.
+        let share = if reported.input == Figure::UNKNOWN { 2 } else { 1 };
+        let read = billed.read().at_least() / share;
+        known.max(read.saturating_add(billed.output.at_least()))
     }
 
     fn head(&self, index: usize) -> Option<&Arc<CallHead>> {
