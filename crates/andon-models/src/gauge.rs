@@ -165,8 +165,8 @@ impl Meter for Gauge {
         let about = self.id(call.model);
         self.book.warm(&about);
         let mut lessons = self.book.learn(&about, call.request, call.answer, &figures);
-        if let Some(page) = lessons.iter_mut().find(|lesson| lesson.about == about).and_then(|l| l.page.as_object_mut())
-        {
+        let own = lessons.iter_mut().find(|lesson| lesson.about == about);
+        if let Some(page) = own.and_then(|lesson| lesson.page.as_object_mut()) {
             page.insert(ASKED.to_owned(), self.model.as_str().into());
         }
         lessons
@@ -207,8 +207,8 @@ impl Gauge {
     }
 }
 
-/// What can be said of an answer without counting: four bytes are a token, more or less, and no token has more bytes than any
-/// vocabulary has. A model that `hides` some of its thinking may have written much more.
+/// What can be said of an answer without counting: four bytes are a token, more or less, and [so many](BYTES_A_TOKEN) at most. A
+/// model that `hides` some of its thinking may have written much more.
 fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
     let is_hidden = |part: &Part| matches!(part, Part::Thinking { text, .. } if text.is_empty());
     let hides = hides || answer.iter().any(is_hidden);

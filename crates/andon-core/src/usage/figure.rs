@@ -29,7 +29,7 @@ pub struct Figure {
     pub value: Option<u64>,
     /// How it is known.
     pub provenance: Provenance,
-    /// It is at least this.
+    /// It is at least this. Beside an estimated value, that is to hold nineteen times in twenty; see [`Figure::at_least`].
     pub low: Option<u64>,
     /// It is at most this.
     pub high: Option<u64>,

@@ -35,47 +35,57 @@ pub(super) struct Budget {
     limit: u64,
     /// How many the run had used before this call.
     used_before: u64,
-    /// How many bytes of the answer have come.
-    come: u64,
-    /// With how many of them it is to be estimated what this call has used.
-    look_at: u64,
+    /// How many this call has used, as the provider says.
+    reported: u64,
+    /// How many it has certainly used, as was estimated last. A report may be older than what was shown.
+    estimated: u64,
+    /// How many bytes of the answer were accepted.
+    accepted: u64,
+    /// With how many of them the next estimate is due.
+    next: u64,
     /// What this call has read, as it was estimated first: it is not counted again.
     pub(super) input: Figure,
-    /// How many tokens are used, if that is over the limit. The stop comes only if the answer goes on.
-    over: Option<u64>,
 }
 
 impl Budget {
     /// The limit for a call whose request has this many bytes.
     pub(super) fn new(limit: u64, used_before: u64, asked: u64) -> Self {
         // A token is rarely less than a byte, and mostly four.
-        let look_at = limit.saturating_sub(used_before).saturating_sub(asked) / 4;
-        Self { limit, used_before, come: 0, look_at, input: Figure::UNKNOWN, over: None }
+        let next = limit.saturating_sub(used_before).saturating_sub(asked) / 4;
+        Self { limit, used_before, reported: 0, estimated: 0, accepted: 0, next, input: Figure::UNKNOWN }
     }
 
-    /// A piece was accepted. Returns whether it is to be estimated now what this call has used.
+    /// A piece was accepted. Returns whether an estimate is due.
     pub(super) fn accepted(&mut self, piece: &Piece) -> bool {
         let bytes = match piece {
             Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
             Piece::Call { name, .. } => name.len(),
             Piece::ThinkingEnd { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
         };
-        self.come = self.come.saturating_add(bytes as u64);
-        bytes > 0 && self.come >= self.look_at
+        self.accepted = self.accepted.saturating_add(bytes as u64);
+        bytes > 0 && self.accepted >= self.next
     }
 
-    /// This call has certainly used so many tokens.
-    pub(super) fn used(&mut self, in_this_call: u64) {
-        let used = self.used_before.saturating_add(in_this_call);
-        self.over = Some(used).filter(|used| *used > self.limit);
-        let left = self.limit.saturating_sub(used) / 4;
-        self.look_at = self.look_at.max(self.come.saturating_add(left.max(self.come / 4).max(STEP)));
+    /// The provider says that this call has used so many tokens by now.
+    pub(super) fn reported(&mut self, in_this_call: u64) {
+        self.reported = in_this_call;
+    }
+
+    /// This call has certainly used so many tokens by now.
+    pub(super) fn estimated(&mut self, in_this_call: u64) {
+        self.estimated = in_this_call;
+        let left = self.limit.saturating_sub(self.used()) / 4;
+        self.next = self.accepted.saturating_add(left.max(self.accepted / 4).max(STEP));
+    }
+
+    fn used(&self) -> u64 {
+        self.used_before.saturating_add(self.reported.max(self.estimated))
     }
 
     /// The cancel that is due if the answer goes on with this piece. A complete answer is kept.
-    pub(super) fn due(&mut self, piece: &Piece) -> Option<Cancel> {
-        let used = self.over.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_)))?;
-        Some(tokens_spent(self.limit, used))
+    pub(super) fn due(&self, piece: &Piece) -> Option<Cancel> {
+        let goes_on = !matches!(piece, Piece::End(_) | Piece::Usage(_));
+        (goes_on && self.used() > self.limit).then(|| tokens_spent(self.limit, self.used()))
     }
 }
 

@@ -209,7 +209,7 @@ impl Reading {
     }
 
     fn take(&mut self, piece: Piece, live: &Arc<Live>, ids: &mut LazyIds<'_>) -> Taken {
-        if let Some(cancel) = self.budget.as_mut().and_then(|budget| budget.due(&piece)) {
+        if let Some(cancel) = self.budget.as_ref().and_then(|budget| budget.due(&piece)) {
             live.pull(cancel.at(live.now()));
             return Taken::Over(Read::Refused);
         }
@@ -278,13 +278,12 @@ impl Reading {
     fn watch_budget(&mut self, piece: &Piece, live: &Live) {
         let Some(budget) = &mut self.budget else { return };
         let is_due = budget.accepted(piece);
-        let used = match piece {
-            Piece::Usage(_) => self.usage().at_least(),
-            _ if is_due => self.at_least(live),
-            _ => return,
-        };
-        if let Some(budget) = &mut self.budget {
-            budget.used(used);
+        if matches!(piece, Piece::Usage(_)) {
+            let used = self.usage().at_least();
+            self.budget.iter_mut().for_each(|budget| budget.reported(used));
+        } else if is_due {
+            let used = self.at_least(live);
+            self.budget.iter_mut().for_each(|budget| budget.estimated(used));
         }
     }
 

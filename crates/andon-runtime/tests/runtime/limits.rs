@@ -214,6 +214,16 @@ async fn an_answer_whose_provider_reports_at_its_end_is_cut_once_it_has_certainl
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_that_says_the_same_all_the_way_lets_no_answer_through() {
+    let piece = || vec![Act::text(&"another ".repeat(100)), Act::usage(10, 1)];
+    let stale = answer((0..100).map(|_| piece()).chain([vec![Act::end()]]));
+    let model = ScriptedModel::new([stale]);
+    let agent = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    stopped_by_limit(&agent, &run, Reason::Budget).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_without_a_meter_is_cut_when_its_text_cannot_have_fewer_tokens() {
     let flood = || vec![Act::Flood("another ", 8_000), Act::usage(10, 600), Act::end()];
     let model = ScriptedModel::new([flood()]);
