@@ -16,8 +16,8 @@ pub struct Limits {
     /// How many answers the model may give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
-    /// How many tokens may be read and written in all. Only tokens that are known to be used count: if the provider reports
-    /// only at the end of an answer, that answer finishes, and the next model call is not made.
+    /// How many tokens may be read and written in all. Only tokens that are certainly used count: those that the provider has
+    /// reported, and of an answer that it reports only at its end, those that it certainly has by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }

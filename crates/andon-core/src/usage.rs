@@ -17,6 +17,9 @@ pub use figure::{Figure, Provenance};
 use serde::{Deserialize, Serialize};
 pub use used::{Awaited, Pending, Used};
 
+/// No token stands for more bytes than this: the longest one in a published vocabulary, a run of spaces.
+pub const BYTES_A_TOKEN: u64 = 512;
+
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
@@ -114,14 +117,25 @@ impl Usage {
     }
 
     /// The same figures as reported or learned in two parts: an input that counts everything is brought in line with cache
-    /// figures that its own part lacks (invariant 4).
+    /// figures that its own part lacks (invariant 4). If they are more than the whole, and it is known as well as they are, one
+    /// of the two is out of date: then they are unknown.
     fn with_input_of(self, source: &Self) -> Self {
         let extra = |ours: Figure, theirs: Figure| match theirs.value {
             Some(_) => 0,
             None => ours.value.unwrap_or(0),
         };
-        let input = source.input.without(extra(self.cache_read, source.cache_read));
-        Self { input: input.without(extra(self.cache_write, source.cache_write)), ..self }
+        let parts =
+            extra(self.cache_read, source.cache_read).saturating_add(extra(self.cache_write, source.cache_write));
+        let is_as_good = source.input.provenance <= self.cache_read.provenance.min(self.cache_write.provenance);
+        if is_as_good && source.input.value.is_some_and(|whole| whole < parts) {
+            return Self {
+                input: source.input,
+                cache_read: source.cache_read,
+                cache_write: source.cache_write,
+                ..self
+            };
+        }
+        Self { input: source.input.without(parts), ..self }
     }
 
     /// The same, of an answer that has begun: a provider that says it wrote nothing has not counted yet.
@@ -167,17 +181,20 @@ impl Usage {
         .with_unsplit(Some(self.unsplit().plus(other.unsplit())))
     }
 
-    /// A later report of the same call: each figure that it knows replaces the earlier one; unknown replaces nothing.
+    /// A later report of the same call: each figure that it knows replaces the earlier one; unknown replaces nothing, except a
+    /// part for which the whole has become too small.
     #[must_use]
     pub fn corrected_by(self, later: Self) -> Self {
         let newest = |old: Figure, new: Figure| if new == Figure::UNKNOWN { old } else { new };
+        let has_room = later.output.value.is_none_or(|whole| self.reasoning.at_least() <= whole);
+        let reasoning = if has_room { self.reasoning } else { Figure::UNKNOWN };
         let source = if later.input == Figure::UNKNOWN { &self } else { &later };
         Self {
             input: Figure::UNKNOWN,
             cache_read: newest(self.cache_read, later.cache_read),
             cache_write: newest(self.cache_write, later.cache_write),
             output: newest(self.output, later.output),
-            reasoning: newest(self.reasoning, later.reasoning),
+            reasoning: newest(reasoning, later.reasoning),
             mixed: None,
         }
         .with_input_of(source)
@@ -297,6 +314,25 @@ mod tests {
         let refined = cached.refined_by(counted);
         assert_eq!((refined.input.value, refined.read().value), (Some(100), Some(1000)));
         assert_eq!(cached.reading(counted.input), refined);
+    }
+
+    #[test]
+    fn a_whole_that_is_corrected_to_less_than_its_parts_leaves_them_unknown() {
+        let cached = Usage { cache_read: Figure::reported(900), ..Usage::reported(100, 50) };
+        let thought = Usage { reasoning: Figure::reported(40), ..cached };
+        let corrected = thought.corrected_by(Usage::reported(500, 30));
+        assert_eq!(corrected, Usage::reported(500, 30));
+        assert_eq!(corrected.read(), Figure::reported(500));
+        assert_eq!(
+            Usage::reported(500, 30).corrected_by(Usage { input: Figure::UNKNOWN, ..cached }).read().value,
+            Some(500)
+        );
+        let fits = cached.corrected_by(Usage::reported(950, 50));
+        assert_eq!((fits.input.value, fits.cache_read.value), (Some(50), Some(900)));
+        let guess = Figure::exact(500, Provenance::Estimated);
+        let known = Usage { cache_read: Figure::reported(900), ..Usage::UNKNOWN };
+        let refined = Usage { input: guess, ..Usage::UNKNOWN }.refined_by(known);
+        assert_eq!(refined.cache_read, known.cache_read, "an estimate is no reason to forget what was reported");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a provider's API is like: its paths, its bodies, its streams.
 
 use andon_runtime::Rendering;
+use serde_json::Value;
 use url::Url;
 
 use crate::decode::Decode;
@@ -109,6 +110,18 @@ impl Dialect {
             Self::Gemini => Rendering::new("gemini", render::gemini::body(ask)),
             Self::Ollama => Rendering::new("ollama", render::ollama::body(ask)),
         }
+    }
+
+    /// How many tokens an answer to this body may have, if it says so.
+    pub(crate) fn max_output(self, body: &Value) -> Option<u64> {
+        let fields: &[&str] = match self {
+            Self::OpenAiChat | Self::Azure => &["/max_completion_tokens", "/max_tokens"],
+            Self::OpenAiResponses => &["/max_output_tokens"],
+            Self::Anthropic => &["/max_tokens"],
+            Self::Gemini => &["/generationConfig/maxOutputTokens"],
+            Self::Ollama => &["/options/num_predict"],
+        };
+        fields.iter().find_map(|field| body.pointer(field)?.as_u64())
     }
 
     pub(crate) fn decoder(self) -> Box<dyn Decode> {

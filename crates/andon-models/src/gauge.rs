@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use andon_core::message::Part;
-use andon_core::usage::{Figure, Provenance, Usage, Used};
-use andon_runtime::{Lesson, Meter, Sighting};
+use andon_core::usage::{BYTES_A_TOKEN, Figure, Provenance, Usage, Used};
+use andon_runtime::{Lesson, Meter, Request, Sighting};
 use parking_lot::Mutex;
 
 use crate::meter::{Book, Reported};
@@ -24,6 +24,11 @@ use crate::names::Closing;
 const TAIL: Duration = Duration::from_millis(500);
 /// How many tokens a second a model writes, if it has not shown it yet: more than most do.
 const USUAL_SPEED: f64 = 150.0;
+
+/// What an image costs, in bytes of text.
+const IMAGE: usize = 2_000;
+/// The field of a kept page that says which model was asked for when this one answered.
+const ASKED: &str = "asked";
 
 /// What this process has learned about how models count.
 pub fn book() -> &'static Arc<Book> {
@@ -87,12 +92,19 @@ impl Gauge {
 
     fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
         let id = self.id(call.model);
-        if !self.book.is_warm(&id) {
-            return crude(call).refined_by(*known);
-        }
-        let (output, reasoning) = self.book.output(&id, call, self.max_output);
-        // Only the whole input is estimated, not how much of it came from a cache.
-        let known = if known.input == Figure::UNKNOWN { known.reading(self.book.input(&id, call)) } else { *known };
+        let is_warm = self.book.is_warm(&id);
+        let (output, reasoning) = if is_warm {
+            self.book.output(&id, call, self.max_output)
+        } else {
+            (crude_output(call.answer, self.book.hides(&id), self.max_output), Figure::UNKNOWN)
+        };
+        let input = || if is_warm { self.book.input(&id, call) } else { crude_input(call.request) };
+        let has_begun = call.ended || call.first_piece.is_some() || known.output != Figure::UNKNOWN;
+        let known = match known.input {
+            // Only the whole input is estimated, not how much of it came from a cache.
+            Figure::UNKNOWN => known.reading(if has_begun { input() } else { perhaps(input()) }),
+            _ => *known,
+        };
         Usage {
             output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
@@ -100,32 +112,29 @@ impl Gauge {
         }
     }
 
-    /// What will be charged for output of which this much was delivered.
+    /// What will be charged for output of which this much was delivered. Without a value, it is at least what is certain.
     fn charged(&self, delivered: Figure) -> Figure {
-        let low = delivered.low.or(delivered.value);
-        let limit = self.max_output.map(|most| most.max(low.unwrap_or(0)));
+        let certain = delivered.low.or(delivered.value).map(|_| delivered.at_least());
+        let limit = self.max_output.map(|most| most.max(certain.unwrap_or(0)));
         match (self.closing, delivered.value) {
             (Closing::StopsTheBill, value) => {
                 let high = delivered.high.map(|high| high.saturating_add(self.tail()));
                 let high = high.into_iter().chain(limit).min();
                 match value {
-                    None => Figure::bounded(low, high),
+                    None => Figure::bounded(certain, high),
                     Some(_) => {
                         let provenance = delivered.provenance.max(Provenance::Estimated);
-                        Figure { value, provenance, low, high: high.max(value) }
+                        Figure { value, provenance, low: delivered.low, high: high.max(value) }
                     }
                 }
             }
             // An estimated bound is not a limit that the provider enforces.
-            (Closing::StopsNothing | Closing::Unknown, _) => Figure::bounded(low, limit),
+            (Closing::StopsNothing | Closing::Unknown, _) => Figure::bounded(certain, limit),
         }
     }
 
-    fn billed(&self, call: &Sighting<'_>, delivered: Usage) -> Usage {
-        let has_begun = call.first_piece.is_some() || delivered.input.provenance <= Provenance::ReportedRunning;
-        let input = if has_begun { delivered.input } else { perhaps(delivered.input) };
+    fn billed(&self, delivered: Usage) -> Usage {
         Usage {
-            input,
             output: self.charged(delivered.output),
             reasoning: match delivered.reasoning {
                 Figure::UNKNOWN => Figure::UNKNOWN,
@@ -143,7 +152,7 @@ impl Meter for Gauge {
             return Used { delivered: known, billed: known };
         }
         let delivered = self.delivered(call, &known);
-        Used { delivered, billed: self.billed(call, delivered) }
+        Used { delivered, billed: self.billed(delivered) }
     }
 
     fn is_prepared(&self, call: &Sighting<'_>) -> bool {
@@ -163,20 +172,36 @@ impl Meter for Gauge {
         self.clock(written, call);
         let about = self.id(call.model);
         self.book.warm(&about);
-        self.book.learn(&about, call, &figures)
+        let mut lessons = self.book.learn(&about, call, &figures);
+        let own = lessons.iter_mut().find(|lesson| lesson.about == about);
+        if let Some(page) = own.and_then(|lesson| lesson.page.as_object_mut()) {
+            page.insert(ASKED.to_owned(), self.model.as_str().into());
+        }
+        lessons
     }
 
-    fn recall(&self, lessons: Vec<Lesson>) {
+    fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson> {
+        if let Some(exact) = self.answered_last(&lessons) {
+            self.state.lock().exact.get_or_insert(exact);
+        }
         // The vocabularies are loaded on another thread, once in a process: a stop must not wait for it, and no run owns it.
         let (book, id) = (Arc::clone(&self.book), self.id(None));
         let loading = std::thread::Builder::new().name("andon-vocabulary".to_owned());
         // Without a thread, estimates are crude until the first call has ended.
         let _ = loading.spawn(move || book.warm(&id));
-        lessons.into_iter().for_each(|lesson| self.book.restore(lesson));
+        lessons.into_iter().filter_map(|lesson| self.book.restore(lesson)).collect()
     }
 }
 
 impl Gauge {
+    /// The exact name that was last answered with when this model was asked for; the latest of several, because names end with
+    /// dates.
+    fn answered_last(&self, lessons: &[Lesson]) -> Option<String> {
+        let is_ours = |lesson: &&Lesson| lesson.page.get(ASKED).is_some_and(|asked| *asked == *self.model);
+        let names = lessons.iter().filter(is_ours).filter_map(|lesson| lesson.about.split_once('/'));
+        names.filter(|(provider, _)| *provider == self.provider).map(|(_, exact)| exact.to_owned()).max()
+    }
+
     /// Takes the speed of a call that ended by itself.
     fn clock(&self, written: u64, call: &Sighting<'_>) {
         let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
@@ -190,46 +215,57 @@ impl Gauge {
     }
 }
 
-/// What can be said without counting: four bytes are a token, more or less.
-fn crude(call: &Sighting<'_>) -> Usage {
-    let figure = |bytes: usize| match bytes as u64 {
-        0 => Figure::UNKNOWN,
-        bytes => Figure {
-            value: Some(bytes.div_ceil(4)),
-            provenance: Provenance::Estimated,
-            low: Some(bytes.div_ceil(16)),
-            high: Some(bytes.saturating_add(1000)),
-        },
-    };
-    let request = call.request;
-    let said: usize = request.history.iter().map(|message| bytes_of(&message.parts)).sum();
-    let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
-    let asked = said + offered + request.instructions.as_deref().map_or(0, str::len);
-    let hides = call.answer.iter().any(|part| matches!(part, Part::Thinking { text, .. } if text.is_empty()));
-    let output = match figure(bytes_of(call.answer)) {
-        figure if hides => Figure::bounded(figure.low, None),
-        figure => figure,
-    };
-    Usage { input: figure(asked), output, ..Usage::UNKNOWN }
+/// What can be said of an answer without counting: four bytes are a token, more or less, and [so many](BYTES_A_TOKEN) at most. A
+/// model that `hides` some of its thinking may have written much more.
+fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
+    let is_hidden = |part: &Part| matches!(part, Part::Thinking { text, .. } if text.is_empty());
+    let hides = hides || answer.iter().any(is_hidden);
+    let shown = bytes_of(answer);
+    // A summary of what was thought may be longer than the thought.
+    let certain = if hides { shown } else { shown + thought_in(answer) };
+    let low = Some(certain.div_ceil(BYTES_A_TOKEN)).filter(|low| *low > 0);
+    match low {
+        Some(_) if !hides => {
+            let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low.unwrap_or(0)));
+            let (value, high) = (within(certain.div_ceil(4)), within(certain.saturating_add(1000)));
+            Figure { value, provenance: Provenance::Estimated, low, high }
+        }
+        _ => Figure::bounded(low, most),
+    }
 }
 
-fn bytes_of(parts: &[Part]) -> usize {
+/// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
+/// sent.
+fn crude_input(request: &Request) -> Figure {
+    let said: u64 = request.history.iter().map(|message| bytes_of(&message.parts)).sum();
+    let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
+    let asked = said + (offered + request.instructions.as_deref().map_or(0, str::len)) as u64;
+    let value = Some(asked.div_ceil(4).max(1));
+    Figure { value, provenance: Provenance::Estimated, low: Some(1), high: Some(asked.saturating_add(1000)) }
+}
+
+/// The bytes of what is said, called and returned.
+fn bytes_of(parts: &[Part]) -> u64 {
     let bytes = parts.iter().map(|part| match part {
-        Part::Text { text } | Part::Thinking { text, .. } => text.len(),
+        Part::Text { text } => text.len(),
         Part::ToolCall(call) => call.name.len() + call.arguments.len(),
         Part::ToolResult(result) => result.to_text().len(),
-        Part::Image(_) => 0,
+        Part::Image(_) => IMAGE,
+        Part::Thinking { .. } => 0,
     });
-    bytes.sum()
+    bytes.sum::<usize>() as u64
 }
 
-/// What was reported on the way, unless so much more was shown since that it is only a lower bound: some servers report
-/// at the beginning, before anything was written.
+fn thought_in(answer: &[Part]) -> u64 {
+    let bytes = answer.iter().map(|part| if let Part::Thinking { text, .. } = part { text.len() } else { 0 });
+    bytes.sum::<usize>() as u64
+}
+
+/// What was reported on the way, unless more was certainly shown since: some servers report at the beginning, before anything
+/// was written.
 fn not_stale(reported: Figure, estimate: Figure) -> Figure {
-    match (reported.value, estimate.value, estimate.low) {
-        (Some(reported), Some(value), Some(low)) if reported < low => {
-            Figure { low: Some(low.max(reported)), value: Some(value.max(reported)), ..estimate }
-        }
+    match (reported.value, estimate.low) {
+        (Some(reported), Some(low)) if reported < low => estimate,
         _ => reported,
     }
 }

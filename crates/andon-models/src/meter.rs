@@ -25,11 +25,12 @@ use std::collections::BTreeMap;
 use andon_core::usage::{Figure, Provenance, Usage};
 use andon_runtime::{Lesson, Sighting};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use answer::Seen;
-use family::{Vocabulary, family};
-use page::Page;
+use family::{Thinking, Vocabulary, family};
+use page::{Page, VERSION};
 use request::Asked;
 
 pub use quality::{Accuracy, Quality};
@@ -87,6 +88,12 @@ impl Book {
         count::load(family(model).vocabulary);
     }
 
+    /// Whether a model must be taken to think without showing all of it.
+    pub(crate) fn hides(&self, model: &str) -> bool {
+        let family = family(model);
+        family.thinking != Thinking::Shown || self.read(model, |page| page.hides(family))
+    }
+
     /// Whether an estimate for a model is quick by now.
     pub(crate) fn is_warm(&self, model: &str) -> bool {
         count::is_loaded(family(model).vocabulary)
@@ -120,38 +127,46 @@ impl Book {
         let family = family(model);
         let (asked, seen) = (Asked::of(family, call.request, call.model), Seen::of(family, call.answer, true));
         let mut pages = self.pages.lock();
-        let forgotten = if pages.contains_key(model) { None } else { make_room(&mut pages) };
+        let has_room = pages.len() < PAGES || pages.contains_key(model);
+        let forgotten = if has_room { None } else { forget_one(&mut pages) };
         let page = pages.entry(model.to_owned()).or_insert_with(|| Page::new(family));
         page.learn(family, &asked, &seen, reported);
         let kept = Lesson { about: model.to_owned(), page: stored(model, page) };
-        forgotten.map(|about| Lesson { about, page: Value::Null }).into_iter().chain([kept]).collect()
+        forgotten.into_iter().chain([kept]).collect()
     }
 
-    /// Takes up what was learned about a model before. A page with fewer calls than what is here, and one that is broken
-    /// or of another version, changes nothing.
-    pub(crate) fn restore(&self, lesson: Lesson) {
-        let Lesson { about, mut page } = lesson;
-        let page = page.get_mut("learned").map(Value::take).and_then(|page| serde_json::from_value::<Page>(page).ok());
-        let Some(page) = page.filter(|page| page.is_good(family(&about))) else { return };
+    /// Takes up what was learned about a model before. A page with fewer calls than what is here changes nothing. Returns what is
+    /// no longer to be kept: a page of this book that is broken or of an older version, or the one for which there is no room.
+    pub(crate) fn restore(&self, lesson: Lesson) -> Option<Lesson> {
+        let Lesson { about, page: kept } = lesson;
+        let learned = kept.get("learned").unwrap_or(&kept);
+        let page = Page::deserialize(learned).ok().filter(|page| page.is_good(family(&about)));
+        let Some(page) = page else { return is_outdated(learned).then(|| forgotten(about)) };
         let mut pages = self.pages.lock();
-        if pages.get(&about).is_none_or(|here| here.calls <= page.calls) {
-            if !pages.contains_key(&about) {
-                make_room(&mut pages);
-            }
-            pages.insert(about, page);
+        if pages.get(&about).is_some_and(|here| here.calls > page.calls) {
+            return None;
         }
+        pages.insert(about, page);
+        if pages.len() > PAGES { forget_one(&mut pages) } else { None }
     }
 }
 
-/// Drops the page with the fewest calls if there is no room for one more.
-fn make_room(pages: &mut BTreeMap<String, Page>) -> Option<String> {
-    if pages.len() < PAGES {
-        return None;
-    }
+/// Whether this was written by a book of this version or an older one. What a newer version or another meter has written is theirs.
+fn is_outdated(page: &Value) -> bool {
+    let version = page.get("version").and_then(Value::as_u64);
+    page.get("told").is_some() && version.is_some_and(|version| version <= u64::from(VERSION))
+}
+
+/// Drops the page with the fewest calls.
+fn forget_one(pages: &mut BTreeMap<String, Page>) -> Option<Lesson> {
     let (least, _) = pages.iter().min_by_key(|(_, page)| page.calls)?;
     let least = least.clone();
     pages.remove(&least);
-    Some(least)
+    Some(forgotten(least))
+}
+
+fn forgotten(about: String) -> Lesson {
+    Lesson { about, page: Value::Null }
 }
 
 /// A page as it is kept: what people are shown, and what the next process needs.

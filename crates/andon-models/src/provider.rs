@@ -85,6 +85,13 @@ impl Inner {
             && self.settings.extra.get("background") == Some(&Value::Bool(true))
     }
 
+    /// How many tokens an answer may have, as every request says it: by default, by a setting, or by a field of the user's.
+    fn max_output(&self) -> Option<u64> {
+        let (provider, model, settings) = (self.facts.name, &*self.target.model, &self.settings);
+        let ask = Ask { provider, model, instructions: None, prompt: &[], tools: &[], settings };
+        self.facts.dialect.max_output(&self.facts.dialect.rendering(&ask).body)
+    }
+
     /// The body of a call, and the name of its format.
     fn rendering(&self, request: &Request) -> Rendering {
         self.facts.dialect.rendering(&self.ask(request, &request.prompt()))

@@ -304,6 +304,42 @@ fn names_that_a_provider_makes_up_take_a_bounded_room() {
 }
 
 #[test]
+fn rows_of_an_older_version_and_more_than_there_is_room_for_are_discarded_at_the_start() {
+    let kept: Vec<Lesson> = (0..150)
+        .map(|number| {
+            let model = Model::named(&format!("kept-{number}"));
+            model.learn_texts(1 + number / 3, 1.2);
+            model.learn(&[Part::text(text(30, number))], Usage::reported(14, 33)).remove(0)
+        })
+        .collect();
+    let with_version = |version: u64| {
+        let mut page = kept[149].page.clone();
+        page["learned"]["version"] = version.into();
+        page
+    };
+    let odd = [
+        ("maker/bare", with_version(1)["learned"].clone()),
+        ("maker/old", with_version(1)),
+        ("maker/newer", with_version(99)),
+        ("maker/foreign", serde_json::json!({"calls": 7})),
+    ];
+    let odd = odd.map(|(about, page)| Lesson { about: about.to_owned(), page });
+    let book = Arc::default();
+    let discarded = book_meter(&book).recall([odd.to_vec(), kept.clone()].concat());
+    assert!(discarded.iter().all(|lesson| lesson.page.is_null()));
+    let mut gone: Vec<&str> = discarded.iter().map(|lesson| lesson.about.as_str()).collect();
+    gone.sort_unstable();
+    assert_eq!((gone.len(), &gone[..2]), (150 - 64 + 2, ["maker/bare", "maker/kept-0"].as_slice()));
+    assert!(gone.contains(&"maker/old") && !gone.contains(&"maker/kept-149"));
+    assert_eq!(book.standing().len(), 64);
+    assert_eq!(book_meter(&book).recall(kept[100..].to_vec()), [], "what is here is to be kept");
+}
+
+fn book_meter(book: &Arc<Book>) -> Arc<dyn Meter> {
+    book.meter("maker", "asked-for")
+}
+
+#[test]
 fn a_page_says_how_good_it_is_and_stays_small() {
     let model = Model::named("claude-old");
     model.learn_texts(300, 1.2);

@@ -41,7 +41,8 @@ impl After {
     }
 }
 
-/// A meter that counts every four bytes as a token, and remembers how many calls it has learned from.
+/// A meter that counts every four bytes as a token, and remembers how many calls it has learned from. A lesson with a field
+/// `outdated` is no longer to be kept.
 #[derive(Debug, Default)]
 pub struct ScriptedMeter {
     learned: AtomicUsize,
@@ -94,8 +95,12 @@ impl Meter for ScriptedMeter {
             .sum();
         let asked = call.request.history.iter().map(|message| message.text().len()).sum();
         let anchored = call.request.anchor.as_ref().map(|anchor| anchor.usage.input);
-        let guessed =
-            Usage { input: anchored.unwrap_or_else(|| guess(asked)), output: guess(written), ..Usage::UNKNOWN };
+        let input = match anchored.unwrap_or_else(|| guess(asked)) {
+            // The provider may never have read the request.
+            input if call.first_piece.is_none() && !call.ended => Figure::bounded(Some(0), input.high),
+            input => input,
+        };
+        let guessed = Usage { input, output: guess(written), ..Usage::UNKNOWN };
         Used::cut(guessed.refined_by(known))
     }
 
@@ -113,7 +118,10 @@ impl Meter for ScriptedMeter {
         vec![Lesson { about: call.model.unwrap_or("scripted").to_owned(), page }]
     }
 
-    fn recall(&self, lessons: Vec<Lesson>) {
-        self.recalled.lock().extend(lessons);
+    fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson> {
+        let (current, outdated) = lessons.into_iter().partition(|lesson| lesson.page.get("outdated").is_none());
+        self.recalled.lock().extend::<Vec<Lesson>>(current);
+        let forget = |lesson: Lesson| Lesson { page: serde_json::Value::Null, ..lesson };
+        Vec::into_iter(outdated).map(forget).collect()
     }
 }

@@ -72,6 +72,7 @@ pub fn all() -> Vec<Script> {
         script!(several_turns, "several turns", GRACE),
         script!(limit_that_fires, "a limit that fires", GRACE),
         script!(silence_limit, "a silence limit that fires"),
+        script!(figures::limited, "a token limit that a provider reports too late"),
         script!(supersede, "supersede", GRACE),
         script!(queued, "a queued run", GRACE),
         script!(one_call_cancelled, "one call cancelled alone", GRACE),

@@ -29,7 +29,7 @@ pub struct Figure {
     pub value: Option<u64>,
     /// How it is known.
     pub provenance: Provenance,
-    /// It is at least this.
+    /// It is at least this. Beside an estimated value, that is to hold nineteen times in twenty; see [`Figure::at_least`].
     pub low: Option<u64>,
     /// It is at most this.
     pub high: Option<u64>,
@@ -57,9 +57,12 @@ impl Figure {
         }
     }
 
-    /// What was certainly used: the lower bound if there is one, or else the value, or else 0. An estimate is not certain.
+    /// What was certainly used; 0 if nothing is known. The bounds of an estimate are to hold nineteen times in twenty, which is
+    /// not certain: so this is twice as far from the value, or half of the lower bound if that is more.
     pub fn at_least(&self) -> u64 {
-        self.low.or(self.value).unwrap_or(0)
+        let low = self.low.or(self.value).unwrap_or(0);
+        let apart = self.value.map_or(0, |value| value.saturating_sub(low));
+        low.saturating_sub(apart).max(low.div_ceil(2)).min(low)
     }
 
     /// Whether it is certain that nothing was used.
@@ -100,9 +103,10 @@ impl Figure {
         }
         let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         let value = add(self.value, other.value);
-        // An unknown part is at least 0 and has no upper bound.
+        // An unknown part is at least 0 and has no upper bound. "At least" alone must hold; bounds beside a value are narrower.
         let low = match (self.low, other.low) {
             (None, None) => None,
+            _ if value.is_none() => Some(self.at_least().saturating_add(other.at_least())),
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
         let high = add(self.high, other.high);
@@ -142,10 +146,22 @@ mod tests {
         assert_eq!(sum, Figure { value: Some(12), provenance: Provenance::Estimated, low: Some(11), high: Some(13) });
     }
 
+    fn estimate(value: u64, low: u64) -> Figure {
+        Figure { value: Some(value), provenance: Provenance::Estimated, low: Some(low), high: Some(2 * value - low) }
+    }
+
     #[test]
     fn what_was_certainly_used_is_not_an_estimate() {
-        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
-        assert_eq!((guess.at_least(), Figure::reported(7).at_least(), Figure::UNKNOWN.at_least()), (215, 7, 0));
+        let certain = |figure: Figure| figure.at_least();
+        assert_eq!([Figure::reported(7), Figure::UNKNOWN, Figure::bounded(Some(3), None)].map(certain), [7, 0, 3]);
+        assert_eq!([estimate(100, 90), estimate(100, 50), estimate(9, 1)].map(certain), [80, 25, 1]);
+    }
+
+    #[test]
+    fn a_sum_without_a_value_claims_no_more_than_what_is_certain_of_each_part() {
+        let sum = estimate(100, 90).plus(Figure::UNKNOWN);
+        assert_eq!(sum, Figure::bounded(Some(80), None));
+        assert_eq!(estimate(100, 90).plus(estimate(50, 45)).low, Some(135), "bounds of a value stay what they are");
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Used {
     /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
         // The rest may have been generated and charged, so an upper bound of what was delivered is none of the bill.
-        let open = |figure: Figure| Figure::bounded(figure.low.or(figure.value), None);
+        let open = |figure: Figure| Figure::bounded(Some(figure.at_least()), None);
         let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
         Self { delivered, billed }
     }
@@ -120,6 +120,7 @@ mod tests {
     fn an_estimate_of_a_cut_call_is_not_what_is_billed_at_least() {
         let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
         let billed = Used::cut(Usage { output: guess, ..Usage::reported(1, 0) }).billed.output;
-        assert_eq!(billed, Figure { value: None, provenance: Provenance::Bounded, low: Some(215), high: None });
+        assert_eq!(billed, Figure::bounded(Some(guess.at_least()), None));
+        assert!(guess.at_least() < 215);
     }
 }

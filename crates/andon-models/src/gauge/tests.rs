@@ -89,6 +89,53 @@ fn a_call_that_was_cut_before_its_first_word_has_bounds_and_no_value() {
 }
 
 #[test]
+fn an_attempt_of_which_no_answer_began_has_certainly_used_nothing() {
+    let long = request(&[Message::user(TEXT.repeat(200))]);
+    let used = gauge("d2", Closing::StopsTheBill).cut(&seen(&long, &[]), Usage::UNKNOWN);
+    for input in [used.delivered.input, used.billed.input] {
+        assert_eq!((input.value, input.low, input.at_least()), (None, Some(0), 0));
+        assert!(input.high.unwrap() > 2_000, "it may have been read all the same: {input:?}");
+    }
+    let whole = Sighting { ended: true, ..seen(&long, &[]) };
+    let used = gauge("d2", Closing::StopsTheBill).cut(&whole, Usage::UNKNOWN);
+    assert!(used.delivered.input.value.is_some(), "an answer of nothing is an answer: {used:?}");
+}
+
+#[test]
+fn an_early_report_of_a_model_that_hides_its_thinking_gives_way_to_what_was_shown() {
+    let book = Arc::clone(super::book());
+    book.warm("maker/gpt-5");
+    let gauge = Gauge::new(book, "maker", "gpt-5-x", Closing::StopsTheBill, Some(4096));
+    let known = Usage::reported(12, 1).running();
+    let output = cut(&gauge, &[Part::text(TEXT.repeat(20))], known).delivered.output;
+    assert_eq!((output.value, output.provenance, output.high), (None, Provenance::Bounded, Some(4096)));
+    assert!(output.low.unwrap() > 200, "{output:?}");
+}
+
+#[test]
+fn at_least_is_further_away_than_the_bounds_of_a_value() {
+    let answer = [Part::text(TEXT.repeat(20))];
+    let shown = cut(&gauge("n", Closing::StopsTheBill), &answer, Usage::UNKNOWN).delivered.output;
+    let billed = cut(&gauge("n", Closing::StopsNothing), &answer, Usage::UNKNOWN).billed.output;
+    assert_eq!(billed.low, Some(shown.at_least()));
+    assert!(billed.low < shown.low && billed.low > Some(50), "{shown:?} {billed:?}");
+    let summary = Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("maker", "seal")) };
+    let claude = gauge("claude-n", Closing::StopsTheBill);
+    let only_text = cut(&gauge("claude-n", Closing::StopsTheBill), &answer, Usage::UNKNOWN).delivered.output;
+    let output = cut(&claude, &[summary, answer[0].clone()], Usage::UNKNOWN).delivered.output;
+    assert_eq!(output, Figure::bounded(Some(only_text.at_least()), Some(4096)));
+}
+
+#[test]
+fn a_text_that_vocabularies_disagree_about_claims_little() {
+    // Mistral's vocabulary takes sixteen times as many tokens for it as others do.
+    for odd in [" ".repeat(8_000), "=".repeat(8_000), "-".repeat(8_000)] {
+        let output = cut(&gauge("o", Closing::StopsNothing), &[Part::text(odd)], Usage::UNKNOWN).billed.output;
+        assert!(output.low.unwrap() <= 8_000 / 128, "{output:?}");
+    }
+}
+
+#[test]
 fn a_request_that_was_refused_has_cost_nothing() {
     assert_eq!(cut(&gauge("e", Closing::StopsTheBill), &[], Usage::NONE).delivered, Usage::NONE);
 }
@@ -124,14 +171,50 @@ fn what_was_learned_is_kept_by_the_name_that_the_provider_answered_with_and_esti
 
     let book = Arc::new(crate::meter::Book::new());
     let elsewhere = Gauge::new(Arc::clone(&book), "maker", "h-2026-11-01", Closing::StopsTheBill, Some(4096));
-    lessons.into_iter().for_each(|lesson| book.restore(lesson));
+    assert!(lessons.into_iter().all(|lesson| book.restore(lesson).is_none()));
     assert_eq!(cut(&elsewhere, &answer, Usage::UNKNOWN).delivered.output, after);
+}
+
+#[test]
+fn after_a_restart_a_call_that_was_cut_before_its_first_word_is_measured_by_the_model_that_answered_last() {
+    let (first, answer) = (gauge("p", Closing::StopsTheBill), [Part::text(TEXT.repeat(3))]);
+    let asked = request(&[Message::user("Tell me a story.")]);
+    let learn = |exact: &str, output| {
+        let call = Sighting { model: Some(exact), ended: true, ..seen(&asked, &answer) };
+        (0..5).fold(Vec::new(), |_, _| first.learn(&call, Usage::reported(40, output)))
+    };
+    let lessons = [learn("p-2025-01-01", 70), learn("p-2026-01-01", 200)].concat();
+    let book = Arc::new(crate::meter::Book::new());
+    let next = |model: &str| Gauge::new(Arc::clone(&book), "maker", model, Closing::StopsTheBill, Some(4096));
+    let (alias, other) = (next("p"), next("q"));
+    for gauge in [&alias, &other] {
+        assert_eq!(gauge.recall(lessons.clone()), []);
+    }
+    let output = |gauge: &Gauge| cut(gauge, &answer, Usage::UNKNOWN).delivered.output.value.unwrap();
+    assert_eq!(output(&alias), output(&next("p-2026-01-01")));
+    assert_ne!(output(&other), output(&alias), "nobody asked for it by that name");
+}
+
+#[test]
+fn what_can_be_said_without_counting_claims_nothing_that_may_be_false() {
+    let odd = [Part::text(" ".repeat(12_800))];
+    let shown = super::crude_output(&odd, false, None);
+    assert_eq!((shown.value, shown.low), (Some(3_200), Some(25)));
+    assert_eq!(super::crude_output(&odd, true, Some(4096)), Figure::bounded(Some(25), Some(4096)));
+    let summary = [Part::Thinking { text: "I look.".repeat(500), signature: None }];
+    assert_eq!(super::crude_output(&summary, true, Some(4096)), Figure::bounded(None, Some(4096)));
+    assert_eq!(super::crude_output(&[], false, None), Figure::UNKNOWN);
+    let said = |parts: &[Part]| super::crude_input(&request(&[Message { parts: parts.to_vec(), ..Message::user("") }]));
+    let with_thinking = [odd.clone(), summary].concat();
+    assert_eq!(said(&with_thinking), said(&odd), "thinking of the history is seldom sent");
+    assert_eq!(said(&odd).low, Some(1));
 }
 
 #[test]
 fn a_lesson_that_cannot_be_read_is_left_out() {
     let gauge = gauge("i", Closing::StopsTheBill);
-    gauge.recall(vec![andon_runtime::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) }]);
+    let foreign = andon_runtime::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) };
+    assert_eq!(gauge.recall(vec![foreign]), [], "what another meter has kept is not ours to discard");
     assert!(cut(&gauge, &[Part::text(TEXT)], Usage::UNKNOWN).delivered.output.value.unwrap() > 0);
 }
 

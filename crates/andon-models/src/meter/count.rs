@@ -5,6 +5,7 @@
 //! 1. Of texts with more than `BUDGET` bytes an even sample is tokenized, of about as many bytes, and `doubt` says how uneven
 //!    it was.
 //! 2. A text that is not empty has a count above 0.
+//! 3. Where vocabularies differ by more than a factor of two from their mean, as for long runs of one character, `doubt` says so.
 
 use parking_lot::Mutex;
 use tiktoken::CoreBpe;
@@ -25,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) ascii: f64,
     /// The others: vocabularies differ most in other scripts.
     pub(crate) other: f64,
-    /// The variance of their sum that comes from having looked only at samples.
+    /// The variance of their sum that comes from having looked only at samples, or at vocabularies that disagree.
     pub(crate) doubt: f64,
 }
 
@@ -35,10 +36,11 @@ impl Tally {
         self.ascii + self.other
     }
 
-    /// Both.
+    /// Both. What makes one of them doubtful makes the other so, and to the same side: such doubts do not cancel out.
     #[must_use]
     pub(crate) fn plus(self, more: Self) -> Self {
-        Self { ascii: self.ascii + more.ascii, other: self.other + more.other, doubt: self.doubt + more.doubt }
+        let doubt = (self.doubt.sqrt() + more.doubt.sqrt()).powi(2);
+        Self { ascii: self.ascii + more.ascii, other: self.other + more.other, doubt }
     }
 
     fn times(self, factor: f64) -> Self {
@@ -82,7 +84,9 @@ pub(crate) fn tally<'a>(vocabulary: Vocabulary, texts: impl Iterator<Item = &'a 
     let seen: usize = sample.iter().map(|piece| piece.len()).sum();
     let rates: Vec<f64> = found.iter().zip(&sample).map(|(tally, piece)| tally.total() / piece.len() as f64).collect();
     let all = found.into_iter().fold(Tally::default(), Tally::plus).times(bytes as f64 / seen.max(1) as f64);
-    Tally { doubt: variance(&rates) / rates.len().max(1) as f64 * (bytes as f64).powi(2), ..all }
+    let uneven =
+        Tally { doubt: variance(&rates) / rates.len().max(1) as f64 * (bytes as f64).powi(2), ..Tally::default() };
+    all.plus(uneven)
 }
 
 /// Even pieces of texts that are `bytes` long together: about as much as the budget allows.
@@ -118,8 +122,11 @@ fn variance(rates: &[f64]) -> f64 {
 
 fn count(vocabulary: Vocabulary, text: &str) -> Tally {
     let names = vocabulary.names();
-    let sum = names.iter().map(|name| counted(name, text)).fold(Tally::default(), Tally::plus);
-    sum.times(1.0 / names.len() as f64)
+    let counts: Vec<Tally> = names.iter().map(|name| counted(name, text)).collect();
+    let least = counts.iter().map(Tally::total).fold(f64::INFINITY, f64::min);
+    let mean = counts.into_iter().fold(Tally::default(), Tally::plus).times(1.0 / names.len() as f64);
+    let apart = if mean.total() > 2.0 * least { mean.total() - least } else { 0.0 };
+    Tally { doubt: apart.powi(2), ..mean }
 }
 
 fn counted(name: &str, text: &str) -> Tally {
@@ -216,6 +223,18 @@ mod tests {
         assert_eq!(cut(&"x".repeat(600)), [128, 128, 128, 128, 88]);
         assert_eq!(cut(&"界".repeat(100)), [129, 129, 42]);
         assert_eq!(cut(""), [0; 0]);
+    }
+
+    #[test]
+    fn no_token_of_a_built_in_vocabulary_is_longer_than_what_is_assumed() {
+        for name in tiktoken::list_encodings() {
+            let encoding = tiktoken::get_encoding(name).unwrap();
+            let longest = (0..encoding.vocab_size() as u32).map(|token| encoding.decode(&[token]).len()).max();
+            assert!(
+                longest.is_some_and(|bytes| bytes as u64 <= andon_core::usage::BYTES_A_TOKEN),
+                "{name}: {longest:?}"
+            );
+        }
     }
 
     #[test]

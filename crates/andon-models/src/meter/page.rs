@@ -17,7 +17,7 @@ use super::quality::Accuracy;
 use super::request::{Asked, first_prior, next_prior};
 
 /// The version of the format that is written.
-const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 /// How fast it is forgotten that a model hid its thinking.
 const MEMORY: f64 = 0.97;
 /// A model is taken to hide its thinking if more than this share of its calls did.
@@ -88,7 +88,7 @@ impl Page {
     }
 
     /// Whether the model must be taken to think without showing it.
-    fn hides(&self, family: Family) -> bool {
+    pub(crate) fn hides(&self, family: Family) -> bool {
         let named = if family.thinking == Thinking::Hidden { NAMED } else { 0.0 };
         named + self.hid > HIDES * (NAMED + self.told)
     }
@@ -115,7 +115,8 @@ impl Page {
         // A summary says only that there was more, until reports have said how much.
         let is_summary = thought && family.thinking == Thinking::Summarised && !self.thinking.has_learned();
         if seen.hides || is_summary || self.hides(family) || (seen.is_blank() && !thought) {
-            let low = if seen.is_blank() { None } else { visible.figure(Provenance::Estimated, most).low };
+            let shown = visible.figure(Provenance::Estimated, most).at_least();
+            let low = if seen.is_blank() { None } else { Some(shown) };
             return (Figure::bounded(low, most), Figure::bounded(None, most));
         }
         if thought {

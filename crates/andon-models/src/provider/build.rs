@@ -187,8 +187,7 @@ impl Builder {
             may_ask: is_own || self.ask_anywhere,
         };
         let meter = self.meter.unwrap_or_else(|| {
-            let most = inner.settings.max_output.map(u64::from);
-            Gauge::new(Arc::clone(book()), facts.name, &inner.target.model, facts.closing, most)
+            Gauge::new(Arc::clone(book()), facts.name, &inner.target.model, facts.closing, inner.max_output())
         });
         Ok(HttpModel { inner: Arc::new(inner), meter })
     }
@@ -288,6 +287,10 @@ impl fmt::Debug for Builder {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use andon_runtime::{History, Model, Request, RunId, Sighting, Usage};
+
     use super::*;
     use crate::names::ALL;
 
@@ -306,6 +309,34 @@ mod tests {
         assert_eq!(extra("mistral", json!({})), json!({"stream_options": null}));
         for provider in ["openai", "groq", "azure", "anthropic", "gemini", "ollama", "openai-responses"] {
             assert_eq!(extra(provider, json!({})), json!({}), "{provider}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_an_answer_is_the_one_that_is_sent() {
+        let limit = |name: &str, set: fn(Builder) -> Builder| {
+            let facts = ALL.iter().find(|facts| facts.name == name).unwrap();
+            let base = "http://127.0.0.1:1";
+            let model =
+                set(Builder::new(facts, "claude-sonnet-5").base_url(base).key("k")).build_in(&|_| None).unwrap();
+            let request = Request {
+                run: RunId::new("r").unwrap(),
+                number: 1,
+                instructions: None,
+                history: History::default(),
+                tools: Arc::from([]),
+                anchor: None,
+            };
+            let (first_piece, took) = (None, Duration::ZERO);
+            let call = Sighting { request: &request, model: None, answer: &[], ended: false, first_piece, took };
+            model.meter().unwrap().cut(&call, Usage::UNKNOWN).billed.output.high
+        };
+        assert_eq!(limit("anthropic", |model| model), Some(32_000), "its default, which is always sent");
+        assert_eq!(limit("anthropic", |model| model.max_output(70)), Some(70));
+        assert_eq!(limit("anthropic", |model| model.max_output(70).extra("max_tokens", 90)), Some(90));
+        assert_eq!(limit("openai", |model| model), None);
+        for name in ["openai", "mistral", "openai-responses", "gemini", "ollama"] {
+            assert_eq!(limit(name, |model| model.max_output(70)), Some(70), "{name}");
         }
     }
 

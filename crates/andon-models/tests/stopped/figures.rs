@@ -1,7 +1,8 @@
 //! What a stopped call used.
 
 use andon_models::{Builder, CutPolicy, Drain};
-use andon_runtime::core::usage::{Pending, Provenance};
+use andon_runtime::core::usage::{Figure, Pending, Provenance};
+use andon_runtime::{Limits, Reason};
 use andon_testkit::provider::{Dialect, Gate, Generation, Protocol, Reply, Script, Tokens, UsageWhen};
 
 use crate::world::{MODEL, World, everywhere, everywhere_with, soon};
@@ -51,6 +52,22 @@ async fn every_cut_call_has_figures_with_their_provenance_and_never_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_its_provider_reports_at_its_end_is_stopped_soon_after_the_limit() {
+    // Until the vocabularies are loaded, next to nothing is certain.
+    drop(andon_models::book().meter("maker", "any"));
+    everywhere(async |world, dialect| {
+        let reply = Reply::text(["another "; 600]).model(MODEL).usage(Tokens::new(10, 600));
+        world.provider.answer(Script::reply(dialect, &reply));
+        let prompt = world.agent.prompt("Go.").limits(Limits { tokens: Some(60), ..Limits::NONE });
+        let outcome = soon(prompt.start().unwrap().outcome()).await;
+        assert_eq!(outcome.receipt.reason, Some(Reason::Budget), "{dialect:?}: {:?}", outcome.ending);
+        let words = outcome.message.as_ref().unwrap().text().len() / 8;
+        assert!((50..400).contains(&words), "{dialect:?}: {words}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_usage_is_believed_to_the_last_byte() {
     everywhere(async |world, dialect| {
         let reply = story().usage_when(UsageWhen::Running);
@@ -79,6 +96,37 @@ async fn an_input_that_was_not_reported_is_counted_by_the_provider_afterwards() 
         assert_eq!(receipt.model_calls[0].pending, None);
         world.goes_on(&run).await;
     }
+}
+
+/// Anthropic says that its count may be off by a little, and Google does not say that it is what is charged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_count_that_the_provider_calls_an_estimate_has_bounds() {
+    for dialect in [Dialect::Anthropic, Dialect::Gemini] {
+        let world = World::with(dialect, Protocol::Http1, |model| model.ask_anywhere()).await;
+        world.provider.counts(dialect, 1000);
+        let (run, _) = world.stop_at(Script::stream(dialect).stall(), "stall", "").await;
+        let receipt = soon(run.last_word()).await.unwrap();
+        let input = receipt.usage.billed.input;
+        // If the stop came before the headers, the provider may not have begun.
+        assert!(matches!(input.low, Some(0 | 951..1000)), "{dialect:?}: {input:?}");
+        assert!(matches!(input.high, Some(1001..1050)), "{dialect:?}: {input:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_that_shrinks_below_its_cache_is_believed_without_it() {
+    let dialect = Dialect::OpenAiChat;
+    let world = World::new(dialect, Protocol::Http1).await;
+    let chunk = |text: &str, usage: &str| {
+        format!(r#"data: {{"model":"{MODEL}","choices":[{{"delta":{{"content":"{text}"}}}}],"usage":{usage}}}"#)
+            + "\n\n"
+    };
+    let cached = r#"{"prompt_tokens":1000,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":900}}"#;
+    let frames = [chunk("One ", cached), chunk("two ", r#"{"prompt_tokens":500,"completion_tokens":2}"#)];
+    let script = Script::stream(dialect).bytes(frames.concat()).stall();
+    let (_, outcome) = world.stop_at(script, "stall", "two ").await;
+    let usage = outcome.usage.billed;
+    assert_eq!((usage.read().value, usage.input.value, usage.cache_read), (Some(500), Some(500), Figure::UNKNOWN));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

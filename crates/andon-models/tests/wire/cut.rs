@@ -81,9 +81,10 @@ async fn anthropic_and_gemini_count_what_was_cut_before_they_said_a_word() {
             }
             let after = answer.cut().expect("it can be counted");
             let used = after.work.await.used;
-            assert_eq!(used.delivered.input, Figure::exact(77, Provenance::Counted), "{dialect:?}");
-            // The provider may not have started: then it costs anything up to this.
-            assert_eq!(used.billed.input.high, Some(77), "{dialect:?}");
+            // The provider may not have started: then it has cost anything up to this, and its count may be off by a little.
+            for input in [used.delivered.input, used.billed.input] {
+                assert!(matches!(input.low, Some(0 | 68)) && input.high == Some(86), "{dialect:?}: {input:?}");
+            }
             let seen = provider.all_seen().pop().unwrap();
             let body = seen.json();
             match dialect {

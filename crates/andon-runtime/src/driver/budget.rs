@@ -1,8 +1,17 @@
 //! When a run has reached its limit of turns or tokens.
+//!
+//! # Invariants
+//!
+//! 1. Only what is certainly used and billed counts.
+//! 2. A run without a limit of tokens costs nothing here, and one with a limit that it stays far below next to nothing: what an
+//!    answer has used is estimated only where it may matter, each time after a quarter more of it.
 
+use andon_core::answer::Piece;
 use andon_core::cancel::Reason;
 use andon_core::limits::Limits;
+use andon_core::message::Part;
 use andon_core::progress::Progress;
+use andon_core::usage::{BYTES_A_TOKEN, Figure};
 
 use crate::live::cord::Cancel;
 
@@ -13,13 +22,85 @@ pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
     {
         return Some(budget(format!("the limit of {turns} turns was reached")));
     }
-    let used = progress.used().delivered.at_least();
+    let used = progress.used().billed.at_least();
     limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
 }
 
-/// The cancel that is due when the tokens are used up.
-pub(crate) fn tokens_spent(limit: u64, used: u64) -> Cancel {
-    budget(format!("the limit of {limit} tokens was reached: {used} are used"))
+/// How many bytes more of an answer there are at least before it is estimated again.
+const STEP: u64 = 64;
+
+/// The limit of tokens, while an answer is read.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: u64,
+    /// How many the run had used before this call.
+    used_before: u64,
+    /// How many this call has used, as the provider says.
+    reported: u64,
+    /// How many it has certainly used, as was estimated last. A report may be older than what was shown.
+    estimated: u64,
+    /// How many bytes of the answer were accepted.
+    accepted: u64,
+    /// With how many of them the next estimate is due.
+    next: u64,
+    /// What this call has read, as it was estimated first: it is not counted again.
+    pub(super) input: Figure,
+}
+
+impl Budget {
+    /// The limit for a call whose request has this many bytes.
+    pub(super) fn new(limit: u64, used_before: u64, asked: u64) -> Self {
+        // A token is rarely less than a byte, and mostly four.
+        let next = limit.saturating_sub(used_before).saturating_sub(asked) / 4;
+        Self { limit, used_before, reported: 0, estimated: 0, accepted: 0, next, input: Figure::UNKNOWN }
+    }
+
+    /// A piece was accepted. Returns whether an estimate is due.
+    pub(super) fn accepted(&mut self, piece: &Piece) -> bool {
+        let bytes = match piece {
+            Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
+            Piece::Call { name, .. } => name.len(),
+            Piece::ThinkingEnd { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
+        };
+        self.accepted = self.accepted.saturating_add(bytes as u64);
+        bytes > 0 && self.accepted >= self.next
+    }
+
+    /// The provider says that this call has used so many tokens by now.
+    pub(super) fn reported(&mut self, in_this_call: u64) {
+        self.reported = in_this_call;
+    }
+
+    /// This call has certainly used so many tokens by now.
+    pub(super) fn estimated(&mut self, in_this_call: u64) {
+        self.estimated = in_this_call;
+        let left = self.limit.saturating_sub(self.used()) / 4;
+        self.next = self.accepted.saturating_add(left.max(self.accepted / 4).max(STEP));
+    }
+
+    fn used(&self) -> u64 {
+        self.used_before.saturating_add(self.reported.max(self.estimated))
+    }
+
+    /// The cancel that is due if the answer goes on with this piece. A complete answer is kept.
+    pub(super) fn due(&self, piece: &Piece) -> Option<Cancel> {
+        let goes_on = !matches!(piece, Piece::End(_) | Piece::Usage(_));
+        (goes_on && self.used() > self.limit).then(|| tokens_spent(self.limit, self.used()))
+    }
+}
+
+/// As many tokens as an answer has at least, whatever counts them. A thought may be shown as a summary that is longer than it was.
+pub(super) fn fewest_tokens(answer: &[Part]) -> u64 {
+    let bytes = answer.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::ToolCall(call) => call.arguments.len(),
+        Part::Thinking { .. } | Part::Image(_) | Part::ToolResult(_) => 0,
+    });
+    (bytes.sum::<usize>() as u64).div_ceil(BYTES_A_TOKEN)
+}
+
+fn tokens_spent(limit: u64, used: u64) -> Cancel {
+    budget(format!("the limit of {limit} tokens was reached: at least {used} are used"))
 }
 
 fn budget(note: String) -> Cancel {

@@ -71,6 +71,18 @@ impl Metered {
         }
     }
 
+    /// The best figures there are now for a call of whose usage this much was reported.
+    pub(crate) fn estimate(&self, answer: &[Part], ended: bool, times: Times, known: Usage) -> Used {
+        let call = self.sighting(answer, ended, times);
+        match catch_unwind(AssertUnwindSafe(|| self.meter.cut(&call, known))) {
+            Ok(used) if ended => Used::whole(used.delivered.corrected_by(known)),
+            Ok(used) => used,
+            // A meter that panics has nothing to add.
+            Err(_) if ended => Used::whole(known),
+            Err(_) => Used::cut(known),
+        }
+    }
+
     /// Learns from a call that completed, when there is time for it.
     pub(crate) fn learn(
         self: Box<Self>,
@@ -102,7 +114,11 @@ impl Metered {
         async move {
             match stored.await {
                 Ok(lessons) => {
-                    meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+                    let lessons = lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect();
+                    for outdated in meter.recall(lessons) {
+                        // What cannot be discarded now is found again by the next process.
+                        let _ = runtime.services.journal.shelf().discard(CALIBRATION, &outdated.about).await;
+                    }
                 }
                 // The next call tries again.
                 Err(_) => drop(runtime.recalled.lock().remove(&model)),
@@ -134,14 +150,7 @@ pub(crate) struct Unreported {
 impl Unreported {
     /// The best figures there are now.
     pub(crate) fn estimate(&self) -> Used {
-        let (meter, call) = (&self.metered.meter, self.sighting());
-        match catch_unwind(AssertUnwindSafe(|| meter.cut(&call, self.known))) {
-            Ok(used) if self.ended => Used::whole(used.delivered.corrected_by(self.known)),
-            Ok(used) => used,
-            // A meter that panics has nothing to add.
-            Err(_) if self.ended => Used::whole(self.known),
-            Err(_) => Used::cut(self.known),
-        }
+        self.metered.estimate(&self.answer, self.ended, self.times, self.known)
     }
 
     /// Whether there will be better figures when the meter has loaded what it needs.

@@ -14,7 +14,7 @@ use jsonschema::Validator;
 use tokio::time::sleep;
 
 use super::Driver;
-use super::budget::spent;
+use super::budget::{Budget, spent};
 use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
@@ -65,9 +65,12 @@ impl Driver {
         if let Some(metered) = &metered {
             metered.recall(&self.runtime, &self.agent.model_name);
         }
+        let budget = self.limits.tokens.map(|limit| {
+            let asked = request.history.iter().map(|message| message.weight()).sum::<usize>();
+            Budget::new(limit, self.progress().used().billed.at_least(), asked as u64)
+        });
         let answer = self.agent.model.call(request);
-        let used_before = self.progress().used().delivered.at_least();
-        Reading::new(answer, metered, started, self.limits, used_before)
+        Reading::new(answer, metered, started, self.limits.silence, budget)
     }
 
     /// Whether the next step is now to settle, for example because a hook has cancelled the run.

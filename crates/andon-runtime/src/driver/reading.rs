@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon_core::answer::{Answerer, CallHead, Kind, Piece, What};
+use andon_core::answer::{AnswerEnd, Answerer, CallHead, Kind, Piece, What, assemble};
 use andon_core::cancel::Reason;
 use andon_core::event::Event;
 use andon_core::id::CallId;
-use andon_core::limits::Limits;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
-use andon_core::usage::{Awaited, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Usage, Used};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::budget::tokens_spent;
+use super::budget::{Budget, fewest_tokens};
 use super::call_ids::{CallIds, LazyIds};
 use crate::driver::metering::{Metered, Times};
 use crate::lanes::sync::HashSet;
@@ -70,14 +69,6 @@ struct Calls {
     waits: Option<Arc<CallHead>>,
 }
 
-/// How many tokens the run may use, and how many it had used before this call.
-struct Budget {
-    limit: u64,
-    used_before: u64,
-    /// How many tokens are used, if that is over the limit. The stop comes only if the answer goes on.
-    over: Option<u64>,
-}
-
 /// Watches for a model that sends nothing.
 struct Silence {
     limit: Duration,
@@ -108,8 +99,8 @@ impl Reading {
         answer: Box<dyn Answer>,
         metered: Option<Box<Metered>>,
         started: Stamp,
-        limits: Limits,
-        used_before: u64,
+        silence: Option<Duration>,
+        budget: Option<Budget>,
     ) -> Self {
         Self {
             answer: Some(answer),
@@ -122,8 +113,8 @@ impl Reading {
             is_whole: false,
             started,
             first_piece: None,
-            silence: limits.silence.map(|limit| Box::new(Silence::new(limit))),
-            budget: limits.tokens.map(|limit| Box::new(Budget { limit, used_before, over: None })),
+            silence: silence.map(|limit| Box::new(Silence::new(limit))),
+            budget: budget.map(Box::new),
         }
     }
 
@@ -213,10 +204,8 @@ impl Reading {
     }
 
     fn take(&mut self, piece: Piece, live: &Arc<Live>, ids: &mut LazyIds<'_>) -> Taken {
-        if let Some(budget) = &mut self.budget
-            && let Some(used) = budget.over.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_)))
-        {
-            live.pull(tokens_spent(budget.limit, used).at(live.now()));
+        if let Some(cancel) = self.budget.as_ref().and_then(|budget| budget.due(&piece)) {
+            live.pull(cancel.at(live.now()));
             return Taken::Over(Read::Refused);
         }
         let is_empty = matches!(&piece, Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } if text.is_empty());
@@ -276,14 +265,7 @@ impl Reading {
             self.first_piece = Some(live.now());
             self.say_who(live);
         }
-        if matches!(piece, Piece::Usage(_)) {
-            // A complete answer is kept: the stop is due only if more of it comes.
-            let in_this_call = self.usage().at_least();
-            if let Some(budget) = &mut self.budget {
-                let used = budget.used_before.saturating_add(in_this_call);
-                budget.over = Some(used).filter(|used| *used > budget.limit);
-            }
-        }
+        self.watch_budget(&piece, live);
         live.hit("driver: piece accepted");
         Taken::GoOn
     }
@@ -295,6 +277,38 @@ impl Reading {
         if let Offer::Accepted { first_unjournaled: true } = live.offer_mark(What::Answered(Box::new(answerer))) {
             live.services.flusher.add(live);
         }
+    }
+
+    /// A piece was accepted: looks whether the run has used up its tokens.
+    fn watch_budget(&mut self, piece: &Piece, live: &Live) {
+        let Some(budget) = &mut self.budget else { return };
+        let is_due = budget.accepted(piece);
+        if matches!(piece, Piece::Usage(_)) {
+            let used = self.usage().at_least();
+            self.budget.iter_mut().for_each(|budget| budget.reported(used));
+        } else if is_due {
+            let used = self.at_least(live);
+            self.budget.iter_mut().for_each(|budget| budget.estimated(used));
+        }
+    }
+
+    /// How many tokens this call has certainly used by now: as reported, or as its meter estimates it, or as many as so much text
+    /// must have. Many providers report only at the end.
+    fn at_least(&mut self, live: &Live) -> u64 {
+        // An incomplete tool call was written and is billed.
+        let answer = live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(ModelStop::ToolUse)));
+        let (reported, times) = (self.usage(), self.times(live.now()));
+        let written = reported.output.at_least().max(fewest_tokens(&answer));
+        let known = reported.read().at_least().saturating_add(written);
+        let (Some(metered), Some(budget)) = (&mut self.metered, &mut self.budget) else { return known };
+        metered.model = self.answer.as_ref().and_then(|answer| answer.model()).map(str::to_owned);
+        let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
+        let billed = metered.estimate(&answer, false, times, Usage { input, ..reported }.running()).billed;
+        budget.input = billed.input;
+        // What a provider adds to a request or leaves out of it is not seen, so only half of an estimate is certain.
+        let share = if reported.input == Figure::UNKNOWN { 2 } else { 1 };
+        let read = billed.read().at_least() / share;
+        known.max(read.saturating_add(billed.output.at_least()))
     }
 
     fn head(&self, index: usize) -> Option<&Arc<CallHead>> {

@@ -146,8 +146,8 @@ pub trait Meter: Send + Sync + 'static {
     /// next process, and what no longer.
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson>;
 
-    /// Loads what was kept, by this process or an earlier one.
-    fn recall(&self, lessons: Vec<Lesson>);
+    /// Loads what was kept, by this process or an earlier one. Returns what is no longer to be kept.
+    fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson>;
 }
 
 /// What a meter has learned, to be kept.

@@ -194,6 +194,20 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_meter_calls_outdated_is_discarded() {
+    let journal = memory();
+    for (name, page) in [("old", json!({"outdated": true})), ("scripted-1", json!({"calls": 1}))] {
+        journal.shelf().keep(CALIBRATION, name, page).await.unwrap();
+    }
+    let runtime = runtime_on(&journal);
+    let model = ScriptedModel::new([vec![Act::text("Well."), Act::end()]]).metered(&Arc::default());
+    agent_on(&runtime, &model).run("So?").await.unwrap();
+    runtime.idle().await;
+    let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
+    assert_eq!(kept.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["scripted-1"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let asks = [Act::call(0, "a", "look", "{}"), vec![Act::usage(10, 3), Act::tool_use()]].concat();
@@ -464,7 +478,9 @@ impl andon_runtime::Meter for Broken {
     fn learn(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> Vec<andon_runtime::Lesson> {
         panic!("the meter broke")
     }
-    fn recall(&self, _: Vec<andon_runtime::Lesson>) {}
+    fn recall(&self, _: Vec<andon_runtime::Lesson>) -> Vec<andon_runtime::Lesson> {
+        Vec::new()
+    }
 }
 
 #[tokio::test(start_paused = true)]

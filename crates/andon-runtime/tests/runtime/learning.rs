@@ -47,7 +47,9 @@ impl Meter for Slow {
         vec![Lesson { about: "slow".to_owned(), page: json!({ "calls": calls }) }]
     }
 
-    fn recall(&self, _: Vec<Lesson>) {}
+    fn recall(&self, _: Vec<Lesson>) -> Vec<Lesson> {
+        Vec::new()
+    }
 }
 
 struct Metered(ScriptedModel, Arc<Slow>);

@@ -1,9 +1,50 @@
 //! Reaching a limit is a pull like any other, and its note says which limit; a failed call is retried only if nothing
 //! was shown.
 
-use andon_runtime::{ModelError, Retry, StartError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::{Answer, Lesson, Meter, Model, ModelError, Request, Retry, Sighting, StartError};
 
 use crate::common::*;
+
+/// A meter that knows nothing, and counts how often it is asked.
+#[derive(Default)]
+struct CountingMeter(AtomicUsize);
+
+impl CountingMeter {
+    fn asked(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Meter for CountingMeter {
+    fn cut(&self, _: &Sighting<'_>, known: Usage) -> Used {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Used::cut(known)
+    }
+    fn learn(&self, _: &Sighting<'_>, _: Usage) -> Vec<Lesson> {
+        Vec::new()
+    }
+    fn recall(&self, _: Vec<Lesson>) -> Vec<Lesson> {
+        Vec::new()
+    }
+}
+
+/// A model with such a meter.
+struct Counted(ScriptedModel, Arc<CountingMeter>);
+
+impl Model for Counted {
+    fn name(&self) -> &str {
+        "counted"
+    }
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request)
+    }
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        Some(Arc::clone(&self.1) as Arc<dyn Meter>)
+    }
+}
 
 async fn stopped_by_limit(agent: &Agent, run: &Run, reason: Reason) -> String {
     let outcome = cancelled_because(agent, run, reason).await;
@@ -126,7 +167,7 @@ async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
     let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert_eq!((note.as_str(), model.calls()), ("the limit of 12 tokens was reached: 12 are used", 1));
+    assert_eq!((note.as_str(), model.calls()), ("the limit of 12 tokens was reached: at least 12 are used", 1));
     assert_eq!(result_of(&agent.history().await.unwrap(), "a").to_text(), "quick result");
 }
 
@@ -153,12 +194,74 @@ async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
     assert_eq!((run.outcome().await.text().as_str(), model.open()), ("One ", 0));
 }
 
+/// Six hundred words, and a report only after the last of them.
+fn reports_at_its_end() -> Vec<Act> {
+    let words = std::iter::repeat_n(Act::text("another "), 600).collect();
+    answer([words, vec![Act::usage(10, 600), Act::end()]])
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_provider_reports_at_its_end_is_cut_once_it_has_certainly_passed_the_limit() {
+    let model = ScriptedModel::new([reports_at_its_end()]).metered(&Arc::default());
+    let agent = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
+    assert!(note.starts_with("the limit of 60 tokens was reached: at least 6"), "{note}");
+    let outcome = run.outcome().await;
+    // The meter takes four bytes for a token, and only a quarter of that to be certain.
+    assert!((960..1_400).contains(&outcome.text().len()), "{}", outcome.text().len());
+    assert_eq!(model.open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_says_the_same_all_the_way_lets_no_answer_through() {
+    let piece = || vec![Act::text(&"another ".repeat(100)), Act::usage(10, 1)];
+    let stale = answer((0..100).map(|_| piece()).chain([vec![Act::end()]]));
+    let model = ScriptedModel::new([stale]);
+    let agent = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    stopped_by_limit(&agent, &run, Reason::Budget).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_a_meter_is_cut_when_its_text_cannot_have_fewer_tokens() {
+    let flood = || vec![Act::Flood("another ", 8_000), Act::usage(10, 600), Act::end()];
+    let model = ScriptedModel::new([flood()]);
+    let agent = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    stopped_by_limit(&agent, &run, Reason::Budget).await;
+    let shown = run.outcome().await.text().len();
+    assert!((60 * 512..64_000).contains(&shown), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_stays_below_its_limit_is_not_estimated_at_all() {
+    let meter = Arc::<CountingMeter>::default();
+    let model = Counted(ScriptedModel::new([reports_at_its_end(), reports_at_its_end()]), Arc::clone(&meter));
+    let agent = Agent::builder().model(model).runtime(&runtime());
+    let far = agent.limits(Limits { tokens: Some(100_000), ..Limits::NONE }).build().unwrap();
+    assert_eq!(far.run("Go.").await.unwrap().stop_reason(), "end_turn");
+    assert_eq!(meter.asked(), 0);
+    let near = far.prompt("Go.").limits(Limits { tokens: Some(5_000), ..Limits::NONE }).start().unwrap();
+    assert_eq!(near.outcome().await.stop_reason(), "end_turn");
+    assert!((1..20).contains(&meter.asked()), "as seldom as its length doubles: {}", meter.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_were_refused_use_none_of_the_limit() {
+    let busy = || vec![Act::Fail(ModelError::retryable("503"))];
+    let model = ScriptedModel::new([busy(), busy(), busy(), says("Well.")]).metered(&Arc::default());
+    let agent = agent(&model).limits(Limits { tokens: Some(10_000), ..Limits::NONE }).build().unwrap();
+    let outcome = agent.run("long ".repeat(4_000).as_str()).await.unwrap();
+    assert_eq!((outcome.stop_reason(), model.calls()), ("end_turn", 4));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
     let agent = agent(&dear_answer()).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
-    assert_eq!(note, "the limit of 100 tokens was reached: 110 are used");
+    assert_eq!(note, "the limit of 100 tokens was reached: at least 110 are used");
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,12 +24,14 @@ struct Agrees {
     learned: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
 
-/// The prices of the scripts' models.
+/// The prices of the scripts' models: the one that is asked for is cheaper than the one that answers.
 fn prices() -> Prices {
     let price = |text: &str| text.parse::<Price>().unwrap();
     let (input, output) = (price("3"), price("15.5"));
     let scripted = ModelPrice { input, cache_read: price("0.3"), cache_write: price("3.75"), output };
-    Prices::new("USD").unwrap().with("scripted*", scripted).unwrap()
+    let answering = ModelPrice { input: price("4"), ..scripted };
+    let asked = Prices::new("USD").unwrap().with("scripted", scripted).unwrap();
+    asked.with("scripted-1", answering).unwrap()
 }
 
 impl Agrees {

@@ -46,7 +46,7 @@ impl BoardRow {
         self.tokens = Tokens::NONE;
         self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
         for call in &receipt.model_calls {
-            self.charge(&call.model, &call.usage.billed, prices);
+            self.charge(&call.model, call.answered_by.as_deref(), &call.usage.billed, prices);
         }
     }
 }

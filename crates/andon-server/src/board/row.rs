@@ -161,7 +161,9 @@ impl BoardRow {
                 self.model = Some(Arc::clone(model));
             }
             Event::Message { message } => self.answered(message),
-            Event::Usage { call, used, .. } => self.used(*call, &used.billed, prices),
+            Event::Usage { call, used, answered_by, .. } => {
+                self.used(*call, answered_by.as_deref(), &used.billed, prices);
+            }
             Event::ModelFinished { .. } => self.open_model = None,
             Event::ApprovalRequested { call, arguments } => self.turn(call, RowCallState::Waiting(*arguments)),
             Event::ApprovalResolved { call, verdict } => self.turn(call, decided(verdict)),
@@ -182,18 +184,18 @@ impl BoardRow {
         self.calls = message.calls().map(ready).collect();
     }
 
-    fn used(&mut self, call: u32, billed: &Usage, prices: Option<&Prices>) {
+    fn used(&mut self, call: u32, answered: Option<&str>, billed: &Usage, prices: Option<&Prices>) {
         let model = self.model.clone();
-        self.charge(model.as_deref().unwrap_or("?"), billed, prices);
+        self.charge(model.as_deref().unwrap_or("?"), answered, billed, prices);
         if let Some(open) = self.open_model.as_mut().filter(|open| open.number == call) {
             open.accounted = true;
         }
     }
 
-    pub(super) fn charge(&mut self, model: &str, billed: &Usage, prices: Option<&Prices>) {
+    pub(super) fn charge(&mut self, asked: &str, answered: Option<&str>, billed: &Usage, prices: Option<&Prices>) {
         self.tokens = self.tokens.plus(Tokens::of(billed));
         if let (Some(spent), Some(prices)) = (&mut self.spent, prices) {
-            spent.add(prices, model, billed);
+            spent.add(prices, asked, answered, billed);
         }
     }
 

@@ -51,8 +51,9 @@ impl Rates {
         let is_sure = self.least == self.most;
         let provenance = if is_sure { figure.provenance } else { figure.provenance.max(Provenance::Estimated) };
         let (value, high) = (times(figure.value, self.usual), times(figure.high, self.most));
-        Cost { currency, value, provenance, low: times(figure.low, self.least), high, unpriced: BTreeSet::new() }
-            .settled()
+        let certain = times(Some(figure.at_least()), self.least).unwrap_or(0);
+        let low = times(figure.low, self.least);
+        Cost { currency, value, provenance, low, certain, high, unpriced: BTreeSet::new() }.settled()
     }
 }
 
@@ -65,12 +66,13 @@ impl Spent {
         Self(prices.nothing())
     }
 
-    pub(crate) fn add(&mut self, prices: &Prices, model: &str, billed: &Usage) {
-        match prices.cost(model, billed) {
+    /// Adds a call that asked for one model and was perhaps `answered` by another.
+    pub(crate) fn add(&mut self, prices: &Prices, asked: &str, answered: Option<&str>, billed: &Usage) {
+        match prices.cost_of_call(asked, answered, billed) {
             Some(cost) => self.0 = self.0.plus(&cost),
             None => {
                 self.0 = self.0.and_unknown();
-                self.0.unpriced.insert(model.into());
+                self.0.unpriced.insert(asked.into());
             }
         }
     }
@@ -78,11 +80,13 @@ impl Spent {
     /// The calls of a run, of which at least the events of its model calls are given.
     pub(crate) fn of_account(prices: &Prices, account: &Stored) -> Self {
         let mut model: Arc<str> = "?".into();
-        let mut calls: Vec<(u32, Arc<str>, Usage)> = Vec::new();
+        let mut calls: Vec<(u32, Arc<str>, Option<&str>, Usage)> = Vec::new();
         for fact in account.facts() {
             match &fact.event {
                 Event::ModelStarted { model: name, .. } => model = Arc::clone(name),
-                Event::Usage { call, used, .. } => calls.push((*call, Arc::clone(&model), used.billed)),
+                Event::Usage { call, used, answered_by, .. } => {
+                    calls.push((*call, Arc::clone(&model), answered_by.as_deref(), used.billed));
+                }
                 _ => {}
             }
         }
@@ -94,8 +98,8 @@ impl Spent {
             }
         }
         let mut spent = Self::nothing(prices);
-        for (_, model, billed) in &calls {
-            spent.add(prices, model, billed);
+        for (_, model, answered, billed) in &calls {
+            spent.add(prices, model, *answered, billed);
         }
         spent
     }
@@ -124,6 +128,9 @@ pub struct Cost {
     #[serde(serialize_with = "as_number")]
     #[schema(value_type = Option<f64>, required)]
     low: Option<u128>,
+    /// What it certainly is at least: the lower bound of an amount without a value.
+    #[serde(skip)]
+    certain: u128,
     /// The upper bound.
     #[serde(serialize_with = "as_number")]
     #[schema(value_type = Option<f64>, required)]
@@ -142,6 +149,7 @@ impl Cost {
             value: none,
             provenance: Provenance::Reported,
             low: none,
+            certain: 0,
             high: none,
             unpriced: BTreeSet::new(),
         }
@@ -157,6 +165,7 @@ impl Cost {
             value: add(self.value, other.value),
             provenance: self.provenance.max(other.provenance),
             low: Some(low),
+            certain: self.certain.saturating_add(other.certain),
             high: add(self.high, other.high),
             unpriced: self.unpriced.union(&other.unpriced).cloned().collect(),
         }
@@ -169,12 +178,13 @@ impl Cost {
         Self { value: None, high: None, ..self.clone() }.settled()
     }
 
-    /// The same amount, with the provenance of one that has no value, if it has none. "At least 0" says nothing.
+    /// The same amount, with the provenance and the lower bound of one that has no value, if it has none. "At least 0" says
+    /// nothing.
     fn settled(self) -> Self {
-        match (self.value, self.low, self.high) {
+        match (self.value, self.certain, self.high) {
             (Some(_), ..) => self,
-            (None, None | Some(0), None) => Self { low: None, provenance: Provenance::Unknown, ..self },
-            (None, ..) => Self { provenance: Provenance::Bounded, ..self },
+            (None, 0, None) => Self { low: None, provenance: Provenance::Unknown, ..self },
+            (None, certain, _) => Self { low: Some(certain), provenance: Provenance::Bounded, ..self },
         }
     }
 
@@ -195,7 +205,8 @@ fn as_number<S: Serializer>(amount: &Option<u128>, serializer: S) -> Result<S::O
 /// A receipt, with what the run and each of its model calls cost. Without prices, the receipt is unchanged.
 pub fn priced(prices: Option<&Prices>, receipt: Receipt) -> Priced {
     let Some(prices) = prices else { return Priced::Plain(Box::new(receipt)) };
-    let costs = receipt.model_calls.iter().map(|call| prices.cost(&call.model, &call.usage.billed));
+    let calls = receipt.model_calls.iter();
+    let costs = calls.map(|call| prices.cost_of_call(&call.model, call.answered_by.as_deref(), &call.usage.billed));
     let costs: Vec<Option<Cost>> = costs.collect();
     let total = prices.of_run(&receipt);
     let Ok(mut told) = serde_json::to_value(&receipt) else { return Priced::Plain(Box::new(receipt)) };

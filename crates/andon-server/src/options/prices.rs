@@ -5,6 +5,8 @@
 //! 1. A price is for a million tokens and has at most [`PRICE_DIGITS`] decimals, so that the cost of any number of tokens is a
 //!    whole number of trillionths.
 //! 2. If several names match a model, the longest counts; of two of the same length, the one without `*`.
+//!    A call costs what the model costs that answered it. A name that matches that one and the one that was asked for does not
+//!    say which of them was charged: then, and if none matches, it costs what the model costs that was asked for.
 //! 3. A list has one currency. A price of 0 means free; a model that no name matches has no price.
 
 use std::collections::BTreeMap;
@@ -167,7 +169,12 @@ impl Prices {
     /// What one call of a model costs; `None` if no entry matches the model. A sum of calls has no price of its own: add their
     /// costs up.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<Cost> {
-        let price = self.find(model)?;
+        self.cost_of_call(model, None, usage)
+    }
+
+    /// The same for a call that asked for one model and was perhaps `answered` by another, both named as receipts name them.
+    pub(crate) fn cost_of_call(&self, asked: &str, answered: Option<&str>, usage: &Usage) -> Option<Cost> {
+        let price = self.find_for(asked, answered)?;
         let parts = [
             (price.input_rates(usage), usage.input),
             (Rates::of(price.cache_read), usage.cache_read.apart_from_input()),
@@ -186,7 +193,7 @@ impl Prices {
     pub fn of_run(&self, receipt: &Receipt) -> Cost {
         let (mut spent, mut accounted) = (Spent::nothing(self), Usage::NONE);
         for call in &receipt.model_calls {
-            spent.add(self, &call.model, &call.usage.billed);
+            spent.add(self, &call.model, call.answered_by.as_deref(), &call.usage.billed);
             accounted = accounted.plus(call.usage.billed);
         }
         let sum = spent.total();
@@ -219,14 +226,23 @@ impl Prices {
         Cost::nothing(Arc::clone(&self.currency))
     }
 
+    /// The price of a call (invariant 2).
+    fn find_for(&self, asked: &str, answered: Option<&str>) -> Option<&ModelPrice> {
+        let exact = answered.map(|name| match asked.split_once('/') {
+            Some((provider, _)) => format!("{provider}/{name}"),
+            None => name.to_owned(),
+        });
+        let own = exact.and_then(|exact| self.find(&exact)).filter(|(name, _)| !fits(name, asked));
+        own.or_else(|| self.find(asked)).map(|(_, price)| price)
+    }
+
     /// The entry that matches a model best (invariant 2).
-    fn find(&self, model: &str) -> Option<&ModelPrice> {
+    fn find(&self, model: &str) -> Option<(&String, &ModelPrice)> {
         let fitting = self.models.iter().filter(|(name, _)| fits(name, model));
-        let best = fitting.max_by_key(|(name, _)| {
+        fitting.max_by_key(|(name, _)| {
             let stem = name.strip_suffix('*').unwrap_or(name);
             (stem.len(), stem.len() == name.len())
-        });
-        best.map(|(_, price)| price)
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! What tokens cost.
 
+use andon_runtime::core::event::Entry;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Figure, Provenance, RunId, SessionKey};
+use andon_runtime::{Event, Figure, Provenance, Record, RunId, SessionKey, Stored};
 use serde_json::{Value, json};
 
 use super::*;
@@ -95,6 +96,9 @@ fn a_cut_call_with_an_estimate_has_a_value_and_both_bounds() {
     };
     let cut = Usage { input: estimate(1_000), output: estimate(100), ..Usage::UNKNOWN };
     assert_eq!(cost_of("claude-sonnet-4", &cut), usd(Some(0.0045), "estimated", Some(0.001647), Some(0.0054375)));
+    let part = Usage { output: bounded(Some(10), None), ..cut };
+    // Of the input at least 980 is certain, and was read from a cache if it cost the least.
+    assert_eq!(cost_of("claude-sonnet-4", &part), usd(None, "bounded", Some(0.000444), None));
     let possibly =
         Usage { input: bounded(Some(0), Some(1_000)), output: bounded(Some(10), Some(100)), ..Usage::UNKNOWN };
     assert_eq!(cost_of("claude-sonnet-4", &possibly), usd(None, "bounded", Some(0.00015), Some(0.00525)));
@@ -141,7 +145,7 @@ fn the_longest_name_that_fits_counts_with_or_without_its_provider() {
         .try_fold(Prices::new("USD").unwrap(), |list, (at, name)| list.with(name, model_price(&at.to_string(), "0")));
     let list = list.unwrap();
     let found = |model: &str| {
-        let micros = list.find(model).unwrap().input.micros;
+        let micros = list.find(model).unwrap().1.input.micros;
         names[usize::try_from(micros / 1_000_000).unwrap()]
     };
     assert_eq!(found("claude-opus-4"), "claude-*");
@@ -154,6 +158,48 @@ fn the_longest_name_that_fits_counts_with_or_without_its_provider() {
     assert_eq!(found("notclaude-4"), "*", "a name begins where a part does");
     assert_eq!(prices().cost("gpt-5", &Usage::NONE), None);
     assert_eq!(prices().cost("free-of-charge", &Usage::NONE), None, "only with `*` it stands for more");
+}
+
+#[test]
+fn a_call_costs_what_the_model_costs_that_answered_it() {
+    let names = ["cheap", "dear", "anthropic/claude-*", "mine/deployment", "mine/*"];
+    let list = names
+        .iter()
+        .zip(["1", "2", "3", "4", "5"])
+        .fold(Prices::new("USD").unwrap(), |list, (name, price)| list.with(name, model_price(price, "0")).unwrap());
+    let cost = |asked: &str, answered: Option<&str>| {
+        let cost = list.cost_of_call(asked, answered, &without_cache(1_000_000, 0));
+        cost.map(|cost| json!(cost)["value"].as_f64().unwrap())
+    };
+    assert_eq!(cost("router/cheap", Some("dear")), Some(2.0), "a fallback to another model");
+    assert_eq!(cost("openrouter/auto", Some("anthropic/claude-sonnet-5")), Some(3.0));
+    assert_eq!(cost("router/cheap", Some("cheap-2026-11-01")), Some(1.0), "no name matches what answered");
+    assert_eq!(cost("router/cheap", None), Some(1.0));
+    assert_eq!(cost("mine/deployment", Some("gpt-5")), Some(4.0), "`mine/*` matches both, so it says nothing");
+    assert_eq!(cost("mine/other", Some("gpt-5")), Some(5.0));
+    assert_eq!(cost("openrouter/auto", Some("who-knows")), None);
+}
+
+#[test]
+fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
+    let usage = without_cache(1_000_000, 0);
+    let events = [
+        Event::ModelStarted { call: 1, model: "router/cheap".into() },
+        Event::Usage {
+            call: 1,
+            used: Box::new(Used { delivered: usage, billed: usage }),
+            pending: None,
+            answered_by: Some("dear".into()),
+            request_id: None,
+        },
+    ];
+    let entry = |(seq, event): (u64, Event)| {
+        Entry::Fact(Arc::new(Record { v: 1, seq, epoch: 1, at: Default::default(), event }))
+    };
+    let account = Stored { entries: (2..).zip(events).map(entry).collect(), ..Stored::default() };
+    let list = Prices::new("USD").unwrap().with("cheap", model_price("1", "0")).unwrap();
+    let list = list.with("dear", model_price("2", "0")).unwrap();
+    assert_eq!(json!(Spent::of_account(&list, &account).total())["value"], 2.0);
 }
 
 #[test]

@@ -40,6 +40,24 @@ async fn a_receipt_tells_what_the_run_and_each_call_cost_and_so_does_a_cancel_th
 }
 
 #[tokio::test]
+async fn a_run_costs_what_the_model_costs_that_answered_wherever_its_cost_is_read() {
+    let price = |text: &str| {
+        let price: Price = text.parse().unwrap();
+        ModelPrice { input: price, cache_read: price, cache_write: price, output: price }
+    };
+    // The model that is asked for is called `scripted`, and `scripted-1` answers.
+    let list = Prices::new("EUR").unwrap().with("scripted", price("1000")).unwrap();
+    let house = house(Some(list.with("scripted-1", price("2000")).unwrap())).await;
+    let run = house.start(json!({})).await;
+    house.settled(&run).await;
+    let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
+    let (_, runs) = house.get("/v1/runs").await;
+    let four = json!({"currency": "EUR", "value": 4.0, "provenance": "reported", "low": 4.0, "high": 4.0});
+    assert_eq!((&receipt["cost"], &receipt["model_calls"][0]["cost"]), (&four, &four));
+    assert_eq!(runs["runs"][0]["cost"], four, "{runs}");
+}
+
+#[tokio::test]
 async fn without_prices_a_receipt_is_what_it_was() {
     let house = house(None).await;
     let run = house.start(json!({})).await;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_runtime::Limits;
+
 use crate::explore::World;
 use crate::figures::{After, ScriptedMeter};
 use crate::model::Act;
@@ -37,6 +39,17 @@ pub(super) async fn never_learned(world: World) {
     let agent = world.open(world.agent(&world.model(texts).after_a_cut(after)));
     play(&world, &agent, "Count.").await;
     play(&world, &agent, "Go on.").await;
+}
+
+/// The provider reports at its end. The first answer ends below the limit, and the second passes it.
+pub(super) async fn limited(world: World) {
+    let sentence = "A sentence that takes about eighty bytes, so that few of them pass the limit. ";
+    let texts = [2, 12].map(|times| answer([vec![Act::text(sentence); times], done()]));
+    let model = world.model(texts).metered(&Arc::<ScriptedMeter>::default());
+    let limits = Limits { tokens: Some(40), ..Limits::NONE };
+    let agent = world.open(world.agent(&model).limits(limits));
+    play(&world, &agent, "Say more.").await;
+    play(&world, &agent, "And more.").await;
 }
 
 pub(super) async fn metered(world: World) {

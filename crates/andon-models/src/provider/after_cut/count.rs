@@ -23,11 +23,9 @@ pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count
     let Some(tokens) = ask(inner.post(url, &body)).await.and_then(|answer| count.tokens(&answer)) else {
         return Learned::default();
     };
-    let counted = Figure::exact(tokens, Provenance::Counted);
-    let perhaps = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: Some(tokens) };
-    let billed = if has_begun { counted } else { perhaps };
-    let usage = |input: Figure| Usage { input, ..Usage::UNKNOWN };
-    Learned { used: Used { delivered: usage(counted), billed: usage(billed) }, undelivered: Vec::new() }
+    let counted = count.figure(tokens);
+    let input = if has_begun { counted } else { Figure::bounded(Some(0), counted.high) };
+    Learned { used: Used::whole(Usage { input, ..Usage::UNKNOWN }), undelivered: Vec::new() }
 }
 
 impl CountEndpoint {
@@ -56,6 +54,20 @@ impl CountEndpoint {
                 let method = format!("{}:countTokens", inner.target.model);
                 (join(&inner.base, ["models", &method]), json!({"generateContentRequest": body}))
             }
+        }
+    }
+
+    /// What a count is worth: OpenAI says that it is what a request costs, Anthropic that it may be off by a small amount, and
+    /// Google neither.
+    fn figure(self, tokens: u64) -> Figure {
+        let off = match self {
+            Self::OpenAi => 0,
+            Self::Anthropic | Self::Gemini => 8 + tokens / 50,
+        };
+        Figure {
+            low: Some(tokens.saturating_sub(off).max(1)),
+            high: Some(tokens.saturating_add(off)),
+            ..Figure::exact(tokens, Provenance::Counted)
         }
     }
 
