@@ -331,7 +331,7 @@ fn rows_of_an_older_version_and_more_than_there_is_room_for_are_discarded_at_the
     gone.sort_unstable();
     assert_eq!((gone.len(), &gone[..2]), (150 - 64 + 2, ["maker/bare", "maker/kept-0"].as_slice()));
     assert!(gone.contains(&"maker/old") && !gone.contains(&"maker/kept-149"));
-    assert_eq!(book.standing().len(), 64);
+    assert_eq!(book.accuracy().len(), 64);
     assert_eq!(book_meter(&book).recall(kept[100..].to_vec()), [], "what is here is to be kept");
 }
 
