@@ -96,8 +96,8 @@ pub struct StandingFold {
     going: u32,
     /// How many calls wait for a person.
     waiting: u32,
-    /// The open calls that wait for a person or were denied.
-    asked: BTreeMap<CallId, Asked>,
+    /// The open calls that wait for a person or were denied; `None` in most runs.
+    asked: Option<BTreeMap<CallId, Asked>>,
 }
 
 impl StandingFold {
@@ -116,7 +116,7 @@ impl StandingFold {
             Event::ModelStarted { .. } => self.is_in_model = true,
             Event::ModelFinished { .. } => self.is_in_model = false,
             Event::Message { message } => {
-                (self.waiting, self.asked) = (0, BTreeMap::new());
+                (self.waiting, self.asked) = (0, None);
                 self.going = u32::try_from(message.calls().count()).unwrap_or(u32::MAX);
             }
             Event::BackoffStarted { .. } => self.is_in_backoff = true,
@@ -133,7 +133,7 @@ impl StandingFold {
     }
 
     fn ask(&mut self, call: &CallId) {
-        let before = self.asked.insert(call.clone(), Asked::Waiting);
+        let before = self.asked.get_or_insert_default().insert(call.clone(), Asked::Waiting);
         self.going = self.going.saturating_sub(u32::from(before.is_none()));
         self.waiting += u32::from(before != Some(Asked::Waiting));
     }
@@ -142,7 +142,7 @@ impl StandingFold {
         match verdict {
             Approval::Approved { .. } => self.going = self.going.saturating_add(u32::from(self.forget(call))),
             Approval::Denied { .. } | Approval::Closed => {
-                let asked = self.asked.get_mut(call);
+                let asked = self.asked.as_mut().and_then(|asked| asked.get_mut(call));
                 if asked.is_some_and(|asked| std::mem::replace(asked, Asked::Denied) == Asked::Waiting) {
                     self.waiting -= 1;
                 }
@@ -158,7 +158,7 @@ impl StandingFold {
 
     /// Forgets that a person was asked about a call, and returns whether one was.
     fn forget(&mut self, call: &CallId) -> bool {
-        let was = self.asked.remove(call);
+        let was = self.asked.as_mut().and_then(|asked| asked.remove(call));
         self.waiting -= u32::from(was == Some(Asked::Waiting));
         was.is_some()
     }

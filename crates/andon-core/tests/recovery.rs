@@ -1,11 +1,13 @@
 //! After a crash anywhere, everything that was open is closed, and nothing is lost or recorded twice.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
 
 use std::collections::HashMap;
 
+use andon_core::answer::Answerer;
 use andon_core::closing::{close_lost, refuse_with};
+use andon_core::usage::Figure;
 use common::*;
 
 /// An answer with a thought, text and two calls, as lumps of one span.
@@ -166,6 +168,46 @@ fn after_a_crash_in_an_answer_its_usage_is_what_was_reported_so_far_or_unknown()
         let usage: Vec<_> = closing.iter().filter(|event| matches!(event, Event::Usage { .. })).collect();
         assert_eq!(usage, [&Event::usage(1, expected)]);
     }
+}
+
+/// The usage of a call that a crash cut, when its answer had come as far as this span.
+fn usage_of(span: &Span) -> Event {
+    let mut entries = journal([Event::RunStarted, model_started(1)]);
+    entries.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
+    let closing = close_lost(&Progress::fold(&entries).unwrap(), None);
+    closing.into_iter().find(|event| matches!(event, Event::Usage { .. })).unwrap()
+}
+
+#[test]
+fn after_a_crash_an_answer_that_had_begun_has_not_0_tokens_and_one_that_had_not_may() {
+    let mut span = Span::new(3);
+    span.mark(What::Used(Box::new(Usage::reported(12, 0))));
+    assert_eq!(usage_of(&span), Event::usage(1, Used::cut(Usage::reported(12, 0).running())));
+    span.push(&Kind::Text, "Half");
+    let input = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
+    assert_eq!(usage_of(&span), Event::usage(1, Used::cut(input.running())));
+}
+
+#[test]
+fn after_a_crash_a_call_says_who_answered_it_if_that_was_on_record() {
+    let mut span = Span::new(3);
+    span.push(&Kind::Text, "Half");
+    let (model, id) = ("exact-1", "req-7");
+    span.mark(What::Answered(Box::new(Answerer::new(Some(model), Some(id)))));
+    let Event::Usage { answered_by, request_id, .. } = usage_of(&span) else { panic!("it is a usage") };
+    assert_eq!((answered_by.as_deref(), request_id.as_deref()), (Some(model), Some(id)));
+}
+
+#[test]
+fn after_a_crash_between_an_answer_and_its_usage_a_report_of_0_is_unknown() {
+    let mut entries = journal([Event::RunStarted, model_started(1)]);
+    let mut span = Span::new(3);
+    span.mark(What::Used(Box::new(Usage::reported(12, 0))));
+    entries.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
+    entries.push(Entry::Fact(Arc::new(record(4, message(Message::assistant("So."))))));
+    let closing = close_lost(&Progress::fold(&entries).unwrap(), None);
+    let input = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
+    assert_eq!(closing[0], Event::usage(1, Used::cut(input.running())));
 }
 
 #[test]

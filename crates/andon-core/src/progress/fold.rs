@@ -119,7 +119,7 @@ impl Progress {
             Event::HookFinished { point, end } => self.finish_hook(*point, *end),
             Event::ModelStarted { call, model } => self.start_model(*call, model),
             Event::Message { message } => self.take_answer(message),
-            Event::Usage { call, used, .. } => self.account(*call, **used),
+            Event::Usage { call, used, .. } => self.account(*call, used),
             Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
             Event::BackoffStarted { .. } => self.start_backoff(),
             Event::BackoffFinished => self.finish_backoff(),
@@ -198,12 +198,16 @@ impl Progress {
         Ok(())
     }
 
-    fn account(&mut self, number: u32, used: Used) -> Result<(), Misfit> {
+    fn account(&mut self, number: u32, used: &Used) -> Result<(), Misfit> {
         let Some(model) = self.model.as_mut().filter(|model| model.number == number && !model.accounted) else {
             return Err("usage must belong to an open model call, and comes once");
         };
         model.accounted = true;
-        self.used = Some(Box::new(self.used().plus(used)));
+        match &mut self.used {
+            Some(sum) => **sum = sum.plus(*used),
+            // Most runs have one call.
+            none => *none = Some(Box::new(*used)),
+        }
         Ok(())
     }
 

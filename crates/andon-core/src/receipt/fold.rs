@@ -133,7 +133,9 @@ impl Fold {
     }
 
     fn usage(&mut self, call: u32, used: &Used, pending: Option<Awaited>, answerer: Answerer) {
-        self.receipt.usage = self.receipt.usage.plus(*used);
+        // Most runs have one call.
+        let is_first = self.receipt.model_calls.is_empty();
+        self.receipt.usage = if is_first { *used } else { self.receipt.usage.plus(*used) };
         let model = self.model_start.as_ref().map_or_else(|| "?".into(), |(model, _)| Arc::clone(model));
         let account = ModelAccount {
             call,

@@ -222,7 +222,8 @@ impl Driver {
         let Some(metered) = reading.metered.take() else { return (Used::whole(known), None) };
         let times = reading.times(self.live.now());
         metered.anchor(&self.session, &self.agent, known);
-        let call = [known.input, known.output].contains(&Figure::UNKNOWN).then(|| {
+        let is_unreported = known.input == Figure::UNKNOWN || known.output == Figure::UNKNOWN;
+        let call = is_unreported.then(|| {
             let (metered, answer) = (metered.clone(), message.parts.clone());
             Unreported { metered, answer, ended: true, times, known }
         });
