@@ -101,11 +101,10 @@ impl Usage {
         })
     }
 
-    /// The same figures, of which this part of the input is unsplit. It is kept only if the figures do not say so themselves,
-    /// so that equal usages are equal values.
+    /// The same figures, which do not say yet that they are mixed, of which this part of the input is unsplit. It is kept only if
+    /// they do not say so themselves, so that equal usages are equal values.
     fn with_unsplit(self, unsplit: Option<Figure>) -> Self {
-        let plain = Self { mixed: None, ..self };
-        Self { mixed: unsplit.filter(|unsplit| *unsplit != plain.unsplit()), ..plain }
+        Self { mixed: unsplit.filter(|unsplit| *unsplit != self.unsplit()), ..self }
     }
 
     /// The same figures of one call, given that it read this many tokens altogether: what its cache figures count is no input.
@@ -285,6 +284,28 @@ mod tests {
         let expected = Figure { value: Some(110), low: Some(100), high: Some(120), ..estimate };
         assert_eq!(sum.unsplit(), expected);
         assert_eq!(unsaid.plus(Usage::NONE), unsaid, "the sum of no calls adds nothing");
+    }
+
+    #[test]
+    fn an_input_is_split_only_if_both_cache_figures_are_known() {
+        let known = Figure::reported(5);
+        for (cache_read, cache_write, unsplit) in [
+            (known, Figure::UNKNOWN, Figure::reported(9)),
+            (Figure::UNKNOWN, known, Figure::reported(9)),
+            (known, known, Figure::reported(0)),
+        ] {
+            let usage = Usage { cache_read, cache_write, ..Usage::reported(9, 1) };
+            assert_eq!(usage.unsplit(), unsplit, "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_has_begun_has_not_0_tokens_and_nobody_knows_how_many_were_thinking() {
+        let told = Usage { reasoning: Figure::reported(0), ..Usage::reported(9, 0) };
+        let expected = Usage { input: Figure::reported(9), ..Usage::UNKNOWN };
+        assert_eq!(told.once_begun(), expected);
+        let counted = Usage { output: Figure::reported(3), ..told };
+        assert_eq!(counted.once_begun(), counted);
     }
 
     #[test]
