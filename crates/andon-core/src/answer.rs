@@ -20,7 +20,7 @@ use crate::message::Signature;
 use crate::usage::Usage;
 
 pub use answerer::Answerer;
-pub use assemble::{AnswerEnd, assemble};
+pub use assemble::{AnswerEnd, assemble, written};
 pub use span::{CallHead, Kind, Lump, LumpGap, Mark, Span, Stretch, What};
 
 /// A piece of a model's answer, as the model's adapter delivers it.

@@ -74,7 +74,7 @@ impl OpenModel {
 
     /// Who answers it, if that was journaled.
     pub fn answerer(&self) -> Option<&Answerer> {
-        self.spans.iter().find_map(Span::answerer)
+        self.spans.iter().rev().find_map(Span::answerer)
     }
 }
 

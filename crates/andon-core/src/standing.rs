@@ -96,7 +96,8 @@ pub struct StandingFold {
     going: u32,
     /// How many calls wait for a person.
     waiting: u32,
-    /// The open calls that wait for a person or were denied; `None` in most runs.
+    /// The open calls that wait for a person or were denied; `None` in most runs, where even dropping an empty map
+    /// would count.
     asked: Option<BTreeMap<CallId, Asked>>,
 }
 

@@ -155,6 +155,10 @@ impl Meter for Gauge {
         Used { delivered, billed: self.billed(delivered) }
     }
 
+    fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        self.cut(call, known).open_ended(self.max_output)
+    }
+
     fn is_prepared(&self, call: &Sighting<'_>) -> bool {
         self.book.is_warm(&self.id(call.model))
     }

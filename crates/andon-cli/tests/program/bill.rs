@@ -100,8 +100,8 @@ impl House {
     fn last_word(&self, run: &str) -> Value {
         let is_final =
             |receipt: &Value| receipt["model_calls"].as_array().unwrap().iter().all(|call| call["pending"].is_null());
-        // Each look starts a program, which takes longer than the estimate.
-        (0..200).map(|_| self.receipt(run)).find(is_final).expect("a better figure is recorded, or given up")
+        // Each look starts a program: together they take longer than an estimate may.
+        (0..4_000).map(|_| self.receipt(run)).find(is_final).expect("a better figure is recorded, or given up")
     }
 
     fn receipt(&self, run: &str) -> Value {
@@ -138,7 +138,7 @@ fn holds(what: &str, cost: &Value, truth: f64) {
 /// Asserts that what was charged for all calls is within the sum of the receipts' bounds.
 fn holds_for_the_day(costs: impl Iterator<Item = Value>, charged: &[f64]) {
     let costs: Vec<Value> = costs.collect();
-    let sum = |figure: &str| costs.iter().map(|cost| cost[figure].as_f64().unwrap()).sum::<f64>();
+    let sum = |figure: &str| costs.iter().map(|cost| cost[figure].as_f64()).sum::<Option<f64>>();
     let truth: f64 = charged.iter().sum();
     holds("the day", &json!({"low": sum("low"), "high": sum("high")}), truth);
 }
@@ -230,9 +230,7 @@ fn until_it_counts(house: &House) {
     let (before, reply) = (calls(), answer(9));
     let reported = Tokens::new(UNSEEN + 19, reply.text.len() as u64);
     house.turn_in("elsewhere", &reply.usage(reported), true);
-    while calls() == before {
-        std::thread::yield_now();
-    }
+    assert!((0..100_000).any(|_| calls() > before), "it learned from the call");
 }
 
 /// Plays a turn that is cut. Its input must be within its bounds, and nearly right. Returns what was read.
@@ -303,7 +301,8 @@ fn after_kill_nine_no_receipt_of_the_conversation_says_more_than_was_charged() {
     assert_eq!(receipt["outcome"]["kind"], "lost");
     assert_eq!(receipt["model_calls"][0]["answered_by"], "gpt-4o-2026-11-01", "who answered is on record");
     let cost = receipt["cost"].clone();
-    assert!(cost["value"].is_f64() && cost["high"].is_f64(), "the call that the crash cut is estimated: {cost}");
+    assert!(cost["value"].is_f64(), "the call that the crash cut is estimated: {cost}");
+    assert!(cost["high"].is_null(), "nobody knows when the provider stopped: {cost}");
     costs.push((run, cost));
     for (turn, ((run, cost), truth)) in costs.iter().zip(&house.charged).enumerate() {
         holds(&format!("turn {turn}, after the crash"), cost, *truth);

@@ -123,6 +123,12 @@ impl Assembly {
     }
 }
 
+/// All that was written of an answer that may not have come to its end, an incomplete tool call included: it is billed, although it is
+/// not kept.
+pub fn written<'a>(spans: impl IntoIterator<Item = &'a Span>) -> Vec<Part> {
+    assemble(spans, AnswerEnd::Whole(ModelStop::ToolUse))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -175,7 +175,7 @@ impl Span {
 
     /// Who answers, if the provider has said it in this span.
     pub fn answerer(&self) -> Option<&Answerer> {
-        self.marks.iter().find_map(|mark| match &mark.what {
+        self.marks.iter().rev().find_map(|mark| match &mark.what {
             What::Answered(answerer) => Some(&**answerer),
             What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } | What::Used(_) => None,
         })

@@ -205,7 +205,7 @@ impl Progress {
         model.accounted = true;
         match &mut self.used {
             Some(sum) => **sum = sum.plus(*used),
-            // Most runs have one call.
+            // Most runs have one call, and copying is much cheaper than adding.
             none => *none = Some(Box::new(*used)),
         }
         Ok(())

@@ -133,7 +133,7 @@ impl Fold {
     }
 
     fn usage(&mut self, call: u32, used: &Used, pending: Option<Awaited>, answerer: Answerer) {
-        // Most runs have one call.
+        // Most runs have one call, and copying is much cheaper than adding.
         let is_first = self.receipt.model_calls.is_empty();
         self.receipt.usage = if is_first { *used } else { self.receipt.usage.plus(*used) };
         let model = self.model_start.as_ref().map_or_else(|| "?".into(), |(model, _)| Arc::clone(model));

@@ -34,6 +34,27 @@ impl Used {
         Self { delivered, billed }
     }
 
+    /// The same, of a call about whose end nothing is known: the answer may have gone on, up to `most` tokens if there is a limit.
+    #[must_use]
+    pub fn open_ended(self, most: Option<u64>) -> Self {
+        let open = |figure: Figure| match figure.value {
+            Some(value) => Figure { high: most.map(|most| most.max(value)), ..figure },
+            None => Figure::bounded(figure.low, most),
+        };
+        let known = |figure: Figure| figure.provenance <= Provenance::Reported;
+        let open_unless_known = |figure: Figure| if known(figure) { figure } else { open(figure) };
+        let opened = |usage: Usage| Usage {
+            output: open_unless_known(usage.output),
+            reasoning: if usage.reasoning == Figure::UNKNOWN {
+                usage.reasoning
+            } else {
+                open_unless_known(usage.reasoning)
+            },
+            ..usage
+        };
+        Self { delivered: opened(self.delivered), billed: opened(self.billed) }
+    }
+
     /// The same, with what was learned later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
     /// that the provider has stated is also an upper bound of what was delivered.
     #[must_use]

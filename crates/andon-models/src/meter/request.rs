@@ -58,8 +58,9 @@ impl Asked {
         let changed = match anchor.setup {
             AnchorSetup::Same => 0.0,
             AnchorSetup::MayDiffer => {
+                // There may be more of it now than there was, or less: then the old one is in what was read.
                 let (instructions, tools) = setup(family, request);
-                (5.0 + 0.2 * instructions.plus(tools).total()).powi(2)
+                (5.0 + 0.2 * instructions.plus(tools).total().max(read as f64)).powi(2)
             }
         };
         let Some(answer) = request.history.get(anchor.messages) else {

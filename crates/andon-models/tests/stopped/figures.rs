@@ -221,7 +221,9 @@ async fn a_request_that_may_not_have_left_is_closed_and_never_drained() {
     everywhere_with(draining, async |world, dialect| {
         let script = Script::stream(dialect).stall_before_headers();
         let (_, outcome) = world.stop_at(script, "stall", "").await;
-        assert_eq!(outcome.receipt.model_calls[0].pending, None, "{dialect:?}");
+        let pending = outcome.receipt.model_calls[0].pending.map(|pending| pending.what);
+        // While the vocabulary is being loaded, a better estimate follows.
+        assert!(matches!(pending, None | Some(Pending::Estimating)), "{dialect:?}: {pending:?}");
         soon(world.provider.all_streams_closed()).await;
     })
     .await;

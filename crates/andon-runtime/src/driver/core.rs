@@ -31,7 +31,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
     /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
-    /// Held while it is estimated what a call used that a dead process had left open.
+    /// Held while a lost call is being estimated, so that only one is estimated at a time.
     pub(crate) estimating: tokio::sync::Mutex<()>,
 }
 

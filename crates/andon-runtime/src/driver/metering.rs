@@ -45,6 +45,22 @@ pub(crate) struct Metered {
     pub(crate) model: Option<String>,
 }
 
+/// A model's meter. One that panics is none.
+pub(crate) fn meter_of(model: &dyn Model) -> Option<Arc<dyn Meter>> {
+    catch_unwind(AssertUnwindSafe(|| model.meter())).ok().flatten()
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallEnd {
+    /// The answer came to its end.
+    Whole,
+    /// It was cut, and its connection was closed.
+    Cut,
+    /// Its process died.
+    Lost,
+}
+
 /// When a call began, when its first piece came, and when it ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
@@ -56,7 +72,7 @@ pub(crate) struct Times {
 impl Metered {
     /// `None` if the model has no meter.
     pub(crate) fn of(model: &dyn Model, request: &Request) -> Option<Box<Self>> {
-        let meter = model.meter()?;
+        let meter = meter_of(model)?;
         Some(Box::new(Self { meter, request: request.clone(), model: None }))
     }
 
@@ -72,15 +88,16 @@ impl Metered {
     }
 
     /// The best figures there are now for a call of whose usage this much was reported.
-    pub(crate) fn estimate(&self, answer: &[Part], ended: bool, times: Times, known: Usage) -> Used {
-        let call = self.sighting(answer, ended, times);
-        match catch_unwind(AssertUnwindSafe(|| self.meter.cut(&call, known))) {
-            Ok(used) if ended => Used::whole(used.delivered.corrected_by(known)),
-            Ok(used) => used,
-            // A meter that panics has nothing to add.
-            Err(_) if ended => Used::whole(known),
-            Err(_) => Used::cut(known),
-        }
+    pub(crate) fn estimate(&self, answer: &[Part], end: CallEnd, times: Times, known: Usage) -> Used {
+        let call = self.sighting(answer, end == CallEnd::Whole, times);
+        let estimate = || match end {
+            CallEnd::Whole => Used::whole(self.meter.cut(&call, known).delivered.corrected_by(known)),
+            CallEnd::Cut => self.meter.cut(&call, known),
+            CallEnd::Lost => self.meter.lost(&call, known),
+        };
+        // A meter that panics has nothing to add.
+        let without = || if end == CallEnd::Whole { Used::whole(known) } else { Used::cut(known) };
+        catch_unwind(AssertUnwindSafe(estimate)).unwrap_or_else(|_| without())
     }
 
     /// Learns from a call that completed, when there is time for it.
@@ -103,19 +120,23 @@ impl Metered {
         }
     }
 
-    /// Gives the meter what earlier processes have learned.
-    pub(crate) fn recalling(
-        &self,
-        runtime: &Arc<RuntimeCore>,
-        model: &Arc<str>,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    /// As [`recall`](Self::recall), and waits until the meter has it.
+    pub(crate) async fn recalled(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
+        if runtime.recalled.lock().insert(Arc::clone(model)) {
+            self.recalling(runtime, model).await;
+        }
+    }
+
+    fn recalling(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) -> impl Future<Output = ()> + Send + use<> {
         let (meter, stored) = (Arc::clone(&self.meter), runtime.services.journal.shelf().kept(CALIBRATION));
         let (model, runtime) = (Arc::clone(model), Arc::clone(runtime));
         async move {
             match stored.await {
                 Ok(lessons) => {
                     let lessons = lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect();
-                    for outdated in meter.recall(lessons) {
+                    // A meter that panics has learned nothing.
+                    let outdated = catch_unwind(AssertUnwindSafe(|| meter.recall(lessons))).unwrap_or_default();
+                    for outdated in outdated {
                         // What cannot be discarded now is found again by the next process.
                         let _ = runtime.services.journal.shelf().discard(CALIBRATION, &outdated.about).await;
                     }
@@ -140,8 +161,7 @@ impl Metered {
 pub(crate) struct Unreported {
     pub(crate) metered: Box<Metered>,
     pub(crate) answer: Vec<Part>,
-    /// Whether the answer came to its end.
-    pub(crate) ended: bool,
+    pub(crate) end: CallEnd,
     pub(crate) times: Times,
     /// What the provider did report.
     pub(crate) known: Usage,
@@ -150,7 +170,7 @@ pub(crate) struct Unreported {
 impl Unreported {
     /// The best figures there are now.
     pub(crate) fn estimate(&self) -> Used {
-        self.metered.estimate(&self.answer, self.ended, self.times, self.known)
+        self.metered.estimate(&self.answer, self.end, self.times, self.known)
     }
 
     /// Whether there will be better figures when the meter has loaded what it needs.
@@ -159,9 +179,9 @@ impl Unreported {
         !prepared.unwrap_or(true)
     }
 
-    /// The best figures there are, however long it takes to load what they need: made on a thread of its own. `None` if there is no
-    /// thread for it.
-    pub(crate) async fn estimate_well(self, services: &Services) -> Option<Used> {
+    /// Begins to make the best figures there are, on a thread of its own, because it may take a while to load what they need. `None` if
+    /// there is no thread for it.
+    pub(crate) fn estimate_well(self, services: &Services) -> impl Future<Output = Option<Used>> + Send + use<> {
         let (sender, made) = oneshot::channel();
         services.door.spawn_thread(move || {
             // Without what it could not load, the figures are as rough as before.
@@ -169,11 +189,11 @@ impl Unreported {
             // Nobody waits any more if it was given up.
             let _ = sender.send(self.estimate());
         });
-        made.await.ok()
+        async { made.await.ok() }
     }
 
     fn sighting(&self) -> Sighting<'_> {
-        self.metered.sighting(&self.answer, self.ended, self.times)
+        self.metered.sighting(&self.answer, self.end == CallEnd::Whole, self.times)
     }
 }
 
@@ -203,26 +223,28 @@ pub(crate) fn follow(
     rough: Option<Unreported>,
     afterwards: Option<Afterwards>,
 ) -> Option<Awaited> {
-    let awaited = match (&afterwards, &rough) {
-        (Some(afterwards), _) => awaited(live.now(), afterwards.what, afterwards.within),
-        (None, Some(_)) => awaited(live.now(), Pending::Estimating, ESTIMATING),
+    let what = match (&afterwards, &rough) {
+        (Some(afterwards), _) => afterwards.what,
+        (None, Some(_)) => Pending::Estimating,
         (None, None) => return None,
     };
+    let estimating = rough.as_ref().map(|_| ESTIMATING);
+    let within = afterwards.iter().map(|afterwards| afterwards.within).chain(estimating).max().unwrap_or_default();
     let services = Arc::clone(&live.services);
     let mut word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
+    // It goes on while the provider is asked.
+    let estimate = rough.map(|rough| rough.estimate_well(&services));
     live.services.door.spawn(async move {
-        // First, because it takes a moment, and the provider may take a minute.
-        if let Some(rough) = rough {
-            let estimated = patiently(&services, ESTIMATING, rough.estimate_well(&services)).await;
-            word.used = estimated.flatten().unwrap_or(used);
-        }
         let learned = match afterwards {
             Some(Afterwards { within, work, .. }) => patiently(&services, within, or_nothing(work)).await,
             None => None,
         };
+        if let Some(estimate) = estimate {
+            word.used = patiently(&services, ESTIMATING, estimate).await.flatten().unwrap_or(used);
+        }
         word.tell(learned.unwrap_or_default()).await;
     });
-    Some(awaited)
+    Some(awaited(live.now(), what, within))
 }
 
 /// What is awaited, and until when.

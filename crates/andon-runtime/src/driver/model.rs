@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use andon_core::answer::{AnswerEnd, assemble};
+use andon_core::answer::{AnswerEnd, assemble, written};
 use andon_core::closing::{Why, close_model, refuse, refuse_with};
 use andon_core::event::{Event, HookPoint, ModelEnd, Refusal};
 use andon_core::id::CallId;
@@ -19,7 +19,7 @@ use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
 use crate::agent::hook::What;
-use crate::driver::metering::{Metered, Unreported, follow};
+use crate::driver::metering::{CallEnd, Metered, Unreported, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
@@ -172,10 +172,8 @@ impl Driver {
         let cost_nothing = reading.first_piece.is_none() && usage == Usage::NONE;
         let (times, known) = (reading.times(self.live.now()), usage.running());
         let call = reading.metered.take().filter(|_| !cost_nothing).map(|metered| {
-            // An incomplete tool call was written and is billed, although it is not kept.
-            let whole = AnswerEnd::Whole(ModelStop::ToolUse);
-            let answer = self.live.with_log(|log| assemble(log.answer(), whole));
-            Unreported { metered, answer, ended: false, times, known }
+            let answer = self.live.with_log(|log| written(log.answer()));
+            Unreported { metered, answer, end: CallEnd::Cut, times, known }
         });
         let used = match &call {
             _ if cost_nothing => Used::NONE,
@@ -225,7 +223,7 @@ impl Driver {
         let is_unreported = known.input == Figure::UNKNOWN || known.output == Figure::UNKNOWN;
         let call = is_unreported.then(|| {
             let (metered, answer) = (metered.clone(), message.parts.clone());
-            Unreported { metered, answer, ended: true, times, known }
+            Unreported { metered, answer, end: CallEnd::Whole, times, known }
         });
         metered.learn(&self.runtime, &self.live, message, times, known);
         let used = call.as_ref().map_or_else(|| Used::whole(known), Unreported::estimate);

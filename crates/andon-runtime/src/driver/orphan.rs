@@ -127,9 +127,11 @@ impl Orphan {
         let seen = self.live.with_log(|log| log.facts().to_vec());
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
         self.runtime.conclude(&self.live, &self.session, progress.messages());
+        // Taken before anybody can see the end and ask for the last word.
+        let unaccounted = self.unaccounted.take().map(|unaccounted| (unaccounted, self.live.learning()));
         self.live.close(unseen, outcome, settled);
-        if let Some(unaccounted) = self.unaccounted.take() {
-            unaccounted.begin(Some(&self.live));
+        if let Some((unaccounted, learning)) = unaccounted {
+            unaccounted.begin_for(&self.live, learning);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon_core::answer::{AnswerEnd, Answerer, CallHead, Kind, Piece, What, assemble};
+use andon_core::answer::{Answerer, CallHead, Kind, Piece, What, written};
 use andon_core::cancel::Reason;
 use andon_core::event::Event;
 use andon_core::id::CallId;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::budget::{Budget, fewest_tokens};
 use super::call_ids::{CallIds, LazyIds};
-use crate::driver::metering::{Metered, Times};
+use crate::driver::metering::{CallEnd, Metered, Times};
 use crate::lanes::sync::HashSet;
 use crate::live::cord::Cancel;
 use crate::live::{Live, Offer};
@@ -43,7 +43,7 @@ pub(super) struct Reading {
     calls: Option<Box<Calls>>,
     /// The usage that the provider has reported; `None` until it reports any.
     usage: Option<Box<Usage>>,
-    /// Who answered, once the connection is closed and if the provider has said it.
+    /// Who answers, as far as the provider has said it.
     answerer: Option<Box<Answerer>>,
     /// The call's meter, if the model has one.
     pub(super) metered: Option<Box<Metered>>,
@@ -122,11 +122,11 @@ impl Reading {
     pub(super) fn close(&mut self) {
         if let Some(answer) = self.answer.take() {
             self.report(answer.usage_so_far());
-            let answerer = Answerer::new(answer.model(), answer.request_id());
+            self.answerer = who_answers(&*answer);
             if let Some(metered) = &mut self.metered {
-                metered.model = answerer.model.as_deref().map(str::to_owned);
+                metered.model =
+                    self.answerer.as_ref().and_then(|answerer| answerer.model.as_deref()).map(str::to_owned);
             }
-            self.answerer = Some(answerer).filter(|answerer| *answerer != Answerer::default()).map(Box::new);
             if !self.is_whole {
                 self.afterwards = answer.cut().map(Box::new);
             }
@@ -264,6 +264,9 @@ impl Reading {
         if self.first_piece.is_none() && !matches!(piece, Piece::Usage(_)) {
             self.first_piece = Some(live.now());
             self.say_who(live);
+        } else if self.answerer.is_none() && matches!(piece, Piece::Usage(_)) {
+            // Some providers begin with it, and then think for a while.
+            self.say_who(live);
         }
         self.watch_budget(&piece, live);
         live.hit("driver: piece accepted");
@@ -271,10 +274,14 @@ impl Reading {
     }
 
     /// Puts on record who answers, as far as it is known: after a crash, nobody else knows.
-    fn say_who(&self, live: &Arc<Live>) {
-        let answerer = self.answer.as_ref().map(|answer| Answerer::new(answer.model(), answer.request_id()));
-        let Some(answerer) = answerer.filter(|answerer| *answerer != Answerer::default()) else { return };
-        if let Offer::Accepted { first_unjournaled: true } = live.offer_mark(What::Answered(Box::new(answerer))) {
+    fn say_who(&mut self, live: &Arc<Live>) {
+        let answerer = self.answer.as_deref().and_then(who_answers);
+        if answerer.is_none() || answerer == self.answerer {
+            return;
+        }
+        self.answerer.clone_from(&answerer);
+        let mark = answerer.map(|answerer| live.offer_mark(What::Answered(answerer)));
+        if let Some(Offer::Accepted { first_unjournaled: true }) = mark {
             live.services.flusher.add(live);
         }
     }
@@ -295,15 +302,15 @@ impl Reading {
     /// How many tokens this call has certainly used by now: as reported, or as its meter estimates it, or as many as so much text
     /// must have. Many providers report only at the end.
     fn at_least(&mut self, live: &Live) -> u64 {
-        // An incomplete tool call was written and is billed.
-        let answer = live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(ModelStop::ToolUse)));
+        let answer = live.with_log(|log| written(log.answer()));
         let (reported, times) = (self.usage(), self.times(live.now()));
         let written = reported.output.at_least().max(fewest_tokens(&answer));
         let known = reported.read().at_least().saturating_add(written);
         let (Some(metered), Some(budget)) = (&mut self.metered, &mut self.budget) else { return known };
-        metered.model = self.answer.as_ref().and_then(|answer| answer.model()).map(str::to_owned);
+        let answerer = self.answer.as_deref().and_then(who_answers);
+        metered.model = answerer.and_then(|answerer| answerer.model.as_deref().map(str::to_owned));
         let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
-        let billed = metered.estimate(&answer, false, times, Usage { input, ..reported }.running()).billed;
+        let billed = metered.estimate(&answer, CallEnd::Cut, times, Usage { input, ..reported }.running()).billed;
         budget.input = billed.input;
         // What a provider adds to a request or leaves out of it is not seen, so only half of an estimate is certain.
         let share = if reported.input == Figure::UNKNOWN { 2 } else { 1 };
@@ -319,6 +326,12 @@ impl Reading {
     pub(super) fn duplicates(&self) -> &[CallId] {
         self.calls.as_ref().map_or(&[], |calls| &calls.duplicates)
     }
+}
+
+/// Who answers, if the provider has said it.
+fn who_answers(answer: &dyn Answer) -> Option<Box<Answerer>> {
+    let answerer = Answerer::new(answer.model(), answer.request_id());
+    (answerer != Answerer::default()).then(|| Box::new(answerer))
 }
 
 impl Calls {

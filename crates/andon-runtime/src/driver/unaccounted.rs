@@ -1,30 +1,29 @@
-//! Estimates what a model call used that was open when its process, or its driver, died: from what is on record of it.
+//! Estimates the usage of model calls that were open when their process or driver died, from what is on record of them.
 //!
 //! # Invariants
 //!
 //! 1. Nobody waits for an estimate: the run settles first, with what the provider had reported, and its receipt says until when a
 //!    better figure may come.
-//! 2. What is not on record is not guessed: without the conversation there is no figure for the input, and without an agent that asks
-//!    the same model none at all.
+//! 2. What is not on record is not claimed. Without the conversation there is no figure for the input, and without an agent that asks
+//!    the same model none at all. The agent's instructions and tools may have changed since: they are in the value, not in the bounds.
 //! 3. One call is estimated at a time, however many runs a dead process left open.
 
 use std::sync::Arc;
 
-use andon_core::answer::{AnswerEnd, assemble};
+use andon_core::answer::written;
 use andon_core::event::Learnt;
 use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
-use andon_core::outcome::ModelStop;
 use andon_core::progress::Progress;
-use andon_core::usage::{Awaited, Pending, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
 
 use super::core::RuntimeCore;
-use super::metering::{ESTIMATING, Metered, Times, Unreported, awaited, patiently};
+use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of, patiently};
 use crate::agent::AgentCore;
 use crate::journal::Earlier;
-use crate::live::Live;
 use crate::live::observe::SeenLater;
+use crate::live::{Learning, Live};
 use crate::model::{Anchor, Request};
 use crate::session::recorded;
 
@@ -42,8 +41,7 @@ pub(crate) struct Unaccounted {
     answer: Vec<Part>,
     /// What was said in the run before the answer.
     said: Vec<Arc<Message>>,
-    /// Whether the answer came to its end.
-    ended: bool,
+    end: CallEnd,
     known: Usage,
     pub(crate) awaited: Awaited,
 }
@@ -54,12 +52,11 @@ impl Unaccounted {
         let open = progress.open_model().filter(|open| !open.accounted)?;
         let session = &progress.accepted().session;
         let agent = runtime.agents.find(&session.app).filter(|agent| agent.model_name == open.model)?;
-        agent.model.meter()?;
+        meter_of(&*agent.model)?;
         let mut said = progress.messages().to_vec();
         let answer = match said.pop_if(|_| open.answered) {
             Some(answer) => answer.parts.clone(),
-            // An incomplete tool call was written and is billed, although it is not kept.
-            None => assemble(&open.spans, AnswerEnd::Whole(ModelStop::ToolUse)),
+            None => written(&open.spans),
         };
         Some(Self {
             runtime: Arc::clone(runtime),
@@ -70,84 +67,120 @@ impl Unaccounted {
             answered_by: open.answerer().and_then(|answerer| answerer.model.as_deref()).map(str::to_owned),
             answer,
             said,
-            ended: open.answered,
+            end: if open.answered { CallEnd::Whole } else { CallEnd::Lost },
             known: open.reported(),
             awaited: awaited(runtime.services.clock.now(), Pending::Estimating, ESTIMATING),
         })
     }
 
-    /// Begins to estimate it, once the run has settled. `live` is the run, if it is one of this process.
-    pub(crate) fn begin(self, live: Option<&Arc<Live>>) {
-        let (runtime, live) = (Arc::clone(&self.runtime), live.map(|live| (Arc::clone(live), live.learning())));
-        let services = Arc::clone(&runtime.services);
+    /// Begins to estimate it, once the run has settled.
+    pub(crate) fn begin(self) {
+        let services = Arc::clone(&self.runtime.services);
         services.door.spawn_keeper(async move {
-            let (run, session, call) = (self.run.clone(), self.session.clone(), self.call);
-            let known = Used::cut(self.known);
-            let estimated = patiently(&runtime.services, ESTIMATING, self.estimate()).await.flatten();
-            let used = Box::new(estimated.unwrap_or(known));
-            let word = Learnt::UsageCorrected { call, used };
-            match live {
-                // There is nobody to report a journal error to.
-                Some((live, _learning)) => drop(live.learn(word).await),
-                None => add(&runtime, &run, &session, word).await,
-            }
+            let (runtime, run, session, call) =
+                (Arc::clone(&self.runtime), self.run.clone(), self.session.clone(), self.call);
+            let used = self.used().await;
+            record(&runtime, &run, &session, Learnt::UsageCorrected { call, used: Box::new(used) }).await;
         });
     }
 
-    async fn estimate(self) -> Option<Used> {
-        let (runtime, known) = (Arc::clone(&self.runtime), self.known);
+    /// As [`begin`](Self::begin), for a run of this process, whose connection was closed when its driver died. Whoever waits for the
+    /// last word on the run waits until the guard is dropped.
+    pub(crate) fn begin_for(mut self, live: &Arc<Live>, learning: Learning) {
+        if self.end == CallEnd::Lost {
+            self.end = CallEnd::Cut;
+        }
+        let (live, services) = (Arc::clone(live), Arc::clone(&self.runtime.services));
+        services.door.spawn_keeper(async move {
+            let call = self.call;
+            let used = Box::new(self.used().await);
+            // There is nobody to report a journal error to.
+            let _ = live.learn(Learnt::UsageCorrected { call, used }).await;
+            drop(learning);
+        });
+    }
+
+    /// The estimate; what was known before, if there is none in time.
+    async fn used(self) -> Used {
+        let (runtime, known) = (Arc::clone(&self.runtime), Used::cut(self.known));
         let _alone = runtime.estimating.lock().await;
+        patiently(&runtime.services, ESTIMATING, self.estimate()).await.flatten().unwrap_or(known)
+    }
+
+    async fn estimate(self) -> Option<Used> {
+        let (runtime, known) = (&self.runtime, self.known);
         let Earlier { messages, unsettled, truncated } =
             runtime.services.journal.said_before(&self.run, MOST).await.ok()??;
         let is_whole = unsettled.is_empty() && !truncated;
-        let history: History = messages.into_iter().chain(self.said).collect();
+        let history: History = messages.into_iter().chain(self.said.iter().cloned()).collect();
         let anchor = match is_whole {
-            true => anchor(&runtime, &self.session, &self.agent.model_name, &history).await,
+            true => find_anchor(runtime, &self.session, &self.agent.model_name, &history).await,
             false => None,
         };
+        let is_anchored = anchor.is_some();
         let request = Request {
-            run: self.run,
+            run: self.run.clone(),
             number: self.call,
             instructions: self.agent.instructions.clone(),
             history,
             tools: Arc::clone(&self.agent.specs),
             anchor,
         };
-        let mut metered = Metered::of(&*self.agent.model, &request)?;
-        metered.model = self.answered_by;
-        metered.recalling(&runtime, &self.agent.model_name).await;
-        let now = runtime.services.clock.now();
+        let used = self.ask(&request).await?;
+        if !is_whole {
+            let without_input = |usage: Usage| Usage { output: usage.output, reasoning: usage.reasoning, ..known };
+            return Some(Used { delivered: without_input(used.delivered), billed: without_input(used.billed) });
+        }
+        if is_anchored || known.input != Figure::UNKNOWN {
+            return Some(used);
+        }
+        let bare = Request { instructions: None, tools: Arc::from([]), ..request };
+        let least = self.ask(&bare).await?;
+        let bounded = |usage: Usage, least: Usage| Usage {
+            input: Figure { low: usage.input.low.min(least.input.low), high: None, ..usage.input },
+            ..usage
+        };
+        Some(Used { delivered: bounded(used.delivered, least.delivered), billed: bounded(used.billed, least.billed) })
+    }
+
+    /// What its meter estimates if this was the request.
+    async fn ask(&self, request: &Request) -> Option<Used> {
+        let mut metered = Metered::of(&*self.agent.model, request)?;
+        metered.model.clone_from(&self.answered_by);
+        metered.recalled(&self.runtime, &self.agent.model_name).await;
+        let now = self.runtime.services.clock.now();
         // How long it took is not on record, and says nothing about tokens.
         let times = Times { started: now, first_piece: (!self.answer.is_empty()).then_some(now), ended: now };
-        let call = Unreported { metered, answer: self.answer, ended: self.ended, times, known };
-        let used = call.estimate_well(&runtime.services).await?;
-        let without_input = |usage: Usage| Usage { output: usage.output, reasoning: usage.reasoning, ..known };
-        Some(match is_whole {
-            true => used,
-            false => Used { delivered: without_input(used.delivered), billed: without_input(used.billed) },
-        })
+        let call = Unreported { metered, answer: self.answer.clone(), end: self.end, times, known: self.known };
+        call.estimate_well(&self.runtime.services).await
     }
 }
 
 /// The call of a session that one to this model, with this history, is measured from.
-async fn anchor(runtime: &RuntimeCore, session: &SessionKey, model: &str, history: &History) -> Option<Anchor> {
+async fn find_anchor(runtime: &RuntimeCore, session: &SessionKey, model: &str, history: &History) -> Option<Anchor> {
     let journal = &runtime.services.journal;
     let last = journal.last_reported(session).await.ok()??;
-    // Later runs may have settled since.
-    let (asked, anchor) = recorded(&journal.history(session).await.ok()?, last)?;
+    let said = journal.history(session).await.ok()?;
+    if journal.last_reported(session).await.ok()?? != last {
+        // Another run has settled in between: its answers were counted in one and not in the other.
+        return None;
+    }
+    let (asked, anchor) = recorded(&said, last)?;
+    // What later runs reported does not tell what this one was sent.
     (*asked.model == *model && anchor.messages < history.len()).then_some(anchor)
 }
 
-/// Adds what was learned to a run that is on record only, and tells observers.
-async fn add(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: Learnt) {
+/// Records what was learned about a run that is on record only, and tells observers.
+async fn record(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: Learnt) {
     let services = &runtime.services;
-    let added = services.add(run, services.clock.now(), word).await;
-    if added.is_err() || services.observers.is_empty() {
+    let recorded = services.add(run, services.clock.now(), word.clone()).await;
+    if recorded.is_err() || services.observers.is_empty() {
         return;
     }
     let Ok(Some(stored)) = services.journal.read(run).await else { return };
     let facts: Vec<_> = stored.facts().cloned().collect();
-    if let Some((addendum, earlier)) = stored.addenda.split_last() {
+    let place = stored.addenda.iter().rposition(|addendum| addendum.what == word);
+    if let Some((earlier, [addendum, ..])) = place.and_then(|place| stored.addenda.split_at_checked(place)) {
         services.observers.addendum(&SeenLater { run, session, addendum, earlier, facts: &facts });
     }
 }

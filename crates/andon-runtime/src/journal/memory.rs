@@ -328,9 +328,14 @@ impl Journal for MemoryJournal {
         let runs = state.sessions.get(session).into_iter().flat_map(|session| session.started.iter().rev());
         let settled = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled).take(LookingBack::RUNS);
         let mut looking = LookingBack::default();
-        let mut found = settled
-            .flat_map(|run| run.stored.facts().rev().filter(|fact| is_of_call(&fact.event)).take(LookingBack::EVENTS));
-        let last = found.find_map(|fact| looking.event(&fact.event));
+        let mut last = None;
+        for run in settled {
+            let mut events = run.stored.facts().rev().filter(|fact| is_of_call(&fact.event)).take(LookingBack::EVENTS);
+            last = events.find_map(|fact| looking.event(&fact.event));
+            if last.is_some() || !looking.next_run() {
+                break;
+            }
+        }
         Box::pin(ready(Ok(last)))
     }
 

@@ -26,6 +26,8 @@ pub struct LookingBack {
     answers: usize,
     usage: Option<(Usage, Option<Arc<str>>)>,
     is_answered: bool,
+    /// How many events of the present run were looked at.
+    events: usize,
 }
 
 impl LookingBack {
@@ -35,8 +37,19 @@ impl LookingBack {
     /// How many events of each are looked at, of the kinds `model_started`, `message` and `usage`.
     pub const EVENTS: usize = 64;
 
+    /// Goes on to the run before. Returns whether all of the last one was looked at: if not, the answers in the rest of it are not
+    /// counted, and the place of an earlier call would be wrong.
+    pub fn next_run(&mut self) -> bool {
+        std::mem::take(&mut self.events) < Self::EVENTS
+    }
+
     /// An answer, if that is all there is to know about the event.
     pub fn answer(&mut self) {
+        self.events += 1;
+        self.take_answer();
+    }
+
+    fn take_answer(&mut self) {
         match self.usage {
             Some(_) if !self.is_answered => self.is_answered = true,
             _ => self.answers += 1,
@@ -45,8 +58,9 @@ impl LookingBack {
 
     /// The event before those that were looked at. `Some` once the call is found.
     pub fn event(&mut self, event: &Event) -> Option<LastReported> {
+        self.events += 1;
         match event {
-            Event::Message { .. } => self.answer(),
+            Event::Message { .. } => self.take_answer(),
             Event::Usage { used, answered_by, .. } => {
                 self.is_answered = false;
                 self.usage = is_reported(&used.delivered).then(|| (used.delivered, answered_by.clone()));

@@ -130,6 +130,12 @@ pub trait Meter: Send + Sync + 'static {
     /// had reported by then (`known`).
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
 
+    /// As [`cut`](Meter::cut), for a call that was open when its process died: more of it may have been shown than is on record, and
+    /// nobody knows when its connection was closed.
+    fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        self.cut(call, known).open_ended(None)
+    }
+
     /// Whether [`cut`](Meter::cut) does its best for this call already. If not, its figures are rough, and it is asked again once
     /// the meter is [prepared](Meter::prepare).
     fn is_prepared(&self, call: &Sighting<'_>) -> bool {

@@ -304,7 +304,7 @@ impl Settling {
             runtime.services.observers.facts(&self.run, &session, &mut past, new, settled, None);
         }
         if let Some(unaccounted) = self.unaccounted {
-            unaccounted.begin(None);
+            unaccounted.begin();
         }
         Ok(self.ending)
     }

@@ -1,9 +1,10 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
+use andon_runtime::core::event::Entry;
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
-use andon_runtime::{Answer, Meter, Model, Recovered, Request};
+use andon_runtime::{Answer, Meter, Model, Recovered, Request, Stored};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;
@@ -84,7 +85,10 @@ async fn cut_by_a_crash() -> (TestJournal, Run) {
     let (journal, builder) = first_process(&ScriptedModel::new([answer]));
     let agent = builder.name("a").build().unwrap().session("s").unwrap();
     let run = start_until_shown(&agent, "Go.", "Half").await;
-    tokio::time::sleep(millis(60)).await;
+    let is_durable = |stored: Stored| stored.entries.iter().any(|entry| matches!(entry, Entry::Lump(_)));
+    while !journal.durable().stored(run.id()).is_some_and(is_durable) {
+        tokio::task::yield_now().await;
+    }
     journal.crash();
     (TestJournal::new(journal.durable(), None), run)
 }

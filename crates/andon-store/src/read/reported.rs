@@ -33,6 +33,9 @@ pub(crate) fn last_reported(connection: &Connection, session: &SessionKey) -> Ro
                 return Ok(Some(last));
             }
         }
+        if !looking.next_run() {
+            break;
+        }
     }
     Ok(None)
 }
