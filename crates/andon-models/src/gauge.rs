@@ -55,6 +55,7 @@ pub(crate) struct Gauge {
     closing: Closing,
     max_output: Option<u64>,
     state: Mutex<State>,
+    /// How many tokens an answer may have, if there is a limit: never 0.
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +77,8 @@ impl Gauge {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
     }
+        // Nobody asks for an answer of nothing: 0 is no limit.
+        let max_output = max_output.filter(|most| *most > 0);
 
     /// The exact model, with its provider before it.
     fn id(&self, named: Option<&str>) -> String {

@@ -71,6 +71,18 @@ fn what_the_provider_said_is_never_replaced_by_an_estimate() {
 }
 
 #[test]
+fn a_limit_of_0_is_none() {
+    let without_limit = |closing| Gauge::new(Arc::clone(super::book()), "maker", "r", closing, Some(0));
+    super::book().warm("maker/any");
+    for closing in [Closing::StopsNothing, Closing::Unknown] {
+        let used = cut(&without_limit(closing), &[Part::text(TEXT)], Usage::UNKNOWN);
+        assert_eq!((used.billed.output.value, used.billed.output.high), (None, None));
+    }
+    let used = cut(&without_limit(Closing::StopsTheBill), &[Part::text(TEXT)], Usage::UNKNOWN);
+    assert!(used.billed.output.high > used.delivered.output.high, "{used:?}");
+}
+
+#[test]
 fn where_closing_does_not_stop_the_bill_only_the_limit_bounds_it() {
     for after in [Closing::StopsNothing, Closing::Unknown] {
         let billed = cut(&gauge("c", after), &[Part::text(TEXT)], Usage::UNKNOWN).billed.output;
