@@ -2,9 +2,11 @@
 //!
 //! # Invariants
 //!
-//! 1. What the provider said is never replaced by an estimate.
+//! 1. What the provider said is replaced by an estimate only where it is certainly out of date: an output of less than was
+//!    certainly shown.
 //! 2. Unknown is never written as 0: a cut call has a value, bounds, or neither.
-//! 3. What was delivered was generated, so it is billed: `billed.low >= delivered.low`.
+//! 3. What was delivered was generated, so it is billed: `billed.at_least() == delivered.at_least()` for each figure. That is not so
+//!    of `low`, which is `at_least()` where the bill has no value, and closer to the value beside one.
 
 #[cfg(test)]
 mod tests;
@@ -267,10 +269,7 @@ fn thought_in(answer: &[Part]) -> u64 {
 /// What was reported on the way, unless more was certainly shown since: some servers report at the beginning, before anything
 /// was written.
 fn not_stale(reported: Figure, estimate: Figure) -> Figure {
-    match (reported.value, estimate.low) {
-        (Some(reported), Some(low)) if reported < low => estimate,
-        _ => reported,
-    }
+    if reported.value.is_some_and(|reported| reported < estimate.at_least()) { estimate } else { reported }
 }
 
 /// A request that the provider may never have processed: it cost nothing, or all that it would have.
