@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use andon_core::message::Part;
-use andon_core::usage::{BYTES_A_TOKEN, Figure, Provenance, Usage, Used};
+use andon_core::usage::{Figure, Provenance, Usage, Used, fewest_tokens};
 use andon_runtime::{Lesson, Meter, Request, Sighting};
 use parking_lot::Mutex;
 
@@ -55,9 +55,9 @@ pub(crate) struct Gauge {
     /// As it is asked for; the provider may answer with a more exact name.
     model: String,
     closing: Closing,
+    /// How many tokens an answer may have, if there is a limit: never 0.
     max_output: Option<u64>,
     state: Mutex<State>,
-    /// How many tokens an answer may have, if there is a limit: never 0.
 }
 
 #[derive(Debug, Default)]
@@ -77,10 +77,10 @@ impl Gauge {
         max_output: Option<u64>,
     ) -> Arc<Self> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
-    }
         // Nobody asks for an answer of nothing: 0 is no limit.
         let max_output = max_output.filter(|most| *most > 0);
+        Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
+    }
 
     /// The exact model, with its provider before it.
     fn id(&self, named: Option<&str>) -> String {
@@ -220,23 +220,20 @@ impl Gauge {
     }
 }
 
-/// What can be said of an answer without counting: four bytes are a token, more or less, and [so many](BYTES_A_TOKEN) at most. A
-/// model that `hides` some of its thinking may have written much more.
+/// What can be said of an answer without counting: four bytes are a token, more or less, and it has at least the
+/// [fewest tokens](fewest_tokens) there can be. A model that `hides` some of its thinking may have written much more.
 fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
     let is_hidden = |part: &Part| matches!(part, Part::Thinking { text, .. } if text.is_empty());
     let hides = hides || answer.iter().any(is_hidden);
-    let shown = bytes_of(answer);
-    // A summary of what was thought may be longer than the thought.
-    let certain = if hides { shown } else { shown + thought_in(answer) };
-    let low = Some(certain.div_ceil(BYTES_A_TOKEN)).filter(|low| *low > 0);
-    match low {
-        Some(_) if !hides => {
-            let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low.unwrap_or(0)));
-            let (value, high) = (within(certain.div_ceil(4)), within(certain.saturating_add(1000)));
-            Figure { value, provenance: Provenance::Estimated, low, high }
-        }
-        _ => Figure::bounded(low, most),
+    let (fewest, shown) = (fewest_tokens(answer), bytes_of(answer) + thought_in(answer));
+    if hides || shown == 0 {
+        return Figure::bounded(Some(fewest).filter(|fewest| *fewest > 0), most);
     }
+    // What was shown was written, be it only a thought.
+    let low = fewest.max(1);
+    let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low));
+    let (value, high) = (within(shown.div_ceil(4)), within(shown.saturating_add(1000)));
+    Figure { value, provenance: Provenance::Estimated, low: Some(low), high }
 }
 
 /// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
