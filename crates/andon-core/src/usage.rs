@@ -17,8 +17,21 @@ pub use figure::{Figure, Provenance};
 use serde::{Deserialize, Serialize};
 pub use used::{Awaited, Pending, Used};
 
+use crate::message::Part;
+
 /// No token stands for more bytes than this: the longest one in a published vocabulary, a run of spaces.
 pub const BYTES_A_TOKEN: u64 = 512;
+
+/// As many tokens as the text and the calls of an answer have at least, whatever counts them. Its thoughts add nothing: one may be
+/// shown as a summary that is longer than it was.
+pub fn fewest_tokens(answer: &[Part]) -> u64 {
+    let bytes = answer.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
+        Part::Thinking { .. } | Part::Image(_) | Part::ToolResult(_) => 0,
+    });
+    (bytes.sum::<usize>() as u64).div_ceil(BYTES_A_TOKEN)
+}
 
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -224,6 +237,16 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::ToolCall;
+
+    #[test]
+    fn an_answer_has_a_token_for_512_bytes_of_its_text_and_calls_and_none_for_a_thought() {
+        let id = crate::id::CallId::new("a").unwrap();
+        let call = ToolCall { id, name: "n".repeat(512), arguments: "a".repeat(512) };
+        let thought = Part::Thinking { text: "t".repeat(5_000), signature: None };
+        assert_eq!(fewest_tokens(&[Part::text("a".repeat(512)), Part::ToolCall(call), thought.clone()]), 3);
+        assert_eq!((fewest_tokens(&[Part::text("a")]), fewest_tokens(&[thought]), fewest_tokens(&[])), (1, 0, 0));
+    }
 
     #[test]
     fn a_better_way_of_knowing_replaces_a_worse_one_and_never_the_other_way_round() {

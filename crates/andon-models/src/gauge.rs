@@ -2,9 +2,11 @@
 //!
 //! # Invariants
 //!
-//! 1. What the provider said is never replaced by an estimate.
+//! 1. What the provider said is replaced by an estimate only where it is certainly out of date: an output of less than was
+//!    certainly shown.
 //! 2. Unknown is never written as 0: a cut call has a value, bounds, or neither.
-//! 3. What was delivered was generated, so it is billed: `billed.low >= delivered.low`.
+//! 3. What was delivered was generated, so it is billed: `billed.at_least() == delivered.at_least()` for each figure. That is not so
+//!    of `low`, which is `at_least()` where the bill has no value, and closer to the value beside one.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use andon_core::message::Part;
-use andon_core::usage::{BYTES_A_TOKEN, Figure, Provenance, Usage, Used};
+use andon_core::usage::{Figure, Provenance, Usage, Used, fewest_tokens};
 use andon_runtime::{Lesson, Meter, Request, Sighting};
 use parking_lot::Mutex;
 
@@ -53,6 +55,7 @@ pub(crate) struct Gauge {
     /// As it is asked for; the provider may answer with a more exact name.
     model: String,
     closing: Closing,
+    /// How many tokens an answer may have, if there is a limit: never 0.
     max_output: Option<u64>,
     state: Mutex<State>,
 }
@@ -74,6 +77,8 @@ impl Gauge {
         max_output: Option<u64>,
     ) -> Arc<Self> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
+        // Nobody asks for an answer of nothing: 0 is no limit.
+        let max_output = max_output.filter(|most| *most > 0);
         Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
     }
 
@@ -219,23 +224,20 @@ impl Gauge {
     }
 }
 
-/// What can be said of an answer without counting: four bytes are a token, more or less, and [so many](BYTES_A_TOKEN) at most. A
-/// model that `hides` some of its thinking may have written much more.
+/// What can be said of an answer without counting: four bytes are a token, more or less, and it has at least the
+/// [fewest tokens](fewest_tokens) there can be. A model that `hides` some of its thinking may have written much more.
 fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
     let is_hidden = |part: &Part| matches!(part, Part::Thinking { text, .. } if text.is_empty());
     let hides = hides || answer.iter().any(is_hidden);
-    let shown = bytes_of(answer);
-    // A summary of what was thought may be longer than the thought.
-    let certain = if hides { shown } else { shown + thought_in(answer) };
-    let low = Some(certain.div_ceil(BYTES_A_TOKEN)).filter(|low| *low > 0);
-    match low {
-        Some(_) if !hides => {
-            let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low.unwrap_or(0)));
-            let (value, high) = (within(certain.div_ceil(4)), within(certain.saturating_add(1000)));
-            Figure { value, provenance: Provenance::Estimated, low, high }
-        }
-        _ => Figure::bounded(low, most),
+    let (fewest, shown) = (fewest_tokens(answer), bytes_of(answer) + thought_in(answer));
+    if hides || shown == 0 {
+        return Figure::bounded(Some(fewest).filter(|fewest| *fewest > 0), most);
     }
+    // What was shown was written, be it only a thought.
+    let low = fewest.max(1);
+    let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low));
+    let (value, high) = (within(shown.div_ceil(4)), within(shown.saturating_add(1000)));
+    Figure { value, provenance: Provenance::Estimated, low: Some(low), high }
 }
 
 /// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
@@ -268,10 +270,7 @@ fn thought_in(answer: &[Part]) -> u64 {
 /// What was reported on the way, unless more was certainly shown since: some servers report at the beginning, before anything
 /// was written.
 fn not_stale(reported: Figure, estimate: Figure) -> Figure {
-    match (reported.value, estimate.low) {
-        (Some(reported), Some(low)) if reported < low => estimate,
-        _ => reported,
-    }
+    if reported.value.is_some_and(|reported| reported < estimate.at_least()) { estimate } else { reported }
 }
 
 /// A request that the provider may never have processed: it cost nothing, or all that it would have.

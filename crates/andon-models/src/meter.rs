@@ -111,8 +111,7 @@ impl Book {
     pub(crate) fn output(&self, model: &str, call: &Sighting<'_>, most: Option<u64>) -> (Figure, Figure) {
         let family = family(model);
         let seen = Seen::of(family, call.answer, call.ended);
-        // Nobody asks for an answer of nothing: 0 is no limit.
-        self.read(model, |page| page.output(family, &seen, most.filter(|most| *most > 0)))
+        self.read(model, |page| page.output(family, &seen, most))
     }
 
     fn read<T>(&self, model: &str, read: impl FnOnce(&Page) -> T) -> T {

@@ -62,12 +62,57 @@ fn a_cut_answer_is_estimated_within_bounds_and_never_nothing() {
 }
 
 #[test]
-fn what_the_provider_said_is_never_replaced_by_an_estimate() {
+fn what_the_provider_said_is_kept() {
     let known = Usage { input: Figure::reported(777), output: Figure::reported(18), ..Usage::UNKNOWN }.running();
     let used = cut(&gauge("b", Closing::StopsTheBill), &[Part::text(TEXT)], known);
     assert_eq!((used.delivered.input, used.delivered.output), (known.input, known.output));
     assert_eq!(used.billed.input, known.input);
     assert_eq!((used.billed.output.value, used.billed.output.low), (Some(18), Some(18)));
+}
+
+#[test]
+fn a_report_below_the_bounds_of_an_estimate_is_kept_unless_more_was_certainly_shown() {
+    let gauge = gauge("b2", Closing::StopsTheBill);
+    let answer = [Part::text(TEXT.repeat(2))];
+    let estimate = cut(&gauge, &answer, Usage::UNKNOWN).delivered.output;
+    assert!(estimate.at_least() < estimate.low.unwrap(), "{estimate:?}");
+    let reporting = |output| {
+        let known = Usage::reported(12, output).running();
+        (cut(&gauge, &answer, known).delivered.output, known.output)
+    };
+    let (kept, reported) = reporting(estimate.at_least());
+    assert_eq!(kept, reported);
+    let (kept, _) = reporting(estimate.at_least() - 1);
+    assert_eq!(kept, estimate);
+}
+
+#[test]
+fn a_limit_of_0_is_none() {
+    let without_limit = |closing| Gauge::new(Arc::clone(super::book()), "maker", "r", closing, Some(0));
+    super::book().warm("maker/any");
+    for closing in [Closing::StopsNothing, Closing::Unknown] {
+        let used = cut(&without_limit(closing), &[Part::text(TEXT)], Usage::UNKNOWN);
+        assert_eq!((used.billed.output.value, used.billed.output.high), (None, None));
+    }
+    let used = cut(&without_limit(Closing::StopsTheBill), &[Part::text(TEXT)], Usage::UNKNOWN);
+    assert!(used.billed.output.high > used.delivered.output.high, "{used:?}");
+}
+
+#[test]
+fn whatever_was_certainly_delivered_is_billed_wherever_the_connection_was_closed() {
+    let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(43), high: Some(60) };
+    let bounds = Figure::bounded(Some(40), None);
+    let reported = Figure::exact(40, Provenance::ReportedRunning);
+    for closing in [Closing::StopsTheBill, Closing::StopsNothing, Closing::Unknown] {
+        for delivered in [estimate, Figure { low: None, ..estimate }, bounds, reported, Figure::UNKNOWN] {
+            for limit in [None, Some(10), Some(4096)] {
+                let gauge = Gauge::new(Arc::clone(super::book()), "maker", "s", closing, limit);
+                let billed = gauge.charged(delivered);
+                assert_eq!(billed.at_least(), delivered.at_least(), "{closing:?} {limit:?} {delivered:?} {billed:?}");
+                assert!(billed.high.is_none_or(|high| high >= delivered.at_least()), "{billed:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -335,6 +335,7 @@ mod tests {
         assert_eq!(limit("anthropic", |model| model.max_output(70)), Some(70));
         assert_eq!(limit("anthropic", |model| model.max_output(70).extra("max_tokens", 90)), Some(90));
         assert_eq!(limit("openai", |model| model), None);
+        assert_eq!(limit("openai", |model| model.max_output(0)), None, "nobody asks for an answer of nothing");
         for name in ["openai", "mistral", "openai-responses", "gemini", "ollama"] {
             assert_eq!(limit(name, |model| model.max_output(70)), Some(70), "{name}");
         }

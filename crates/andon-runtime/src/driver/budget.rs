@@ -4,14 +4,14 @@
 //!
 //! 1. Only what is certainly used and billed counts.
 //! 2. A run without a limit of tokens costs nothing here, and one with a limit that it stays far below next to nothing: what an
-//!    answer has used is estimated only where it may matter, each time after a quarter more of it.
+//!    answer has used is estimated only where it may matter, each time after a quarter more of it or of what is left of the limit.
 
 use andon_core::answer::Piece;
 use andon_core::cancel::Reason;
 use andon_core::limits::Limits;
-use andon_core::message::Part;
 use andon_core::progress::Progress;
-use andon_core::usage::{BYTES_A_TOKEN, Figure};
+use andon_core::usage::Figure;
+pub(super) use andon_core::usage::fewest_tokens;
 
 use crate::live::cord::Cancel;
 
@@ -26,7 +26,7 @@ pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
     limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
 }
 
-/// How many bytes more of an answer there are at least before it is estimated again.
+/// At least this many more bytes before the next estimate.
 const STEP: u64 = 64;
 
 /// The limit of tokens, while an answer is read.
@@ -87,16 +87,6 @@ impl Budget {
         let goes_on = !matches!(piece, Piece::End(_) | Piece::Usage(_));
         (goes_on && self.used() > self.limit).then(|| tokens_spent(self.limit, self.used()))
     }
-}
-
-/// As many tokens as an answer has at least, whatever counts them. A thought may be shown as a summary that is longer than it was.
-pub(super) fn fewest_tokens(answer: &[Part]) -> u64 {
-    let bytes = answer.iter().map(|part| match part {
-        Part::Text { text } => text.len(),
-        Part::ToolCall(call) => call.arguments.len(),
-        Part::Thinking { .. } | Part::Image(_) | Part::ToolResult(_) => 0,
-    });
-    (bytes.sum::<usize>() as u64).div_ceil(BYTES_A_TOKEN)
 }
 
 fn tokens_spent(limit: u64, used: u64) -> Cancel {

@@ -235,7 +235,7 @@ async fn an_answer_without_a_meter_is_cut_when_its_text_cannot_have_fewer_tokens
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_stays_below_its_limit_is_not_estimated_at_all() {
+async fn an_answer_is_estimated_only_near_its_limit_and_then_after_each_quarter_of_what_is_left() {
     let meter = Arc::<CountingMeter>::default();
     let model = Counted(ScriptedModel::new([reports_at_its_end(), reports_at_its_end()]), Arc::clone(&meter));
     let agent = Agent::builder().model(model).runtime(&runtime());
@@ -244,7 +244,11 @@ async fn an_answer_that_stays_below_its_limit_is_not_estimated_at_all() {
     assert_eq!(meter.asked(), 0);
     let near = far.prompt("Go.").limits(Limits { tokens: Some(5_000), ..Limits::NONE }).start().unwrap();
     assert_eq!(near.outcome().await.stop_reason(), "end_turn");
-    assert!((1..20).contains(&meter.asked()), "as seldom as its length doubles: {}", meter.asked());
+    assert_eq!(
+        meter.asked(),
+        4,
+        "at once, as the history may use up the limit, then after each quarter of what is left"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,43 +118,70 @@ impl RunView {
         let (first, _) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let SessionKey { tenant, app, user, session } = run.session().clone();
-        let mut view = Self {
+        let ChangingFields { state, phase, force, outcome, ended_at, settled_at, stalled } = ChangingFields::of(run);
+        Some(Self {
             run_id: run.id().clone(),
             app,
             user,
             session: session.to_string(),
             tenant: Some(tenant).filter(|tenant| *tenant != principal.tenant),
-            state: State::Queued,
-            phase: None,
-            force: None,
-            outcome: None,
+            state,
+            phase,
+            force,
+            outcome,
             accepted_at: first.at.wall,
-            ended_at: None,
-            settled_at: None,
-            stalled: None,
+            ended_at,
+            settled_at,
+            stalled,
             title: title(&accepted.input),
             cost: None,
-            approvals: Vec::new(),
-        };
-        view.update(run);
-        view.approvals = awaited(run);
-        Some(view)
+            approvals: awaited(run),
+        })
     }
 
-    /// Takes everything that changes while a run is in progress from the run itself, except its approvals. Its state, phase
-    /// and force are of one instant.
+    /// Takes everything that changes while a run is in progress from the run itself, except its approvals.
     pub(crate) fn update(&mut self, run: &Run) {
+        ChangingFields {
+            state: self.state,
+            phase: self.phase,
+            force: self.force,
+            outcome: self.outcome,
+            ended_at: self.ended_at,
+            settled_at: self.settled_at,
+            stalled: self.stalled,
+        } = ChangingFields::of(run);
+    }
+}
+
+/// The fields of a [`RunView`] that change while the run is in progress, except its approvals.
+struct ChangingFields {
+    state: State,
+    phase: Option<Phase>,
+    force: Option<Force>,
+    outcome: Option<Ending>,
+    ended_at: Option<Wall>,
+    settled_at: Option<Wall>,
+    stalled: Option<String>,
+}
+
+impl ChangingFields {
+    /// The fields as they are now. The state, the phase and the force are of one instant.
+    fn of(run: &Run) -> Self {
         // This is read first: once the state is settled, the outcome and the last event exist.
         let standing = run.standing();
         let is_settled = standing.state == State::Settled;
         let outcome = run.try_outcome().filter(|_| is_settled);
         let last = run.first_and_last().map(|(_, last)| last).filter(|_| is_settled);
         let end = last.filter(|last| matches!(last.event, Event::RunSettled { .. }));
-        (self.state, self.phase, self.force) = (standing.state, standing.phase, force_while_cancelling(standing));
-        self.ended_at = end.map(|end| end.at.wall);
-        self.settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
-        self.outcome = outcome.map(|outcome| (*outcome.ending).clone());
-        self.stalled = run.stalled().map(|why| why.to_string());
+        Self {
+            state: standing.state,
+            phase: standing.phase,
+            force: force_while_cancelling(standing),
+            ended_at: end.map(|end| end.at.wall),
+            settled_at: outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at),
+            outcome: outcome.map(|outcome| (*outcome.ending).clone()),
+            stalled: run.stalled().map(|why| why.to_string()),
+        }
     }
 }
 

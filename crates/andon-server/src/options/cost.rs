@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! 1. Money is counted in whole trillionths, so nothing is rounded. What is too large to be counted has no value and no upper bound.
-//! 2. `low <= value <= high` wherever these are known, and `low` is never more than the bill: unknown figures add nothing to it.
-//!    If the provider does not say how much of the input came from a cache, that input is priced between the cheapest and the
+//! 2. `low <= value <= high` wherever these are known. Without a value, `low` is never more than the bill; beside a value, that
+//!    holds nineteen times in twenty, as for the figures that it comes from. Unknown figures add nothing to it. If the provider does not say how much of the input came from a cache, that input is priced between the cheapest and the
 //!    dearest rate that can apply. Its value is then that of plain input, as if nothing came from a cache.
 //! 3. A cost is as certain as the figures it comes from: its provenance is the weakest of theirs, and `estimated` at best where
 //!    rates differ. Free tokens cost nothing, however many there were.

@@ -5,8 +5,9 @@
 //! 1. A price is for a million tokens and has at most [`PRICE_DIGITS`] decimals, so that the cost of any number of tokens is a
 //!    whole number of trillionths.
 //! 2. If several names match a model, the longest counts; of two of the same length, the one without `*`.
-//!    A call costs what the model costs that answered it. A name that matches that one and the one that was asked for does not
-//!    say which of them was charged: then, and if none matches, it costs what the model costs that was asked for.
+//!    A call costs what the model costs that answered it. A name that matches the model that was asked for as well, such as
+//!    `openai/*`, does not say which of the two was charged, so it is passed over and a shorter one may count. If no other name
+//!    matches the model that answered, the call costs what the model costs that was asked for.
 //! 3. A list has one currency. A price of 0 means free; a model that no name matches has no price.
 
 use std::collections::BTreeMap;
@@ -232,17 +233,18 @@ impl Prices {
             Some((provider, _)) => format!("{provider}/{name}"),
             None => name.to_owned(),
         });
-        let own = exact.and_then(|exact| self.find(&exact)).filter(|(name, _)| !fits(name, asked));
-        own.or_else(|| self.find(asked)).map(|(_, price)| price)
+        let own = exact.and_then(|exact| self.find(|name| fits(name, &exact) && !fits(name, asked)));
+        own.or_else(|| self.find(|name| fits(name, asked)))
     }
 
-    /// The entry that matches a model best (invariant 2).
-    fn find(&self, model: &str) -> Option<(&String, &ModelPrice)> {
-        let fitting = self.models.iter().filter(|(name, _)| fits(name, model));
-        fitting.max_by_key(|(name, _)| {
+    /// The price of the best of the names that match (invariant 2).
+    fn find(&self, matches: impl Fn(&str) -> bool) -> Option<&ModelPrice> {
+        let matching = self.models.iter().filter(|(name, _)| matches(name));
+        let best = matching.max_by_key(|(name, _)| {
             let stem = name.strip_suffix('*').unwrap_or(name);
             (stem.len(), stem.len() == name.len())
-        })
+        });
+        best.map(|(_, price)| price)
     }
 }
 

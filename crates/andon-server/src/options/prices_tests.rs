@@ -145,7 +145,7 @@ fn the_longest_name_that_fits_counts_with_or_without_its_provider() {
         .try_fold(Prices::new("USD").unwrap(), |list, (at, name)| list.with(name, model_price(&at.to_string(), "0")));
     let list = list.unwrap();
     let found = |model: &str| {
-        let micros = list.find(model).unwrap().1.input.micros;
+        let micros = list.find_for(model, None).unwrap().input.micros;
         names[usize::try_from(micros / 1_000_000).unwrap()]
     };
     assert_eq!(found("claude-opus-4"), "claude-*");
@@ -178,6 +178,17 @@ fn a_call_costs_what_the_model_costs_that_answered_it() {
     assert_eq!(cost("mine/deployment", Some("gpt-5")), Some(4.0), "`mine/*` matches both, so it says nothing");
     assert_eq!(cost("mine/other", Some("gpt-5")), Some(5.0));
     assert_eq!(cost("openrouter/auto", Some("who-knows")), None);
+}
+
+#[test]
+fn a_name_that_fits_the_router_as_well_hides_no_shorter_name_of_the_model_that_answered() {
+    let list = Prices::new("USD").unwrap().with("openrouter/*", model_price("1", "0")).unwrap();
+    let list = list.with("gpt-4o", model_price("2.5", "0")).unwrap();
+    let cost = |answered: &str| {
+        let cost = list.cost_of_call("openrouter/auto", Some(answered), &without_cache(1_000_000, 0));
+        json!(cost)["value"].as_f64()
+    };
+    assert_eq!((cost("openai/gpt-4o"), cost("openai/gpt-5")), (Some(2.5), Some(1.0)));
 }
 
 #[test]
