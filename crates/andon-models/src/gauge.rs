@@ -82,6 +82,11 @@ impl Gauge {
         Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
     }
 
+    /// The model that is asked, with its provider before it.
+    fn asked(&self) -> String {
+        format!("{}/{}", self.provider, self.model)
+    }
+
     /// The exact model, with its provider before it.
     fn id(&self, named: Option<&str>) -> String {
         let state = self.state.lock();
@@ -99,9 +104,12 @@ impl Gauge {
         let id = self.id(call.model);
         let is_warm = self.book.is_warm(&id);
         let (output, reasoning) = if is_warm {
-            self.book.output(&id, call, self.max_output)
+            self.book.output(&id, &self.asked(), call, self.max_output)
         } else {
-            (crude_output(call.answer, self.book.hides(&id), self.max_output), Figure::UNKNOWN)
+            (
+                crude_output(call.answer, self.book.hides(&id) || self.book.hides(&self.asked()), self.max_output),
+                Figure::UNKNOWN,
+            )
         };
         let input = || if is_warm { self.book.input(&id, call) } else { crude_input(call.request) };
         let has_begun = call.ended || call.first_piece.is_some() || known.output != Figure::UNKNOWN;
@@ -267,10 +275,15 @@ fn thought_in(answer: &[Part]) -> u64 {
     bytes.sum::<usize>() as u64
 }
 
-/// What was reported on the way, unless more was certainly shown since: some servers report at the beginning, before anything
-/// was written.
+/// What was reported on the way, unless more seems to have been shown since: some servers report at the beginning, before anything
+/// was written. It is a lower bound then: a report that comes with each piece is right, and the estimate may be wrong.
 fn not_stale(reported: Figure, estimate: Figure) -> Figure {
-    if reported.value.is_some_and(|reported| reported < estimate.at_least()) { estimate } else { reported }
+    match reported.value {
+        Some(value) if estimate.low.is_some_and(|low| value < low) => {
+            Figure { low: Some(value.max(estimate.at_least())), ..estimate }
+        }
+        _ => reported,
+    }
 }
 
 /// A request that the provider may never have processed: it cost nothing, or all that it would have.

@@ -88,6 +88,12 @@ impl Book {
         count::load(family(model).vocabulary);
     }
 
+    /// How a model thinks, as its name and its reports say.
+    fn thinking(&self, model: &str) -> Thinking {
+        let family = family(model);
+        if self.read(model, |page| page.hides(family)) { Thinking::Hidden } else { family.thinking }
+    }
+
     /// Whether a model must be taken to think without showing all of it.
     pub(crate) fn hides(&self, model: &str) -> bool {
         let family = family(model);
@@ -107,9 +113,13 @@ impl Book {
 
     /// All tokens that an answer cost so far, and the part of them that was thinking. It may have had at most `most`.
     ///
-    /// If the model thinks without showing it, there are only bounds.
-    pub(crate) fn output(&self, model: &str, call: &Sighting<'_>, most: Option<u64>) -> (Figure, Figure) {
-        let family = family(model);
+    /// If the model thinks without showing it, there are only bounds. A model of an unknown name does what the one does that was
+    /// `asked`, until its own reports say otherwise: it may be that one's deployment.
+    pub(crate) fn output(&self, model: &str, asked: &str, call: &Sighting<'_>, most: Option<u64>) -> (Figure, Figure) {
+        let mut family = family(model);
+        if family.thinking == Thinking::Shown && model != asked {
+            family.thinking = self.thinking(asked);
+        }
         let seen = Seen::of(family, call.answer, call.ended);
         self.read(model, |page| page.output(family, &seen, most))
     }

@@ -71,22 +71,6 @@ fn what_the_provider_said_is_kept() {
 }
 
 #[test]
-fn a_report_below_the_bounds_of_an_estimate_is_kept_unless_more_was_certainly_shown() {
-    let gauge = gauge("b2", Closing::StopsTheBill);
-    let answer = [Part::text(TEXT.repeat(2))];
-    let estimate = cut(&gauge, &answer, Usage::UNKNOWN).delivered.output;
-    assert!(estimate.at_least() < estimate.low.unwrap(), "{estimate:?}");
-    let reporting = |output| {
-        let known = Usage::reported(12, output).running();
-        (cut(&gauge, &answer, known).delivered.output, known.output)
-    };
-    let (kept, reported) = reporting(estimate.at_least());
-    assert_eq!(kept, reported);
-    let (kept, _) = reporting(estimate.at_least() - 1);
-    assert_eq!(kept, estimate);
-}
-
-#[test]
 fn a_limit_of_0_is_none() {
     let without_limit = |closing| Gauge::new(Arc::clone(super::book()), "maker", "r", closing, Some(0));
     super::book().warm("maker/any");
@@ -155,6 +139,37 @@ fn an_early_report_of_a_model_that_hides_its_thinking_gives_way_to_what_was_show
     let output = cut(&gauge, &[Part::text(TEXT.repeat(20))], known).delivered.output;
     assert_eq!((output.value, output.provenance, output.high), (None, Provenance::Bounded, Some(4096)));
     assert!(output.low.unwrap() > 200, "{output:?}");
+}
+
+#[test]
+fn a_deployment_of_a_model_that_hides_its_thinking_may_hide_it_too_whatever_its_name() {
+    let gauge = gauge("gpt-5", Closing::StopsTheBill);
+    let (asked, answer) = (request(&[Message::user("Think.")]), [Part::text(TEXT)]);
+    let call = Sighting { model: Some("prod-reasoner"), ..seen(&asked, &answer) };
+    let Used { delivered, billed } = gauge.cut(&call, Usage::UNKNOWN);
+    for output in [delivered.output, billed.output] {
+        assert_eq!(
+            (output.value, output.provenance, output.high),
+            (None, Provenance::Bounded, Some(4096)),
+            "{output:?}"
+        );
+    }
+    // Its own reports say that it does not.
+    for _ in 0..40 {
+        let all = Usage { reasoning: Figure::reported(0), ..Usage::reported(12, 40) };
+        gauge.learn(&Sighting { ended: true, ..call }, all);
+    }
+    assert!(gauge.cut(&call, Usage::UNKNOWN).delivered.output.value.is_some());
+}
+
+#[test]
+fn a_report_that_is_below_an_estimate_stays_within_its_bounds() {
+    let answer = [Part::text(TEXT.repeat(3))];
+    let estimate = cut(&gauge("s", Closing::StopsTheBill), &answer, Usage::UNKNOWN).delivered.output;
+    let reported = estimate.low.unwrap() - 1;
+    let output = cut(&gauge("s", Closing::StopsTheBill), &answer, Usage::reported(12, reported).running());
+    let output = output.delivered.output;
+    assert_eq!((output.low, output.value, output.high), (Some(reported), estimate.value, estimate.high));
 }
 
 #[test]

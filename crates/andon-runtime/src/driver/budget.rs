@@ -11,9 +11,9 @@ use andon_core::cancel::Reason;
 use andon_core::limits::Limits;
 use andon_core::progress::Progress;
 use andon_core::usage::Figure;
-pub(super) use andon_core::usage::fewest_tokens;
 
 use crate::live::cord::Cancel;
+use crate::model::Request;
 
 /// The cancel that is due before another model call, if a limit is reached.
 pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
@@ -39,6 +39,8 @@ pub(super) struct Budget {
     reported: u64,
     /// How many it has certainly used, as was estimated last. A report may be older than what was shown.
     estimated: u64,
+    /// With how many bytes of the answer that was.
+    estimated_at: u64,
     /// How many bytes of the answer were accepted.
     accepted: u64,
     /// With how many of them the next estimate is due.
@@ -48,11 +50,20 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// The limit for a call whose request has this many bytes.
-    pub(super) fn new(limit: u64, used_before: u64, asked: u64) -> Self {
+    /// The limit for a call with this request.
+    pub(super) fn new(limit: u64, used_before: u64, request: &Request) -> Self {
         // A token is rarely less than a byte, and mostly four.
-        let next = limit.saturating_sub(used_before).saturating_sub(asked) / 4;
-        Self { limit, used_before, reported: 0, estimated: 0, accepted: 0, next, input: Figure::UNKNOWN }
+        let next = limit.saturating_sub(used_before).saturating_sub(bytes_of(request)) / 4;
+        Self {
+            limit,
+            used_before,
+            reported: 0,
+            estimated: 0,
+            estimated_at: 0,
+            accepted: 0,
+            next,
+            input: Figure::UNKNOWN,
+        }
     }
 
     /// A piece was accepted. Returns whether an estimate is due.
@@ -73,9 +84,13 @@ impl Budget {
 
     /// This call has certainly used so many tokens by now.
     pub(super) fn estimated(&mut self, in_this_call: u64) {
-        self.estimated = in_this_call;
-        let left = self.limit.saturating_sub(self.used()) / 4;
-        self.next = self.accepted.saturating_add(left.max(self.accepted / 4).max(STEP));
+        let (before, so_far) = (self.estimated, self.accepted - self.estimated_at);
+        (self.estimated, self.estimated_at) = (in_this_call, self.accepted);
+        let left = self.limit.saturating_sub(self.used());
+        // As far as the tokens that are left reach if the answer goes on as it did since the last estimate.
+        let reach = left.saturating_mul(so_far).checked_div(in_this_call.saturating_sub(before));
+        let far = (left / 4).max(self.accepted / 4);
+        self.next = self.accepted.saturating_add(far.min(reach.unwrap_or(far)).max(STEP));
     }
 
     fn used(&self) -> u64 {
@@ -87,6 +102,14 @@ impl Budget {
         let goes_on = !matches!(piece, Piece::End(_) | Piece::Usage(_));
         (goes_on && self.used() > self.limit).then(|| tokens_spent(self.limit, self.used()))
     }
+}
+
+/// Roughly how many bytes a request has: its conversation, its instructions and its tools.
+fn bytes_of(request: &Request) -> u64 {
+    let said: usize = request.history.iter().map(|message| message.weight()).sum();
+    let tools =
+        request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());
+    (said + request.instructions.as_deref().map_or(0, str::len) + tools.sum::<usize>()) as u64
 }
 
 fn tokens_spent(limit: u64, used: u64) -> Cancel {

@@ -65,10 +65,8 @@ impl Driver {
         if let Some(metered) = &metered {
             metered.recall(&self.runtime, &self.agent.model_name);
         }
-        let budget = self.limits.tokens.map(|limit| {
-            let asked = request.history.iter().map(|message| message.weight()).sum::<usize>();
-            Budget::new(limit, self.progress().used().billed.at_least(), asked as u64)
-        });
+        let used_before = self.progress().used().billed.at_least();
+        let budget = self.limits.tokens.map(|limit| Budget::new(limit, used_before, &request));
         let answer = self.agent.model.call(request);
         Reading::new(answer, metered, started, self.limits.silence, budget)
     }

@@ -12,10 +12,10 @@ use andon_core::event::Event;
 use andon_core::id::CallId;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
-use andon_core::usage::{Awaited, Figure, Usage, Used};
+use andon_core::usage::{Awaited, Figure, Usage, Used, fewest_tokens};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::budget::{Budget, fewest_tokens};
+use super::budget::Budget;
 use super::call_ids::{CallIds, LazyIds};
 use crate::driver::metering::{CallEnd, Metered, Times};
 use crate::lanes::sync::HashSet;

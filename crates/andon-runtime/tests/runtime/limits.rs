@@ -252,6 +252,22 @@ async fn an_answer_is_estimated_only_near_its_limit_and_then_after_each_quarter_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_is_estimated_at_once_if_its_tools_or_instructions_may_use_up_the_limit() {
+    let long = "long ".repeat(8_000);
+    let estimates = async |instructions: &str, description: &str| {
+        let tool = FnTool::new("look", description, json!({"type": "object"}), |_| async { Ok("seen".into()) });
+        let meter = Arc::<CountingMeter>::default();
+        let model = Counted(ScriptedModel::new([reports_at_its_end()]), Arc::clone(&meter));
+        let agent = Agent::builder().model(model).runtime(&runtime()).instructions(instructions).tool(tool);
+        let agent = agent.limits(Limits { tokens: Some(30_000), ..Limits::NONE }).build().unwrap();
+        assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
+        meter.asked()
+    };
+    assert_eq!(estimates("Look.", "Looks.").await, 0);
+    assert_eq!((estimates(&long, "Looks.").await, estimates("Look.", &long).await), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn attempts_that_were_refused_use_none_of_the_limit() {
     let busy = || vec![Act::Fail(ModelError::retryable("503"))];
     let model = ScriptedModel::new([busy(), busy(), busy(), says("Well.")]).metered(&Arc::default());
