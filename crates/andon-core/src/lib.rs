@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod cancel;
 pub mod closing;
+pub mod completed;
 pub mod digest;
 pub mod disconnect;
 mod ending;

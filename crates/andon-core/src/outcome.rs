@@ -11,6 +11,10 @@ use crate::usage::Used;
 pub use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 
 /// How a settled run ended, with its last answer, its usage and its receipt.
+///
+/// A run that was cancelled, that failed or that was lost has an outcome, too. Whoever wants only a finished answer asks
+/// for it with [`completed`](Self::completed).
+#[must_use = "the run may have failed or been cancelled: `completed()` gives a finished answer or an error"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
@@ -34,8 +38,9 @@ impl Outcome {
         self.ending.is_cancelled()
     }
 
-    /// The text of the last answer, whole or cut.
-    pub fn text(&self) -> String {
+    /// The text of the last answer as far as it came: half of it if the run was cut or failed, and empty if there was no
+    /// answer at all. [`completed`](Self::completed) gives only the text of a run that completed.
+    pub fn text_so_far(&self) -> String {
         self.message.as_ref().map(|message| message.text()).unwrap_or_default()
     }
 }
@@ -70,10 +75,10 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_says_whether_it_was_cancelled_and_has_the_last_text() {
+    fn an_outcome_says_whether_it_was_cancelled_and_has_the_text_so_far() {
         let cancelled = outcome(Ending::Cancelled { reason: Reason::Requested }, Some(Message::assistant("One, two")));
-        assert_eq!((cancelled.is_cancelled(), cancelled.text().as_str()), (true, "One, two"));
+        assert_eq!((cancelled.is_cancelled(), cancelled.text_so_far().as_str()), (true, "One, two"));
         let lost = outcome(Ending::Lost, None);
-        assert_eq!((lost.is_cancelled(), lost.text().as_str()), (false, ""));
+        assert_eq!((lost.is_cancelled(), lost.text_so_far().as_str()), (false, ""));
     }
 }

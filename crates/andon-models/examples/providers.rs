@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio::time::sleep(Duration::from_secs(2)).await;
     run.cancel(Cancel::graceful().note("two seconds are enough"));
     let outcome = run.outcome().await;
-    println!("{}", outcome.message.as_ref().map(|message| message.text()).unwrap_or_default());
+    println!("{}", outcome.text_so_far());
     println!("{:?}", outcome.ending);
     // Some figures come a little later.
     if let Some(receipt) = run.last_word().await {

@@ -43,7 +43,7 @@ const HUMAN_PACE: Duration = Duration::from_millis(32);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder().model(Practice::instant().seed(7)).build()?;
 /// let outcome = agent.run("Hello").await?;
-/// assert!(outcome.text().contains("practice model"));
+/// assert!(outcome.text_so_far().contains("practice model"));
 /// # Ok(())
 /// # }
 /// ```

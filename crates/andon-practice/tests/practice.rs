@@ -202,7 +202,7 @@ async fn a_tool_is_called_once_with_arguments_from_the_prompt_and_its_result_is_
     let agent = agent(Practice::new());
     let outcome = agent.run("Count slowly to 12").await.unwrap();
     assert_eq!(outcome.stop_reason(), "end_turn");
-    assert!(outcome.text().contains("counted to 12"), "{}", outcome.text());
+    assert!(outcome.text_so_far().contains("counted to 12"), "{}", outcome.text_so_far());
     assert_eq!((outcome.receipt.calls.len(), outcome.receipt.model_calls.len()), (1, 2));
 }
 
@@ -214,13 +214,13 @@ async fn after_a_cut_answer_it_says_that_it_knows_and_only_once() {
     run.cancel(Cancel::graceful());
     let outcome = run.outcome().await;
     assert!(outcome.is_cancelled());
-    let words = outcome.text().split_whitespace().count() as u64;
+    let words = outcome.text_so_far().split_whitespace().count() as u64;
     let delivered = outcome.usage.delivered.output.value.unwrap();
     assert!(delivered == words || delivered == words + 1, "{delivered} tokens for {words} words");
 
-    let next = agent.run("Hello").await.unwrap().text();
+    let next = agent.run("Hello").await.unwrap().completed().unwrap().text();
     assert!(next.contains("I know that my last answer was stopped"), "{next}");
-    let after = agent.run("Hello").await.unwrap().text();
+    let after = agent.run("Hello").await.unwrap().completed().unwrap().text();
     assert!(!after.contains("stopped after"), "{after}");
 }
 
@@ -236,7 +236,7 @@ async fn a_cancelled_call_is_reported_as_stopped_beside_the_one_that_finished() 
     });
     let call = message.unwrap().calls().find(|call| call.name == "slow_count").unwrap().id.clone();
     run.cancel_call(&call, Cancel::graceful());
-    let text = run.outcome().await.text();
+    let text = run.outcome().await.text_so_far();
     assert!(text.contains("`dice` answered: 4 and 2"), "{text}");
     assert!(text.contains("`slow_count` was stopped") && text.contains("It had come to 2."), "{text}");
 }

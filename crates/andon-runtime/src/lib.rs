@@ -14,8 +14,9 @@
 //! assert_eq!(outcome.stop_reason(), "cancelled");
 //! assert!(reply.is_stopping());
 //!
-//! let outcome = agent.run("And now a short one").await?;       // the agent can be used again at once
-//! assert_eq!(outcome.stop_reason(), "end_turn");
+//! // The agent can be used again at once. Whoever wants only a finished answer asks for it.
+//! let text = agent.run("And now a short one").await?.completed()?.text();
+//! assert!(!text.is_empty());
 //! # Ok(())
 //! # }
 //! ```
@@ -42,6 +43,7 @@ pub use agent::{EffectId, FnTool, Invocation, Progress, SessionState, StateError
 pub use andon_core as core;
 pub use andon_core::answer::{Kind, Piece};
 pub use andon_core::cancel::{Force, Reason, ReplyKind};
+pub use andon_core::completed::{Completed, NotCompleted};
 pub use andon_core::digest::Digest;
 pub use andon_core::disconnect::OnDisconnect;
 pub use andon_core::event::{Effect, Event, Record, Remains};

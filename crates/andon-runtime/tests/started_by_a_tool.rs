@@ -64,7 +64,7 @@ async fn a_run_that_a_tool_started_can_be_stopped_while_all_of_the_tools_threads
         let (start, started) = starter(&inner, is_blocking);
         let outer = ScriptedModel::new([calls(&[("s", "start")]), says("Done.")]);
         let outer = Agent::builder().model(outer).runtime(&runtime).tool(start).build().unwrap();
-        assert_eq!(outer.run("Go.").await.unwrap().text(), "Done.");
+        assert_eq!(outer.run("Go.").await.unwrap().completed().unwrap().text(), "Done.");
         inner_runs.push(started.recv().unwrap());
     }
     let released = Arc::new(AtomicBool::new(false));

@@ -18,8 +18,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} runs were left open", left.len());
 
         let agent = agent.session("monday")?;
-        let outcome = agent.run(prompt).await?;
-        println!("> {prompt}\n{}\n({} messages are on record)", outcome.text(), agent.history().await?.len());
+        let answer = agent.run(prompt).await?.completed()?;
+        println!("> {prompt}\n{}\n({} messages are on record)", answer.text(), agent.history().await?.len());
         runtime.idle().await;
     }
     Ok(())

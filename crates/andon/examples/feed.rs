@@ -39,8 +39,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let outcome = run.outcome().await;
-    println!("read {} bytes in two goes, {} are stored", text.len(), outcome.text().len());
-    assert_eq!(text, outcome.text());
+    println!("read {} bytes in two goes, {} are stored", text.len(), outcome.text_so_far().len());
+    assert_eq!(text, outcome.text_so_far());
     assert!(last.is_some_and(|record| matches!(record.event, Event::RunSettled { .. })));
     Ok(())
 }

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = agent.run("Shred the file").await?;
     println!("denied: {:?}, the run ended {}", outcome.receipt.calls.first().map(|c| c.verdict), outcome.stop_reason());
     assert_eq!(outcome.receipt.calls.first().map(|call| call.verdict), Some(Verdict::NeverStarted));
-    assert!(outcome.text().contains("Files are kept here."));
+    assert!(outcome.completed()?.text().contains("Files are kept here."));
 
     let outcome = agent.run("Tell me the secret").await?;
     println!("cancelled: {:?}, {} model calls", outcome.receipt.reason, outcome.receipt.model_calls.len());

@@ -81,10 +81,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let open = Arc::new(AtomicUsize::new(0));
     let agent = Agent::builder().model(Echo { open: Arc::clone(&open) }).build()?;
 
-    let outcome = agent.run("one two three").await?;
-    println!("whole: {:?}, output {:?}", outcome.text(), outcome.usage.delivered.output);
-    assert_eq!(outcome.text(), "one two three");
-    assert_eq!(outcome.usage.billed.output.value, Some(3));
+    let answer = agent.run("one two three").await?.completed()?;
+    println!("whole: {:?}, output {:?}", answer.text(), answer.usage.delivered.output);
+    assert_eq!(answer.text(), "one two three");
+    assert_eq!(answer.usage.billed.output.value, Some(3));
 
     let run = agent.start("word ".repeat(500))?;
     let mut feed = run.feed();

@@ -27,9 +27,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((status, reply(&body)), (202, "accepted"));
 
     let outcome = run.outcome().await;
-    println!("the run ended: {}, {} bytes are kept", outcome.stop_reason(), outcome.text().len());
+    println!("the run ended: {}, {} bytes are kept", outcome.stop_reason(), outcome.text_so_far().len());
     assert_eq!(outcome.receipt.by.as_deref(), Some("web"));
-    assert!(outcome.is_cancelled() && !outcome.text().is_empty());
+    assert!(outcome.is_cancelled() && !outcome.text_so_far().is_empty());
 
     // A cancel that comes late reaches nothing else, and says so.
     let (status, body) = post(address, &path).await?;

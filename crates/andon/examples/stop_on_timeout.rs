@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = agent.prompt("Tell me a long story").limits(limits).run().await?;
     println!("limit: {} ({:?})", outcome.stop_reason(), outcome.receipt.note);
     assert_eq!(outcome.receipt.reason, Some(Reason::Deadline));
-    assert!(!outcome.text().is_empty());
+    assert!(!outcome.text_so_far().is_empty());
 
     // The caller's own clock. Dropping the wait does not stop the run; pulling the cord does.
     let run = agent.start("Tell me a long story")?;

@@ -50,7 +50,20 @@ impl Agent {
         &self.core.name
     }
 
-    /// Runs a prompt in the agent's own conversation and waits for the outcome. Cancelled is an outcome, not an error.
+    /// Runs a prompt in the agent's own conversation and waits for the outcome. A run that was cancelled or that failed
+    /// has an outcome, too. Whoever wants only a finished answer asks for it with
+    /// [`completed`](andon_core::outcome::Outcome::completed):
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::Agent;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::instant()).build()?;
+    /// let text = agent.run("Hello").await?.completed()?.text();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
         self.prompt(input).run().await
     }

@@ -60,7 +60,7 @@ async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
     while !matches!(feed.next().await, Some(andon_runtime::FeedItem::Delta(_))) {}
     let before = journal.appends.load(Ordering::SeqCst);
     run.cancel(Cancel::graceful());
-    assert_eq!(run.outcome().await.text(), "Half");
+    assert_eq!(run.outcome().await.text_so_far(), "Half");
     assert_eq!(journal.appends.load(Ordering::SeqCst) - before, 1);
 }
 

@@ -29,7 +29,7 @@ async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
     assert_eq!((run.state(), log.started(), model.open()), (State::Waiting, 0, 0));
     run.approve(&id("g"), Some("ada")).unwrap();
     let outcome = settled(&agent, &run).await;
-    assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 1));
+    assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
     assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }]);
     let expected = ToolResult::text(id("g"), ResultStatus::Ok, "quick result");
     assert_eq!(result_of(&agent.history().await.unwrap(), "g"), expected);

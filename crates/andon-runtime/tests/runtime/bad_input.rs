@@ -202,7 +202,7 @@ async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_
     const KEPT: usize = 1 << 20;
     let huge = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("x".repeat(WHOLE).into()) });
     let agent = scripted([calls(&[("x", "look")]), says("Done.")]).tool(huge).build().unwrap();
-    assert_eq!(run_to_end(&agent, "Go.").await.1.text(), "Done.");
+    assert_eq!(run_to_end(&agent, "Go.").await.1.text_so_far(), "Done.");
     let history = agent.history().await.unwrap();
     let told = result_of(&history, "x").to_text();
     let notice = format!("[{} bytes of this result were cut: it is over the limit]", WHOLE - KEPT);
@@ -251,7 +251,7 @@ async fn one_id_in_two_turns_is_two_calls_under_two_ids() {
     let model = ScriptedModel::new([call("x", "look", "{}"), call("x", "look", "{}"), says("Done.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
     assert_eq!(log.started(), 2);
     let again = agent.run("Again.").await.unwrap();
     assert_eq!(again.stop_reason(), "end_turn");
@@ -263,7 +263,7 @@ async fn one_id_in_two_runs_of_a_session_is_two_calls_under_two_ids() {
     let model = ScriptedModel::new([call("x", "look", "{}"), says("One."), call("x", "look", "{}"), says("Two.")]);
     let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
     for text in ["One.", "Two."] {
-        assert_eq!(run_to_end(&agent, "Go.").await.1.text(), text);
+        assert_eq!(run_to_end(&agent, "Go.").await.1.text_so_far(), text);
     }
     assert_eq!(log.started(), 2);
 }
@@ -302,7 +302,7 @@ async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() 
     let model = ScriptedModel::new([vec![Act::Break], vec![Act::usage(3, 0), Act::Break], says("Third time.")]);
     let agent = agent(&model).build().unwrap();
     let (_, outcome) = run_to_end(&agent, "Go.").await;
-    assert_eq!((outcome.text().as_str(), model.calls()), ("Third time.", 3));
+    assert_eq!((outcome.text_so_far().as_str(), model.calls()), ("Third time.", 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +327,7 @@ async fn an_empty_answer_and_one_of_blanks_are_answers() {
     for first in [vec![Act::end()], vec![Act::text(""), Act::end()], vec![Act::text(" \n\t "), Act::end()]] {
         let (_, outcome, ..) = play(first).await;
         assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
-        assert_eq!(outcome.text().trim(), "");
+        assert_eq!(outcome.text_so_far().trim(), "");
     }
 }
 
@@ -367,7 +367,7 @@ async fn a_token_limit_inside_a_call_drops_the_half_call_and_keeps_the_text() {
     let (_, outcome, history, log) =
         play(vec![Act::text("I look. "), begin("x", "look"), input(0, "{\"n\""), end]).await;
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::MaxTokens });
-    assert_eq!((outcome.text().as_str(), log.started()), ("I look. ", 0));
+    assert_eq!((outcome.text_so_far().as_str(), log.started()), ("I look. ", 0));
     assert_eq!((history.len(), history[1].calls().count()), (2, 0));
 }
 
@@ -418,7 +418,7 @@ async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_
     assert!(refused.contains("`application/pdf` is not an image type") && refused.contains("image/png"), "{refused}");
     assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
 
-    assert_eq!(agent.run(with("image/png")).await.unwrap().text(), "Seen.");
+    assert_eq!(agent.run(with("image/png")).await.unwrap().completed().unwrap().text(), "Seen.");
     let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
     let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
     let refused = imported.expect_err("it is not an image").to_string();

@@ -192,7 +192,7 @@ async fn a_call_that_waits_for_a_place_can_be_cancelled_alone() {
     in_time(until(&run, |event| matches!(event, Event::ToolFinished { call, .. } if *call == id(other)))).await;
     blocks.let_go(2);
     let outcome = in_time(settled(&agent, &run)).await;
-    assert_eq!((outcome.text().as_str(), blocks.begun()), ("Well.", 1));
+    assert_eq!((outcome.text_so_far().as_str(), blocks.begun()), ("Well.", 1));
     assert_eq!(
         (verdict(&outcome.receipt, other), verdict(&outcome.receipt, &first)),
         (Verdict::NeverStarted, Verdict::Finished)
@@ -217,7 +217,7 @@ async fn a_thread_that_was_abandoned_gives_its_place_back_and_its_late_result_is
     let second = agent.start("Again.").unwrap();
     assert_eq!(blocks.next(), "b", "there was one place, and it is free");
     blocks.let_go(2);
-    assert_eq!(in_time(settled(&agent, &second)).await.text(), "Well.");
+    assert_eq!(in_time(settled(&agent, &second)).await.text_so_far(), "Well.");
     in_time(runtime.idle()).await;
     let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
     assert_eq!((verdict(&receipt, "a"), receipt.leaked), (Verdict::Late, Vec::<String>::new()));
@@ -243,7 +243,7 @@ async fn with_too_many_abandoned_threads_a_call_gets_an_error_in_words_until_one
     run.cancel(Cancel::now());
     in_time(cancelled(&agent, &run)).await;
 
-    assert_eq!(in_time(agent.run("Again.")).await.unwrap().text(), "Not now.");
+    assert_eq!(in_time(agent.run("Again.")).await.unwrap().completed().unwrap().text(), "Not now.");
     let told = result_of(&agent.history().await.unwrap(), "b");
     assert_eq!((told.status, blocks.begun()), (ResultStatus::Error, 1));
     let words = "Not run: 1 blocking tools did not stop when they were told and still hold their threads";
@@ -254,7 +254,7 @@ async fn with_too_many_abandoned_threads_a_call_gets_an_error_in_words_until_one
     let third = agent.start("Once more.").unwrap();
     assert_eq!(blocks.next(), "c");
     blocks.let_go(1);
-    assert_eq!(in_time(settled(&agent, &third)).await.text(), "Now.");
+    assert_eq!(in_time(settled(&agent, &third)).await.text_so_far(), "Now.");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -286,7 +286,7 @@ async fn a_panic_on_a_thread_ends_its_own_call_and_its_place_is_free() {
     let model = ScriptedModel::new([calls(&[("a", "bomb"), ("b", "bomb"), ("c", "bomb")]), says("Well.")]);
     let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    assert_eq!(in_time(settled(&agent, &run)).await.text(), "Well.");
+    assert_eq!(in_time(settled(&agent, &run)).await.text_so_far(), "Well.");
     for call in ["a", "b", "c"] {
         let told = result_of(&agent.history().await.unwrap(), call);
         assert_eq!(told.status, ResultStatus::Error);
@@ -320,7 +320,7 @@ async fn an_abandoned_thread_that_panics_later_is_no_longer_counted_and_says_so_
     let receipt = run.receipt().unwrap();
     let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Error, "late boom"));
     assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("a"), result, remains: None });
-    assert_eq!(in_time(agent.run("Again.")).await.unwrap().text(), "Well.");
+    assert_eq!(in_time(agent.run("Again.")).await.unwrap().completed().unwrap().text(), "Well.");
     assert_eq!(result_of(&agent.history().await.unwrap(), "b").to_text(), "ok", "no thread is counted as abandoned");
 }
 
@@ -395,7 +395,7 @@ async fn a_detached_thread_holds_its_place_and_is_not_counted_as_abandoned() {
     let second = agent.start("Again.").unwrap();
     assert_eq!(blocks.next(), "b", "no thread is counted as abandoned");
     blocks.let_go(2);
-    assert_eq!(in_time(settled(&agent, &second)).await.text(), "Well.");
+    assert_eq!(in_time(settled(&agent, &second)).await.text_so_far(), "Well.");
     in_time(runtime.idle()).await;
     assert_eq!(run.receipt().unwrap().addenda.len(), 1);
 }

@@ -111,7 +111,7 @@ async fn a_prompt_while_the_run_is_cancelling_waits_for_it_whatever_the_policy()
         settle_down().await;
         assert_eq!((first.state(), second.state()), (State::Cancelling, State::Queued), "{policy:?}");
         cancelled(&agent, &first).await;
-        assert_eq!(settled(&agent, &second).await.text(), "Next.");
+        assert_eq!(settled(&agent, &second).await.text_so_far(), "Next.");
     }
 }
 

@@ -84,7 +84,7 @@ async fn a_cancel_names_one_of_two_runs_and_the_other_goes_on() {
     let reply = one.runtime().cancel(first.id(), Cancel::graceful()).await.unwrap();
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::Accepted, first.id()));
 
-    assert_eq!(cancelled(&one, &first).await.text(), "One ");
+    assert_eq!(cancelled(&one, &first).await.text_so_far(), "One ");
     assert_eq!(second.state(), State::Running);
     assert_eq!(settled(&two, &second).await.stop_reason(), "end_turn");
 }
@@ -137,7 +137,7 @@ async fn a_cancel_of_a_run_that_another_process_drives_is_not_running_and_change
     let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::NotRunning, run.id()));
     assert_eq!((reply.is_stopping(), reply.recorded().await), (false, Ok(())));
-    assert_eq!(settled(&agent, &run).await.text(), "Half done.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Half done.");
 
     let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
     assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
@@ -177,7 +177,7 @@ async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_t
         assert_eq!(reply.recorded().await, Ok(()));
     }
     let outcome = cancelled(&agent, &run).await;
-    assert_eq!(outcome.text(), "Shown.");
+    assert_eq!(outcome.text_so_far(), "Shown.");
     assert_eq!(count(&run, |event| matches!(event, Event::CancelRequested { .. })), 1);
     assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
     assert_eq!(outcome.receipt.requests.len(), 1);

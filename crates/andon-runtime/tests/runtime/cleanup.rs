@@ -115,7 +115,7 @@ async fn the_cleanup_runs_once_after_a_return_an_error_and_a_panic_and_the_call_
         let began = Instant::now();
         let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolFinished { .. })).await;
         assert_eq!((seen.cleanups(), began.elapsed()), ((1, 1), secs(1)));
-        assert_eq!(settled(&agent, &run).await.text(), "Well.");
+        assert_eq!(settled(&agent, &run).await.text_so_far(), "Well.");
         assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, status);
         agent.runtime().idle().await;
         assert_eq!(seen.cleanups(), (1, 1));
@@ -172,7 +172,7 @@ async fn the_cleanup_runs_after_a_time_limit_a_deadline_and_under_each_way_to_be
         let seen = Arc::new(Seen::default());
         let agent = one_tool(tool(&seen, hangs).timeout(secs(5)).on_cancel(on_cancel));
         let run = agent.start("Go.").unwrap();
-        assert_eq!(settled(&agent, &run).await.text(), "Well.");
+        assert_eq!(settled(&agent, &run).await.text_so_far(), "Well.");
         assert_eq!(seen.cleanups(), (1, 1), "{on_cancel:?} over its limit");
 
         let seen = Arc::new(Seen::default());
@@ -250,7 +250,7 @@ async fn a_cleanup_that_panics_is_named_with_what_it_said() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(cleaning(&seen, returns, |_| Box::pin(async { panic!("cannot clean") })));
     let (_, outcome) = run_to_end(&agent, "Go.").await;
-    assert_eq!((outcome.text().as_str(), seen.cleanups()), ("Well.", (1, 0)));
+    assert_eq!((outcome.text_so_far().as_str(), seen.cleanups()), ("Well.", (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot clean"]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "what it returned is kept");
 }

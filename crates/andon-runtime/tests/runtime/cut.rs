@@ -104,7 +104,7 @@ async fn cancel_while_the_model_is_silent_in_mid_stream_stops_at_once() {
     tokio::time::sleep(secs(3)).await;
     let pulled = Instant::now();
     run.cancel(Cancel::graceful());
-    assert_eq!(cancelled(&agent, &run).await.text(), "And ");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "And ");
     assert_eq!((pulled.elapsed(), model.open()), (secs(0), 0));
 }
 
@@ -149,7 +149,7 @@ async fn once_a_pull_has_returned_no_piece_is_accepted_and_no_model_called() {
     let run = start_until_shown(&agent, "Go.", "First.").await;
     run.cancel(Cancel::graceful());
     let at_the_pull = run.passed();
-    assert_eq!(cancelled(&agent, &run).await.text(), "First. ");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "First. ");
     assert_eq!(run.passed(), at_the_pull);
 }
 

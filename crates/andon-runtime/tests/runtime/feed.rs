@@ -173,7 +173,7 @@ async fn a_hundred_readers_that_stopped_neither_hold_up_the_run_nor_cost_memory(
         reader.next().await;
     }
     let outcome = settled(&agent, &run).await;
-    assert_eq!(outcome.text().len(), 500_007);
+    assert_eq!(outcome.text_so_far().len(), 500_007);
     assert_eq!(model.open(), 0);
     // A reader is a place in the log, without a buffer: the whole flood is one delta when it goes on.
     for reader in &mut stopped {
@@ -190,7 +190,7 @@ async fn dropping_every_feed_changes_nothing_for_the_run() {
     let mut feed = run.feed();
     feed.next().await;
     drop(feed);
-    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,7 +148,7 @@ async fn a_hook_that_denies_a_tool_call_is_quoted_to_the_model_and_the_run_goes_
     let (agent, _) = hooked(&log);
     let agent = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).build().unwrap();
     let (_, outcome) = run_to_end(&agent, "Look.").await;
-    assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
+    assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
     let told = "Not run: a rule of this program does not allow it. Not on Sundays.";
     let expected = ToolResult::text(id("c"), ResultStatus::Refused, told);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -185,7 +185,7 @@ async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
     let (agent, _) = hooked(&log);
     let agent = agent.before_tool(|_| async { panic!("oh no") }).build().unwrap();
     let (run, outcome) = run_to_end(&agent, "Look.").await;
-    assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
+    assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
     let told = result_of(&agent.history().await.unwrap(), "c").to_text();
     assert!(told.contains("The program's own check crashed: oh no"), "{told}");
     assert_eq!(ends(&run), [(HookPoint::BeforeTool, HookEnd::Panicked)]);
@@ -196,7 +196,7 @@ async fn an_after_tool_hook_that_panics_is_on_record_and_the_result_stands() {
     let (agent, _) = hooked(&ToolLog::new());
     let agent = agent.after_tool(|_| async { panic!("oh no") }).build().unwrap();
     let run = agent.start("Look.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
     assert_eq!(ends(&run), [(HookPoint::AfterTool, HookEnd::Panicked)]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Ok);
 }
@@ -304,7 +304,7 @@ async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
     let agent = scripted([says("Done.")]).after_run(wait_forever).build().unwrap();
     let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
-    assert_eq!(cancelled(&agent, &run).await.text(), "Done.");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Done.");
 }
 
 #[tokio::test(start_paused = true)]

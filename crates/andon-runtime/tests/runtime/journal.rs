@@ -198,7 +198,7 @@ async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_di
     assert_eq!(model.open(), 0);
     assert_stalled(&run).await;
     journal.heal();
-    assert_eq!(cancelled(&agent, &run).await.text(), "Shown");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Shown");
     assert_eq!(reply.recorded().await, Ok(()));
     assert!(agent.current().is_none(), "the session is free");
 }
@@ -248,7 +248,7 @@ async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() 
     cancelled(&elsewhere, &stops).await;
     // Its answer was complete, and no model is called twice for one answer.
     let outcome = settled(&agent, &completes).await;
-    assert_eq!((outcome.text(), model.calls()), ("Shown".to_owned(), 2));
+    assert_eq!((outcome.text_so_far(), model.calls()), ("Shown".to_owned(), 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,7 +280,7 @@ async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown
     assert_stalled(&run).await;
     assert_eq!(model.open(), 0);
     journal.heal();
-    assert_eq!(cancelled(&agent, &run).await.text(), "Shown");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Shown");
     assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Shown [cut]"]);
 }
 
@@ -316,7 +316,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
 
     journal.heal();
     let next = agent.run("Did you pay?").await.unwrap();
-    assert_eq!(next.text(), "Paid once.");
+    assert_eq!(next.text_so_far(), "Paid once.");
     assert_eq!(log.started(), 1);
     let asked = model.requests().pop().unwrap();
     assert_eq!(result_of(&asked.history.to_vec(), "p").status, ResultStatus::Ok, "the model is told of the payment");
@@ -460,7 +460,7 @@ async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_o
     let run = agent.start("Count.").unwrap();
     let outcome = assert_failed_later(&agent, &run).await;
     assert!(hiccup.has_refused());
-    assert_eq!(outcome.text(), "One ", "all that was shown");
+    assert_eq!(outcome.text_so_far(), "One ", "all that was shown");
     assert_usable(&agent).await;
 }
 
@@ -478,7 +478,7 @@ async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() 
     assert_eq!((run.try_outcome(), model.open()), (None, 0));
     held.refuse(&disk_full());
     let outcome = settled(&agent, &run).await;
-    assert_eq!(outcome.text(), "One two.");
+    assert_eq!(outcome.text_so_far(), "One two.");
     assert_usable(&agent).await;
 }
 
@@ -601,7 +601,7 @@ async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
     assert!(run.try_outcome().is_none(), "the outcome does");
     assert_eq!(reply.recorded().await, Ok(()));
     assert!(pulled.elapsed() >= secs(10));
-    assert_eq!(cancelled(&agent, &run).await.text(), "Shown ");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Shown ");
     assert_eq!(run.passed(), at_the_pull);
 }
 
@@ -653,7 +653,7 @@ async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_
     tokio::time::sleep(secs(9)).await;
     let shown = usize::try_from(run.passed().pieces).unwrap();
     assert!((5..=6).contains(&shown), "{shown} pieces were shown in the first 50 ms and none after");
-    assert_eq!(settled(&agent, &run).await.text(), ".".repeat(20));
+    assert_eq!(settled(&agent, &run).await.text_so_far(), ".".repeat(20));
 }
 
 #[tokio::test(start_paused = true)]

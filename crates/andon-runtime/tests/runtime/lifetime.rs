@@ -21,7 +21,7 @@ async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
     runtime.idle().await;
     let outcome = runtime.find(&id).await.unwrap().unwrap().try_outcome().unwrap();
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
-    assert_eq!(outcome.text(), "Slowly done.");
+    assert_eq!(outcome.text_so_far(), "Slowly done.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +30,7 @@ async fn dropping_the_future_of_agent_run_does_not_cancel_the_run() {
     let given_up = tokio::time::timeout(secs(1), agent.run("Go.")).await;
     assert!(given_up.is_err());
     let run = agent.current().unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "Slowly done.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Slowly done.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +47,7 @@ async fn cancel_on_drop_cancels_when_the_handle_or_the_future_is_dropped() {
     let given_up = tokio::time::timeout(secs(1), agent.prompt("Go.").cancel_on_drop().run()).await;
     assert!(given_up.is_err());
     let watched = agent.current().unwrap();
-    assert_eq!(cancelled_because(&agent, &watched, Reason::ClientDisconnected).await.text(), "Two");
+    assert_eq!(cancelled_because(&agent, &watched, Reason::ClientDisconnected).await.text_so_far(), "Two");
     assert_eq!(model.open(), 0);
 }
 
@@ -145,7 +145,10 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
     let model = ScriptedModel::new([answer([drip("One "), drip("two "), vec![Act::end()]])]);
     let agent = build(model, "slow");
     let outcome = driven.block_on(async { tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await });
-    assert_eq!(outcome.expect("the run waits for nobody else's thread").unwrap().text(), "One two ");
+    assert_eq!(
+        outcome.expect("the run waits for nobody else's thread").unwrap().completed().unwrap().text(),
+        "One two "
+    );
     drop(idle);
 }
 

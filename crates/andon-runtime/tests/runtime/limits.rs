@@ -73,7 +73,7 @@ async fn a_run_is_cancelled_at_its_deadline_and_keeps_what_it_has() {
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Deadline).await;
     assert_eq!((note.as_str(), began.elapsed()), ("the deadline of 30s was reached", secs(30)));
-    assert_eq!((run.outcome().await.text().as_str(), model.open()), ("So far", 0));
+    assert_eq!((run.outcome().await.text_so_far().as_str(), model.open()), ("So far", 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ async fn a_slow_disk_is_not_taken_for_a_silent_model() {
     let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
     let agent = Agent::builder().model(model).runtime(&runtime).limits(limits).build().unwrap();
     let (_, outcome) = run_to_end(&agent, "Drip.").await;
-    assert_eq!((outcome.stop_reason(), outcome.text().as_str()), ("end_turn", "a b c "));
+    assert_eq!((outcome.stop_reason(), outcome.text_so_far().as_str()), ("end_turn", "a b c "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
     let run = agent.start("Go.").unwrap();
     let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
     assert!(note.starts_with("the limit of 100 tokens was reached"), "{note}");
-    assert_eq!((run.outcome().await.text().as_str(), model.open()), ("One ", 0));
+    assert_eq!((run.outcome().await.text_so_far().as_str(), model.open()), ("One ", 0));
 }
 
 /// Six hundred words, and a report only after the last of them.
@@ -209,7 +209,7 @@ async fn an_answer_whose_provider_reports_at_its_end_is_cut_once_it_has_certainl
     assert!(note.starts_with("the limit of 60 tokens was reached: at least 6"), "{note}");
     let outcome = run.outcome().await;
     // The meter takes four bytes for a token, and only a quarter of that to be certain.
-    assert!((960..1_400).contains(&outcome.text().len()), "{}", outcome.text().len());
+    assert!((960..1_400).contains(&outcome.text_so_far().len()), "{}", outcome.text_so_far().len());
     assert_eq!(model.open(), 0);
 }
 
@@ -230,7 +230,7 @@ async fn an_answer_without_a_meter_is_cut_when_its_text_cannot_have_fewer_tokens
     let agent = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).build().unwrap();
     let run = agent.start("Go.").unwrap();
     stopped_by_limit(&agent, &run, Reason::Budget).await;
-    let shown = run.outcome().await.text().len();
+    let shown = run.outcome().await.text_so_far().len();
     assert!((60 * 512..64_000).contains(&shown), "{shown}");
 }
 
@@ -319,7 +319,7 @@ async fn a_failed_call_is_retried_after_a_wait_that_doubles() {
     let model = ScriptedModel::new([busy(), busy(), busy(), says("At last.")]);
     let agent = agent(&model).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text(), "At last.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "At last.");
     let waits = delays(&run);
     for (wait, whole) in waits.iter().zip([500, 1000, 2000]) {
         assert!((whole / 2..=whole).contains(wait), "{waits:?}");
@@ -373,7 +373,7 @@ async fn a_call_that_fails_after_text_was_shown_is_never_retried_and_the_text_is
     let agent = agent(&model).build().unwrap();
     let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!(*outcome.ending, failed(FailureKind::StreamBroken, "reset by peer"));
-    assert_eq!((outcome.text().as_str(), model.calls()), ("Shown ", 1));
+    assert_eq!((outcome.text_so_far().as_str(), model.calls()), ("Shown ", 1));
     assert_usable(&agent).await;
     let sent = model.requests()[1].prompt();
     let note = "[Your previous answer broke off because of an error, and is incomplete.]";
@@ -386,5 +386,5 @@ async fn a_new_turn_has_all_its_attempts_again() {
     let model = ScriptedModel::new([busy(), calls(&[("a", "look")]), busy(), says("Done.")]);
     let retry = Retry { attempts: 2, ..Retry::default() };
     let agent = agent(&model).retry(retry).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
-    assert_eq!(agent.run("Go.").await.unwrap().text(), "Done.");
+    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "Done.");
 }

@@ -12,6 +12,7 @@ mod cancel;
 mod cleanup;
 mod common;
 mod compensation;
+mod completed;
 mod cut;
 mod exact_yes;
 mod feed;

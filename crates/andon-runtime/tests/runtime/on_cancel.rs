@@ -131,7 +131,7 @@ async fn a_call_that_is_cancelled_alone_is_stopped_as_its_tool_declares_and_the_
         assert_eq!(run.cancel_call(&id("c"), cancel.clone()).kind().as_str(), "accepted");
         let outcome = settled(&agent, &run).await;
         let case = format!("{on_cancel:?} and {cancel:?}");
-        assert_eq!(outcome.text(), "Well.", "{case}");
+        assert_eq!(outcome.text_so_far(), "Well.", "{case}");
         assert_eq!((pulled.elapsed(), verdict(&outcome.receipt, "c")), (takes, expected), "{case}");
         assert_eq!(log.running(), 0, "{case}");
     }
@@ -248,7 +248,7 @@ async fn a_tool_that_outlives_its_run_is_not_told_of_the_pull_and_is_told_of_its
     let run = at_work(&agent).await;
     run.cancel_call(&id("c"), Cancel::graceful());
     let outcome = settled(&agent, &run).await;
-    assert_eq!((outcome.text().as_str(), verdict(&outcome.receipt, "c")), ("Well.", Verdict::Cut));
+    assert_eq!((outcome.text_so_far().as_str(), verdict(&outcome.receipt, "c")), ("Well.", Verdict::Cut));
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,7 +161,7 @@ async fn a_crash_at_any_millisecond_loses_at_most_the_last_fifty_of_what_was_sho
         tokio::time::sleep(millis(at)).await;
         let shown = run.passed().pieces;
         let next = crash(&journal, &agent).await;
-        let kept = next.find(&run).await.outcome().await.text().len() as u64;
+        let kept = next.find(&run).await.outcome().await.text_so_far().len() as u64;
         assert!(kept <= shown && shown - kept <= 50, "{kept} of {shown} after {at} ms");
     }
 }
@@ -301,7 +301,7 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
     assert_eq!(agent.runtime().recover().await.unwrap(), []);
     let outcome = settled(&agent, &run).await;
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
-    assert_eq!(outcome.text(), "Half and half.");
+    assert_eq!(outcome.text_so_far(), "Half and half.");
     assert_eq!(check_stored(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
 }
 

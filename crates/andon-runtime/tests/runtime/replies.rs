@@ -196,7 +196,7 @@ async fn after_turn_in_the_last_turn_ends_completed_with_the_request_on_record()
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
     let outcome = settled(&agent, &run).await;
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
-    assert_eq!(outcome.text(), "Nearly done.");
+    assert_eq!(outcome.text_so_far(), "Nearly done.");
     assert_eq!(reply.recorded().await, Ok(()));
     assert_eq!(outcome.receipt.requests[0].by.as_deref(), Some("ada"));
 }

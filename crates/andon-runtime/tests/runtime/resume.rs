@@ -307,7 +307,7 @@ async fn a_run_may_outlive_several_processes() {
     assert_eq!(third.fates(), [lives_on(&third, State::Waiting)]);
     let found = third.find(&run).await;
     found.approve(&id("g"), None).unwrap();
-    assert_eq!(found.outcome().await.text(), "At last.");
+    assert_eq!(found.outcome().await.text_so_far(), "At last.");
     let epochs: Vec<u32> = found.records().iter().map(|record| record.epoch).collect();
     assert_eq!(epochs.last(), Some(&3), "each owner has an epoch of its own");
 }

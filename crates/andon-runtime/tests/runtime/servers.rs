@@ -15,7 +15,7 @@ async fn a_run_that_is_born_cancelled_calls_no_model_and_has_a_receipt() {
     let receipt = &outcome.receipt;
     assert_eq!((model.calls(), receipt.by.as_deref(), receipt.force), (0, Some("ada"), Some(Force::Now)));
     assert_eq!(outcome.message, None);
-    assert_eq!(agent.run("Go on.").await.unwrap().text(), "Never.", "the next one is normal");
+    assert_eq!(agent.run("Go on.").await.unwrap().completed().unwrap().text(), "Never.", "the next one is normal");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What a runtime does with sessions: their state, their lists, and moving them to another machine.
 
-use andon_runtime::{Fate, ImportError, RunFilter, SessionFilter};
+use andon_runtime::{Fate, ImportError, RunFilter, SessionFilter, StartError};
 
 use crate::common::*;
 
@@ -237,4 +237,26 @@ async fn the_receipt_of_a_run_that_is_open_says_that_its_usage_is_not_known() {
     for receipt in [run.receipt().unwrap(), runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap()] {
         assert_eq!((receipt.outcome, receipt.usage.delivered.output.value), (None, None));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_agents_of_one_name_in_one_session_take_turns_and_leave_a_valid_history() {
+    let runtime = runtime();
+    let in_session = |model: &ScriptedModel, tool: &str, log: &ToolLog| {
+        let builder = Agent::builder().name("guide").model(model.clone()).runtime(&runtime);
+        builder.tool(tools::quick(tool, log)).build().unwrap().session("s").unwrap()
+    };
+    let log = ToolLog::new();
+    let one = in_session(&ScriptedModel::new([calls(&[("a", "look")]), says_and_hangs("I see")]), "look", &log);
+    // The other agent has no tool of that name, and its model calls it all the same.
+    let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "listen")]), says("Well.")]);
+    let other = in_session(&model, "listen", &log);
+
+    let run = start_until_shown(&one, "Look.", "I see").await;
+    assert!(matches!(other.start("Listen."), Err(StartError::Busy { .. })), "one run at a time, whosever it is");
+    stop(&one, &run, Cancel::graceful()).await;
+    let (_, outcome) = run_to_end(&other, "Listen.").await;
+    assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", 2));
+    assert_eq!(one.history().await.unwrap(), other.history().await.unwrap());
+    assert_usable(&one).await;
 }

@@ -19,7 +19,7 @@ async fn cancel_during_execution() {
     let agent = scripted([says_and_hangs("Thinking about it")]).build().unwrap();
     let run = start_until_shown(&agent, "Hello", "Thinking").await;
     assert_eq!(agent.cancel().kind(), ReplyKind::Accepted);
-    assert_eq!(cancelled(&agent, &run).await.text(), "Thinking about it");
+    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Thinking about it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +101,7 @@ async fn use_the_agent_again_after_a_cancel() {
     agent.cancel();
     cancelled(&agent, &run).await;
     let outcome = agent.run("Second").await.unwrap();
-    assert_eq!((outcome.stop_reason(), outcome.text().as_str()), ("end_turn", "New."));
+    assert_eq!((outcome.stop_reason(), outcome.text_so_far().as_str()), ("end_turn", "New."));
     assert_eq!(texts(&agent.history().await.unwrap()), ["First", "Old [cut]", "Second", "New."]);
 }
 

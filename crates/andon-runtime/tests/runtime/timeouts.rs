@@ -44,7 +44,7 @@ async fn a_call_over_its_limit_is_stopped_as_its_tool_declares_and_the_model_is_
         let agent = agent(&model).tool(tool).build().unwrap();
         let began = Instant::now();
         let (run, outcome) = run_to_end(&agent, "Go.").await;
-        assert_eq!((began.elapsed(), outcome.text().as_str()), (takes, "Well."), "{on_cancel:?}");
+        assert_eq!((began.elapsed(), outcome.text_so_far().as_str()), (takes, "Well."), "{on_cancel:?}");
         let expected = result(ResultStatus::Unknown, &[PERHAPS, TOO_LONG]);
         assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected, "{on_cancel:?}");
         assert_eq!((verdict(&outcome.receipt, "c"), log.running()), (Verdict::Unknown, 0), "{on_cancel:?}");
@@ -78,7 +78,7 @@ async fn a_tool_that_checks_its_cord_sees_why_it_must_stop_and_how_long_it_has()
         Ok(format!("{:?} {:?} {:?}", request.reason, request.by.as_deref(), call.cord.time_left()).into())
     });
     let agent = one_tool(tool.timeout(secs(5)).grace(secs(3)));
-    assert_eq!(agent.run("Go.").await.unwrap().text(), "Well.");
+    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let told = result_of(&agent.history().await.unwrap(), "c").to_text();
     assert!(told.ends_with("Deadline Some(\"limit\") Some(3s)"), "{told}");
 }
@@ -103,7 +103,7 @@ async fn a_call_over_its_limit_stops_no_other_call() {
     let agent = with_tools(scripted([calls(&[("c", "tool"), ("s", "slow")]), says("Well.")]), tools);
     let (_, outcome) = run_to_end(&agent, "Go.").await;
     assert_eq!((verdict(&outcome.receipt, "c"), verdict(&outcome.receipt, "s")), (Verdict::Unknown, Verdict::Finished));
-    assert_eq!(outcome.text(), "Well.");
+    assert_eq!(outcome.text_so_far(), "Well.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn a_future_that_is_never_woken_is_stopped_when_its_time_is_over() {
     let tool = FnTool::from_spec(spec, |_| Work::task(std::future::pending()));
     let agent = one_tool(tool.timeout(secs(5)).grace(millis(1)).effect(Effect::ReadOnly));
     let began = Instant::now();
-    assert_eq!(agent.run("Go.").await.unwrap().text(), "Well.");
+    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     assert_eq!(began.elapsed(), millis(5_001));
     let expected = result(ResultStatus::Cut, &[STOPPED, TOO_LONG]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -139,7 +139,7 @@ async fn the_time_of_a_call_runs_while_it_waits_for_a_thread_and_then_it_is_neve
     until(&run, |event| matches!(event, Event::ToolFinished { call, .. } if *call == id("c"))).await;
     assert_eq!((began.elapsed(), log.started()), (secs(5), 1));
     let outcome = settled(&agent, &run).await;
-    assert_eq!((verdict(&outcome.receipt, "c"), outcome.text().as_str()), (Verdict::NeverStarted, "Well."));
+    assert_eq!((verdict(&outcome.receipt, "c"), outcome.text_so_far().as_str()), (Verdict::NeverStarted, "Well."));
     let not_run = "Not run: it was stopped before it started.";
     let expected = result(ResultStatus::Refused, &[not_run, TOO_LONG]);
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
@@ -153,7 +153,7 @@ async fn a_thread_over_its_limit_is_abandoned_by_name_and_the_run_goes_on() {
     let began = Instant::now();
     let (run, outcome) = run_to_end(&agent, "Go.").await;
     assert!(began.elapsed() < secs(6), "limit, half a second of grace, and a last moment: {:?}", began.elapsed());
-    assert_eq!((outcome.text().as_str(), verdict(&outcome.receipt, "c")), ("Well.", Verdict::Leaked));
+    assert_eq!((outcome.text_so_far().as_str(), verdict(&outcome.receipt, "c")), ("Well.", Verdict::Leaked));
     assert_eq!(result_of(&agent.history().await.unwrap(), "c"), result(ResultStatus::Unknown, &[PERHAPS, TOO_LONG]));
     agent.runtime().idle().await;
     let receipt = run.receipt().unwrap();
@@ -218,7 +218,7 @@ async fn a_limit_that_is_reached_while_the_disk_is_slow_is_kept_all_the_same() {
         tokio::time::sleep(millis(1)).await;
     }
     assert!(began.elapsed() <= millis(5_001), "{:?}", began.elapsed());
-    assert_eq!(settled(&agent, &run).await.text(), "Well.");
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Well.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn a_detached_thread_over_its_time_is_counted_until_it_ends_and_its_result
     assert_eq!(late(&run.receipt().unwrap()), Vec::<String>::new(), "it has not ended");
 
     let outcome = agent.run("Again.").await.unwrap();
-    assert_eq!(outcome.text(), "Well.");
+    assert_eq!(outcome.text_so_far(), "Well.");
     let told = result_of(&agent.history().await.unwrap(), "d").to_text();
     assert!(told.starts_with("Not run: 1 blocking tools did not stop"), "{told}");
     runtime.idle().await;

@@ -26,7 +26,7 @@ async fn what_a_tool_sets_the_next_call_gets_and_so_does_a_later_process() {
         Ok(format!("{before}").into())
     });
     let agent = agent_in(&runtime_on(&journal), counts).session_of("ada", "s").unwrap();
-    assert_eq!(agent.run("Go.").await.unwrap().text(), "Well.");
+    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let history = agent.history().await.unwrap();
     let told = ["c", "d"].map(|call| result_of(&history, call).to_text());
     assert_eq!(told, ["0", "1"]);
@@ -44,7 +44,7 @@ async fn a_keys_prefix_is_its_scope() {
     });
     let agent = agent_in(&runtime, writes);
     let ada = agent.session_of("ada", "one").unwrap();
-    assert_eq!(ada.run("Go.").await.unwrap().text(), "Well.");
+    assert_eq!(ada.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let told = result_of(&ada.history().await.unwrap(), "c").to_text();
     assert_eq!(told, "[\"app:a\", \"own\", \"user:u\"]");
     for (user, session, keys) in [("ada", "two", &["app:a", "user:u"][..]), ("bob", "one", &["app:a"])] {

@@ -165,7 +165,7 @@ async fn a_run_cancelled_while_another_program_has_locked_the_file_is_quiet_at_o
     theirs.execute_batch("ROLLBACK").unwrap();
     reply.recorded().await.unwrap();
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
-    assert_eq!(run.outcome().await.text(), "So far");
+    assert_eq!(run.outcome().await.text_so_far(), "So far");
 }
 
 #[tokio::test]

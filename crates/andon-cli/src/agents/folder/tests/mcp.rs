@@ -34,7 +34,7 @@ async fn an_agent_calls_the_tools_of_its_mcp_server_that_the_filter_names() {
     assert!(world.path("shop/server.log").exists(), "the server runs in the agent's folder");
     let outcome = world.agent("shop").run("my_echo {\"text\": \"good morning\"}").await.unwrap();
     assert_eq!(outcome.receipt.calls.len(), 1);
-    assert!(outcome.text().contains("good morning"), "{}", outcome.text());
+    assert!(outcome.text_so_far().contains("good morning"), "{}", outcome.text_so_far());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +79,7 @@ async fn a_server_over_http_is_reached_with_its_headers() {
     world.write_agent("out", with("Bearer wrong"));
     assert_eq!(world.scan().await.loaded, ["in"]);
     let outcome = world.agent("in").run("echo {\"text\": \"good morning\"}").await.unwrap();
-    assert!(outcome.text().contains("good morning"), "{}", outcome.text());
+    assert!(outcome.text_so_far().contains("good morning"), "{}", outcome.text_so_far());
     assert!(world.why("out").contains("401") && !world.why("out").contains("wrong"), "{}", world.why("out"));
 }
 

@@ -22,7 +22,7 @@ async fn a_change_is_picked_up_and_a_run_in_progress_keeps_its_agent() {
     assert_eq!(world.scan().await, changed);
     std::fs::write(go, "").unwrap();
     let outcome = run.outcome().await;
-    assert!(outcome.text().contains("went on"), "{}", outcome.text());
+    assert!(outcome.text_so_far().contains("went on"), "{}", outcome.text_so_far());
     let next = world.agent("shop").start("shell: echo done").unwrap();
     let mut feed = next.feed();
     while serde_json::to_value(feed.next().await.unwrap()).unwrap()["type"] != "approval_requested" {}
