@@ -1,5 +1,5 @@
 //! The page is in the program: a file that is added to it makes cargo rebuild the program.
 
 fn main() {
-    println!("cargo:rerun-if-changed=../../web");
+    println!("cargo:rerun-if-changed=web");
 }

@@ -21,8 +21,8 @@ type ViewModule = { default: (place: HTMLElement, route: Route, signal: AbortSig
 
 /* The board. */
 
-type Roster = import("../../web/board/roster.js").Roster;
-type Look = import("../../web/board/look.js").Look;
+type Roster = import("../../crates/andon-server/web/board/roster.js").Roster;
+type Look = import("../../crates/andon-server/web/board/look.js").Look;
 
 /** A row of the board. `isUnseen`: it has settled, but how is not known. */
 type Row = Api.Row & { isUnseen?: boolean };
@@ -44,10 +44,10 @@ type RowParts = {
 
 /** The board on the screen. `waits` is the timer of the next sort; `ordered` is when the rows were last sorted. */
 type Board = {
-  place: HTMLElement; roster: Roster; look: Look; chart: ReturnType<typeof import("../../web/board/strip.js").strip>; empty: HTMLElement;
+  place: HTMLElement; roster: Roster; look: Look; chart: ReturnType<typeof import("../../crates/andon-server/web/board/strip.js").strip>; empty: HTMLElement;
   fresh: HTMLButtonElement; these: HTMLButtonElement; signal: AbortSignal; needsOrder: boolean; ordered: number; waits: number;
-  draw: () => void; rows: import("../../web/board/rows.js").Rows; bar: HTMLElement; upper: HTMLElement;
-  controls: ReturnType<typeof import("../../web/board/filter.js").controls>;
+  draw: () => void; rows: import("../../crates/andon-server/web/board/rows.js").Rows; bar: HTMLElement; upper: HTMLElement;
+  controls: ReturnType<typeof import("../../crates/andon-server/web/board/filter.js").controls>;
 };
 
 /** A column of the board. Cells that change often write to a text node, so that only the changed text is redrawn. */

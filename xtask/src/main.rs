@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | types | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | packages | types | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -11,6 +11,7 @@ mod faults;
 mod fuzz;
 mod mutants;
 mod observe;
+mod packages;
 mod page;
 mod programs;
 mod proxy;
@@ -57,6 +58,8 @@ Commands:
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); pictures
                      are in target/page, and with --pictures also in docs/pictures
   rooms              checks that the folders of each crate depend on each other one way and not on its root, and that no file is too long
+  packages           does all of a publication of each crate but the upload: each states its Rust version and is small, and each
+                     package builds alone; needs a network
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            runs every query of the dashboard and the alerts on a real Prometheus that scrapes a real server
@@ -110,6 +113,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page", words @ ..] => page::page(words),
         ["types"] => types::types(),
         ["rooms"] => rooms::rooms(),
+        ["packages"] => packages::packages(),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),

@@ -152,6 +152,7 @@ fn short_lanes(programs: &[Program]) -> Result<Vec<Work>> {
 fn only_long(stages: &mut Stages) -> Result<()> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation of the programs, too", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
+    stages.run("packages, each built alone", &mut xtask(&["packages"])?)?;
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
     stages.run("a slow reader, in real time", &mut test_cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];

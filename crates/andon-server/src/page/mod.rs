@@ -32,7 +32,7 @@ use crate::options::Options;
 
 /// The files of the page, as in the source.
 #[derive(Embed)]
-#[folder = "../../web"]
+#[folder = "web"]
 struct Files;
 
 /// What the page may do (invariant 2).

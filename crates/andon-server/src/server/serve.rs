@@ -47,7 +47,7 @@ pub enum ServeError {
     #[error("{0}")]
     Dialect(String),
     /// The given folder does not contain the web page.
-    #[error("{} has no index.html, so the web page is not in it: use the `web` folder from Andon's source", .0.display())]
+    #[error("{} has no index.html, so the web page is not in it: use the folder `crates/andon-server/web` of Andon's source", .0.display())]
     NoWebPage(PathBuf),
     /// The listener does not work.
     #[error("the listener cannot be used: {0}")]

@@ -2,6 +2,7 @@
 
 mod error;
 mod find;
+mod library;
 mod location;
 mod lock;
 mod open;

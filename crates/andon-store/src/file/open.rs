@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::{OpenError, explain, no_database, not_writable, shown};
 use super::find::{check_file_system, check_kind, find_file};
+use super::library::log_what_is_missing;
 use super::lock::{Lock, LockError};
 use super::schema::{MIGRATIONS, VERSION};
 use super::settings;
@@ -93,6 +94,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut writer = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     writer.busy_timeout(PATIENCE).map_err(|error| failed(&error))?;
+    log_what_is_missing(&writer);
     bring_up_to_date(&path, &mut writer, &MIGRATIONS)?;
     // Data deleted just before the last process was killed may still be in the log. A reader may be in the way.
     let _ = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
