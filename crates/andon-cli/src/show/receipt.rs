@@ -70,8 +70,11 @@ impl Rows {
             (None, Some(kept)) => self.add("cut", &kept),
             (Some(phase), Some(kept)) => self.add("cut", &format!("{phase}; {kept}")),
         }
-        let first = receipt.first_piece_us.map(|us| format!(", first word after {}", figures::time(us)));
-        self.add("ran", &format!("{}{}", figures::time(receipt.run_us), first.unwrap_or_default()));
+        // How long it takes is known once it has settled.
+        if receipt.outcome.is_some() {
+            let first = receipt.first_piece_us.map(|us| format!(", first word after {}", figures::time(us)));
+            self.add("ran", &format!("{}{}", figures::time(receipt.run_us), first.unwrap_or_default()));
+        }
         for (place, call) in receipt.calls.iter().enumerate() {
             self.add(if place == 0 { "calls" } else { "" }, &call_words(call));
         }

@@ -153,6 +153,11 @@ fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         problem(&place, &error.into_inner())
     })?;
     reader.end().map_err(|error| problem("", &error))?;
+    // A list would be taken for the fields of an object, by their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let detail = "the body is a list: send an object, with the name of each field";
+        return Err(Problem::unprocessable("bad-field", detail));
+    }
     Ok(parsed)
 }
 

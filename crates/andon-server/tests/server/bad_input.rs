@@ -54,6 +54,7 @@ async fn invalid_bodies_are_refused_with_the_place_of_the_error() {
         (b"{\"app\": \"shop\", \"input\": \"\\ud800\"}".to_vec(), 400, "bad-json"),
         (b"null".to_vec(), 422, "bad-field"),
         (b"[]".to_vec(), 422, "bad-field"),
+        (json!(["shop", "ada", "s", null, "hi"]).to_string().into(), 422, "bad-field"),
         (b"{}".to_vec(), 422, "bad-field"),
         (json!({"app": "shop"}).to_string().into(), 422, "bad-field"),
         (json!({"app": 1, "input": "x"}).to_string().into(), 422, "bad-field"),
