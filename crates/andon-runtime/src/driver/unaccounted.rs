@@ -7,21 +7,24 @@
 //! 2. What is not on record is not claimed. Without the conversation there is no figure for the input, and without an agent that asks
 //!    the same model none at all. The agent's instructions and tools may have changed since: they are in the value, not in the bounds.
 //! 3. One call is estimated at a time, however many runs a dead process left open.
+//! 4. That a lost call is to be estimated is kept before its run settles, until it is done: if this process dies first, the next one
+//!    takes it up.
 
 use std::sync::Arc;
 
 use andon_core::answer::written;
-use andon_core::event::Learnt;
+use andon_core::event::{Entry, Learnt};
 use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
 use andon_core::progress::Progress;
 use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
+use serde_json::json;
 
 use super::core::RuntimeCore;
 use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of, patiently};
 use crate::agent::AgentCore;
-use crate::journal::Earlier;
+use crate::journal::{Earlier, JournalError, Stored};
 use crate::live::observe::SeenLater;
 use crate::live::{Learning, Live};
 use crate::model::{Anchor, Request};
@@ -29,6 +32,9 @@ use crate::session::recorded;
 
 /// How many bytes of the conversation before the run are read.
 const MOST: usize = 8 << 20;
+
+/// The kind of value that says that a run's lost call is still to be estimated. Its name is the run's id.
+const LOST_CALL: &str = "lost_call";
 
 /// A model call that was open, and of which nobody has said what it used.
 pub(crate) struct Unaccounted {
@@ -73,14 +79,26 @@ impl Unaccounted {
         })
     }
 
+    /// Keeps that it is to be estimated (invariant 4): handed to the journal before the run's end.
+    pub(crate) fn keep(&self) {
+        let shelf = self.runtime.services.journal.shelf();
+        // Not awaited: it is written in order, before what follows. Without it, the next process knows nothing of it.
+        drop(shelf.keep(LOST_CALL, self.run.as_str(), json!({})));
+    }
+
     /// Begins to estimate it, once the run has settled.
     pub(crate) fn begin(self) {
+        if !self.runtime.estimated.lock().insert(self.run.clone()) {
+            return;
+        }
         let services = Arc::clone(&self.runtime.services);
         services.door.spawn_keeper(async move {
             let (runtime, run, session, call) =
                 (Arc::clone(&self.runtime), self.run.clone(), self.session.clone(), self.call);
             let used = self.used().await;
             record(&runtime, &run, &session, Learnt::UsageCorrected { call, used: Box::new(used) }).await;
+            // If it cannot be discarded now, the next process finds that it is done.
+            let _ = runtime.services.journal.shelf().discard(LOST_CALL, run.as_str()).await;
         });
     }
 
@@ -154,6 +172,41 @@ impl Unaccounted {
         let call = Unreported { metered, answer: self.answer.clone(), end: self.end, times, known: self.known };
         call.estimate_well(&self.runtime.services).await
     }
+}
+
+/// Takes up the lost calls that an earlier process did not come to estimate. Those whose agent is not here are left.
+pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
+    let journal = &runtime.services.journal;
+    for (name, _) in journal.shelf().kept(LOST_CALL).await? {
+        let Ok(run) = RunId::new(&name) else { continue };
+        if runtime.estimated.lock().contains(&run) {
+            continue;
+        }
+        match journal.read(&run).await? {
+            Some(stored) if is_open(&stored) => {
+                if let Some(unaccounted) = before_the_end(&stored).and_then(|lost| Unaccounted::of(runtime, &lost)) {
+                    unaccounted.begin();
+                }
+            }
+            // It is done, or the run is gone.
+            _ => drop(journal.shelf().discard(LOST_CALL, &name).await),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a figure is still expected.
+fn is_open(stored: &Stored) -> bool {
+    let open = stored.receipt().into_iter().flat_map(|receipt| receipt.model_calls);
+    open.into_iter().any(|call| call.pending.is_some_and(|pending| pending.what == Pending::Estimating))
+}
+
+/// The run as its process left it: without what its last owner added.
+fn before_the_end(stored: &Stored) -> Option<Progress> {
+    let last = stored.facts().next_back()?.epoch;
+    let is_last = |entry: &&Entry| matches!(entry, Entry::Fact(record) if record.epoch == last);
+    let entries: Vec<Entry> = stored.entries.iter().take_while(|entry| !is_last(entry)).cloned().collect();
+    Progress::fold(&entries).ok()
 }
 
 /// The call of a session that one to this model, with this history, is measured from.

@@ -125,6 +125,7 @@ impl RuntimeBuilder {
             learner: Learner::default(),
             recalled: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
+            estimated: Mutex::default(),
             estimating: tokio::sync::Mutex::default(),
         };
         Runtime { core: Arc::new(core) }

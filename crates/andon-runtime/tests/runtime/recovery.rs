@@ -1,13 +1,16 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
+use std::sync::mpsc::{Receiver, channel};
+
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
-use andon_runtime::{Answer, Meter, Model, Recovered, Request, Stored};
+use andon_runtime::{Answer, Lesson, Meter, Model, Recovered, Request, Sighting, Stored, Usage, Used};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;
+use parking_lot::Mutex;
 
 use crate::common::*;
 
@@ -109,6 +112,73 @@ async fn what_a_call_used_that_a_crash_cut_is_estimated_from_what_is_on_record()
     assert_eq!((output.value, output.provenance), (Some(4), Provenance::Estimated));
     assert_eq!(receipt.usage.delivered.output, output, "the sum has it, too");
     assert_eq!(check_last_words(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
+}
+
+/// A meter that is never prepared.
+struct Stuck(Arc<ScriptedMeter>, Mutex<Receiver<()>>);
+
+impl Meter for Stuck {
+    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        self.0.cut(call, known)
+    }
+
+    fn prepare(&self, _: &Sighting<'_>) {
+        // Until the test ends.
+        let _ = self.1.lock().recv();
+    }
+
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
+        self.0.learn(call, reported)
+    }
+
+    fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson> {
+        self.0.recall(lessons)
+    }
+}
+
+struct StuckModel(ScriptedModel, Arc<Stuck>);
+
+impl Model for StuckModel {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request)
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        Some(Arc::clone(&self.1) as Arc<dyn Meter>)
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_after_it() {
+    let (journal, run) = cut_by_a_crash().await;
+    let (end, never) = channel();
+    let runtime = next_runtime_on(&journal);
+    let stuck = StuckModel(ScriptedModel::new([]), Arc::new(Stuck(Arc::default(), Mutex::new(never))));
+    let _agent = Agent::builder().name("a").model(stuck).runtime(&runtime).build().unwrap();
+    runtime.recover().await.unwrap();
+    journal.crash();
+
+    let journal = TestJournal::new(journal.durable(), None);
+    let runtime = next_runtime_on(&journal);
+    runtime.recover().await.unwrap();
+    assert!(runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().model_calls[0].pending.is_some());
+    let model = ScriptedModel::new([]).metered(&Arc::default());
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    // The agent was not there the first time.
+    for _ in 0..2 {
+        runtime.recover().await.unwrap();
+        runtime.idle().await;
+        let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+        let account = &receipt.model_calls[0];
+        assert_eq!((account.pending, receipt.revision), (None, 1));
+        assert_eq!(account.usage.delivered.output.value, Some(4));
+    }
+    assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
+    drop(end);
 }
 
 #[tokio::test]
