@@ -7,8 +7,8 @@
 //! 2. What is not on record is not claimed. Without the conversation there is no figure for the input, and without an agent that asks
 //!    the same model none at all. The agent's instructions and tools may have changed since: they are in the value, not in the bounds.
 //! 3. One call is estimated at a time, however many runs a dead process left open.
-//! 4. That a lost call is to be estimated is kept before its run settles, until it is done: if this process dies first, the next one
-//!    takes it up.
+//! 4. That a lost call is to be estimated is kept before its run settles, until it is done: if this process dies first, or has no
+//!    agent that asks the same model, a later one takes it up.
 
 use std::sync::Arc;
 
@@ -77,13 +77,6 @@ impl Unaccounted {
             known: open.reported(),
             awaited: awaited(runtime.services.clock.now(), Pending::Estimating, ESTIMATING),
         })
-    }
-
-    /// Keeps that it is to be estimated (invariant 4): handed to the journal before the run's end.
-    pub(crate) fn keep(&self) {
-        let shelf = self.runtime.services.journal.shelf();
-        // Not awaited: it is written in order, before what follows. Without it, the next process knows nothing of it.
-        drop(shelf.keep(LOST_CALL, self.run.as_str(), json!({})));
     }
 
     /// Begins to estimate it, once the run has settled.
@@ -174,6 +167,18 @@ impl Unaccounted {
     }
 }
 
+/// Keeps that the open call of a run, if there is one, is to be estimated (invariant 4): handed to the journal before the run's end.
+pub(crate) fn keep(runtime: &RuntimeCore, progress: &Progress) {
+    let Some(open) = progress.open_model().filter(|open| !open.accounted) else { return };
+    let accepted = progress.accepted();
+    let asks_it = runtime.agents.find(&accepted.session.app).filter(|agent| agent.model_name == open.model);
+    if asks_it.is_some_and(|agent| meter_of(&*agent.model).is_none()) {
+        return;
+    }
+    // Not awaited: it is written in order, before what follows. Without it, the next process knows nothing of it.
+    drop(runtime.services.journal.shelf().keep(LOST_CALL, accepted.run.as_str(), json!({})));
+}
+
 /// Takes up the lost calls that an earlier process did not come to estimate. Those whose agent is not here are left.
 pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
     let journal = &runtime.services.journal;
@@ -182,23 +187,22 @@ pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalErr
         if runtime.estimated.lock().contains(&run) {
             continue;
         }
-        match journal.read(&run).await? {
-            Some(stored) if is_open(&stored) => {
-                if let Some(unaccounted) = before_the_end(&stored).and_then(|lost| Unaccounted::of(runtime, &lost)) {
-                    unaccounted.begin();
-                }
-            }
+        match journal.read(&run).await?.and_then(|stored| lost_call(&stored)) {
+            Some(lost) => Unaccounted::of(runtime, &lost).into_iter().for_each(Unaccounted::begin),
             // It is done, or the run is gone.
-            _ => drop(journal.shelf().discard(LOST_CALL, &name).await),
+            None => drop(journal.shelf().discard(LOST_CALL, &name).await),
         }
     }
     Ok(())
 }
 
-/// Whether a figure is still expected.
-fn is_open(stored: &Stored) -> bool {
-    let open = stored.receipt().into_iter().flat_map(|receipt| receipt.model_calls);
-    open.into_iter().any(|call| call.pending.is_some_and(|pending| pending.what == Pending::Estimating))
+/// A settled run as its process left it, with a call that has not been estimated since.
+fn lost_call(stored: &Stored) -> Option<Progress> {
+    let lost = before_the_end(stored)?;
+    let number = lost.open_model()?.number;
+    let is_it = |learnt: &Learnt| matches!(learnt, Learnt::UsageCorrected { call, .. } if *call == number);
+    let is_done = stored.addenda.iter().any(|addendum| is_it(&addendum.what));
+    (!is_done).then_some(lost)
 }
 
 /// The run as its process left it: without what its last owner added.

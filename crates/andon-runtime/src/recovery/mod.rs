@@ -19,7 +19,7 @@ use andon_core::progress::{Progress, State};
 
 use crate::driver::RuntimeCore;
 use crate::driver::stored::{entries, fold, number};
-use crate::driver::unaccounted::{Unaccounted, take_up};
+use crate::driver::unaccounted::{self, Unaccounted};
 use crate::journal::{Append, Batch, JournalError, Standing, Stored};
 use crate::live::presence;
 use resume::Resumed;
@@ -90,7 +90,7 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
     let settled = recovery.until_settled(runtime, 0).await;
     looked.and(settled)?;
     recovery.resume(runtime).await?;
-    take_up(runtime).await?;
+    unaccounted::take_up(runtime).await?;
     Ok(recovery.recovered)
 }
 
@@ -327,7 +327,7 @@ fn settle_open(runtime: &Arc<RuntimeCore>, open: OpenRun) -> Result<Settling, Jo
     let epoch = stored.epoch.saturating_add(1);
     let mut records = number(runtime.services.clock.now(), &mut progress, epoch, requests)?;
     let unaccounted = Unaccounted::of(runtime, &progress);
-    unaccounted.iter().for_each(Unaccounted::keep);
+    unaccounted::keep(runtime, &progress);
     let mut events = close_lost(&progress, unaccounted.as_ref().map(|unaccounted| unaccounted.awaited));
     let ending = Arc::new(match progress.cancel() {
         Some((reason, _)) => Ending::Cancelled { reason },

@@ -182,6 +182,31 @@ async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_afte
 }
 
 #[tokio::test]
+async fn a_call_that_a_crash_cut_is_estimated_once_there_is_an_agent_that_asked_it() {
+    let (journal, run) = cut_by_a_crash().await;
+    let account = async |runtime: &Runtime| {
+        runtime.recover().await.unwrap();
+        runtime.idle().await;
+        runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().model_calls[0].clone()
+    };
+    // Neither an agent of another model nor none at all can estimate it.
+    let runtime = next_runtime_on(&journal);
+    let other = Renamed(ScriptedModel::new([]).metered(&Arc::default()));
+    let other = Agent::builder().name("a").model(other).runtime(&runtime).build().unwrap();
+    assert_eq!(account(&runtime).await.usage.delivered.output, Figure::UNKNOWN);
+    drop(other);
+    assert_eq!(account(&runtime).await.usage.delivered.output, Figure::UNKNOWN);
+    journal.crash();
+
+    let journal = TestJournal::new(journal.durable(), None);
+    let runtime = next_runtime_on(&journal);
+    let model = ScriptedModel::new([]).metered(&Arc::default());
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    assert_eq!(account(&runtime).await.usage.delivered.output.value, Some(4));
+    assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn a_call_that_a_crash_cut_says_who_answered_it() {
     let (journal, run) = cut_by_a_crash().await;
     let runtime = next_runtime_on(&journal);
