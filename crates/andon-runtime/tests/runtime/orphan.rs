@@ -1,7 +1,8 @@
 //! A run whose driver is gone, because its tokio runtime was shut down, is still settled, from its journal and with the
 //! requests that it got (P1, P5).
 
-use andon_runtime::RunId;
+use andon_runtime::{Provenance, RunId};
+use andon_testkit::ScriptedMeter;
 use andon_testkit::check::check_stored;
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_first};
@@ -135,5 +136,30 @@ fn a_dropped_run_under_an_id_that_is_on_record_leaves_the_run_of_that_id_as_it_w
         assert_eq!(journal.durable().stored(&id).unwrap().entries, before);
         assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Hi."]);
         assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
+    });
+}
+
+#[test]
+fn the_last_word_on_a_run_whose_driver_is_gone_comes_with_the_estimate_of_its_open_call() {
+    let model = ScriptedModel::new([vec![Act::usage(12, 0), Act::text("Half an answer"), Act::Silence]]);
+    let model = model.metered(&Arc::<ScriptedMeter>::default());
+    let journal = memory();
+    let agent = agent_on(Arc::new(journal.clone()), model).build().unwrap();
+    let (run, ()) = start_and_shut_down(&agent, async |run| {
+        let mut feed = run.feed();
+        while let Some(item) = feed.next().await {
+            if matches!(item, FeedItem::Delta(_)) {
+                break;
+            }
+        }
+    });
+
+    tokio_runtime().block_on(async {
+        let receipt = within_a_minute(run.last_word()).await.unwrap();
+        let account = &receipt.model_calls[0];
+        assert_eq!((account.pending, account.usage.delivered.input.value), (None, Some(12)));
+        let output = account.usage.delivered.output;
+        assert_eq!((output.value, output.provenance), (Some(4), Provenance::Estimated));
+        settled_as_stored(&agent, &run, &journal).await;
     });
 }
