@@ -373,6 +373,10 @@ mod tests {
         );
         let fits = cached.corrected_by(Usage::reported(950, 50));
         assert_eq!((fits.input.value, fits.cache_read.value), (Some(50), Some(900)));
+        let all_cached = cached.corrected_by(Usage::reported(900, 50));
+        assert_eq!((all_cached.input.value, all_cached.cache_read.value), (Some(0), Some(900)));
+        let written = Usage { cache_write: Figure::reported(900), ..Usage::reported(100, 50) };
+        assert_eq!(written.corrected_by(Usage::reported(500, 30)), Usage::reported(500, 30));
         let guess = Figure::exact(500, Provenance::Estimated);
         let known = Usage { cache_read: Figure::reported(900), ..Usage::UNKNOWN };
         let refined = Usage { input: guess, ..Usage::UNKNOWN }.refined_by(known);

@@ -153,10 +153,9 @@ mod tests {
         span.mark(What::CallEnded { index: 0 });
         span.push(&Kind::ToolInput(head(1)), "{\"a\"");
         assert_eq!(assemble([&span], AnswerEnd::Cut), vec![Part::text("Let me look."), call(0, "{\"a\":1}")]);
-        assert_eq!(
-            assemble([&span], AnswerEnd::Whole(ModelStop::ToolUse)),
-            vec![Part::text("Let me look."), call(0, "{\"a\":1}"), call(1, "{\"a\"")]
-        );
+        let all = vec![Part::text("Let me look."), call(0, "{\"a\":1}"), call(1, "{\"a\"")];
+        assert_eq!(assemble([&span], AnswerEnd::Whole(ModelStop::ToolUse)), all);
+        assert_eq!(written([&span]), all, "half a call was written, too");
     }
 
     #[test]
