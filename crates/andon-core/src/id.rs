@@ -102,7 +102,7 @@ pub type Seq = u64;
 /// Counts the owners of a run: a writer with an older epoch is refused.
 pub type Epoch = u32;
 
-/// The tenant of everything that does not name one.
+/// The tenant and the user of everything that does not name one.
 pub const LOCAL: &str = "local";
 
 /// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
@@ -121,8 +121,8 @@ pub struct SessionKey {
     pub session: SessionId,
 }
 
-fn local() -> Arc<str> {
-    // Nearly every session has this tenant, so they share one text.
+/// [`LOCAL`], shared: nearly every session has this tenant.
+pub fn local() -> Arc<str> {
     static SHARED: OnceLock<Arc<str>> = OnceLock::new();
     Arc::clone(SHARED.get_or_init(|| LOCAL.into()))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_core::id::{IdError, RunId, SessionId, SessionKey};
+use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 
 use super::learner::Learner;
@@ -39,15 +39,14 @@ pub(crate) struct RuntimeCore {
 
 impl RuntimeCore {
     /// A session with a new id, which has no history.
-    pub(crate) fn new_session(&self, tenant: &str, app: &Arc<str>, user: &str) -> Result<Arc<SessionCore>, IdError> {
-        let key = SessionKey::new(app, user, self.services.ids.next("session"))?;
-        let tenant = SessionId::new(tenant)?.as_str().into();
-        let session = self.sessions.get(&SessionKey { tenant, app: Arc::clone(app), ..key });
+    pub(crate) fn new_session(&self, tenant: Arc<str>, app: Arc<str>, user: Arc<str>) -> Arc<SessionCore> {
+        let session = self.services.ids.session();
+        let session = self.sessions.get(&SessionKey { tenant, app, user, session });
         // A counted id may have been used by an earlier process.
         if let Ids::Unique = self.services.ids {
             session.set_history(Vec::new(), None, session.forgotten());
         }
-        Ok(session)
+        session
     }
 
     /// Makes the next run in a session read the history again.

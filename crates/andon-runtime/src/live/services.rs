@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::event::Learnt;
-use andon_core::id::{CallId, RunId};
+use andon_core::id::{CallId, RunId, SessionId};
 use andon_core::time::Stamp;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,16 @@ pub(crate) enum Ids {
 impl Ids {
     pub(crate) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::Unique, |seed| Self::Counted(seed, AtomicU64::new(1)))
+    }
+
+    /// A new session's id.
+    pub(crate) fn session(&self) -> SessionId {
+        loop {
+            // It is made here, so it is always a valid id; the loop is for the compiler.
+            if let Ok(id) = SessionId::new(self.next("session")) {
+                return id;
+            }
+        }
     }
 
     /// A new id, as text that is always a valid id.

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use andon_core::cancel::ReplyKind;
 use andon_core::event::HookPoint;
 use andon_core::history::History;
-use andon_core::id::{CallId, IdError, LOCAL, RunId, SessionId, SessionKey};
+use andon_core::id::{CallId, IdError, LOCAL, RunId, SessionId, SessionKey, local};
 use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::hook::{Hook, Moment};
 use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, setup_digest, validator};
-use crate::journal::JournalError;
-use crate::journal::sessions::{StateChange, StateMap};
 use crate::live::Decision;
 use crate::live::cord::{Cancel, Cord, Reply};
 use crate::live::run::Run;
@@ -25,17 +23,17 @@ use crate::model::{Model, Request};
 use crate::runtime::Runtime;
 use crate::runtime::compensate::{self, CompensateError, Compensated};
 use crate::runtime::prompt::{Prompt, StartError};
-use crate::session::SessionCore;
+use crate::runtime::session::Session;
 use crate::tool::ToolSpec;
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
 ///
-/// An agent has its own conversation, as in Strands: [`run`](Agent::run) and [`start`](Agent::start) continue it.
-/// [`session`](Agent::session) gives others.
+/// An agent has no conversation. [`session`](Agent::session) opens one, which remembers what was said in it.
+/// [`run`](Agent::run), [`start`](Agent::start) and [`prompt`](Agent::prompt) are for one question: each is in a new
+/// session of its own, so that no question is sent with what was said in another, whoever asked it.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) core: Arc<AgentCore>,
-    pub(crate) session: Arc<SessionCore>,
     pub(crate) runtime: Runtime,
 }
 
@@ -50,8 +48,8 @@ impl Agent {
         &self.core.name
     }
 
-    /// Runs a prompt in the agent's own conversation and waits for the outcome. A run that was cancelled or that failed
-    /// has an outcome, too. Whoever wants only a finished answer asks for it with
+    /// Asks one question, in a new session of its own, and waits for the outcome. A run that was cancelled or that
+    /// failed has an outcome, too. Whoever wants only a finished answer asks for it with
     /// [`completed`](andon_core::outcome::Outcome::completed):
     ///
     /// ```
@@ -64,43 +62,56 @@ impl Agent {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping this future does not cancel the run.
     pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
         self.prompt(input).run().await
     }
 
-    /// Starts a prompt in the agent's own conversation.
+    /// Starts one question, in a new session of its own.
     pub fn start(&self, input: impl Into<Message>) -> Result<Run, StartError> {
         self.prompt(input).start()
     }
 
-    /// Prepares a prompt, for options on how to run it.
+    /// Prepares one question, in a new session of its own, for options on how to run it.
     pub fn prompt(&self, input: impl Into<Message>) -> Prompt {
-        Prompt::new(self.clone(), input.into())
+        Prompt::new(self.fresh_session(local(), local()), input.into())
     }
 
-    /// The same agent in another conversation, which is created if it is new. The user is `local`.
-    pub fn session(&self, id: impl AsRef<str>) -> Result<Self, IdError> {
-        self.session_of(LOCAL, id)
+    /// A conversation of this user, which is created if it is new.
+    pub fn session(&self, user: &str, id: impl AsRef<str>) -> Result<Session, IdError> {
+        Ok(self.open(&SessionKey::new(&self.core.name, user, id)?))
     }
 
-    /// The same agent in another conversation, of this user.
-    pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
-        Ok(self.in_session(&SessionKey::new(&self.core.name, user, id)?))
+    /// The conversation with this key, of any tenant, which is created if it is new. Refused if the key is another
+    /// agent's.
+    pub fn session_by_key(&self, key: &SessionKey) -> Result<Session, OtherAgentsSession> {
+        if key.app != self.core.name {
+            return Err(OtherAgentsSession { session: key.clone(), agent: Arc::clone(&self.core.name) });
+        }
+        Ok(self.open(key))
     }
 
-    /// The same agent in the conversation with this key. The app is the agent's name, whatever the key says.
-    #[must_use]
-    pub fn in_session(&self, key: &SessionKey) -> Self {
-        // An agent's sessions share its name.
-        let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
-        Self { session: self.runtime.core.sessions.get(&key), ..self.clone() }
+    /// A new conversation of this user. Its id is made here, so that there is no history to read before its first run.
+    pub fn new_session(&self, user: &str) -> Result<Session, IdError> {
+        self.new_session_of(LOCAL, user)
     }
 
-    /// The same agent in a new conversation of this user. Its id is made here, so there is no history to read before
-    /// its first run.
-    pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
-        let session = self.runtime.core.new_session(tenant, &self.core.name, user)?;
-        Ok(Self { session, ..self.clone() })
+    /// As [`new_session`](Agent::new_session), of this tenant's user.
+    pub fn new_session_of(&self, tenant: &str, user: &str) -> Result<Session, IdError> {
+        let [tenant, user] = [SessionId::new(tenant)?, SessionId::new(user)?].map(|name| name.as_str().into());
+        Ok(self.fresh_session(tenant, user))
+    }
+
+    fn open(&self, key: &SessionKey) -> Session {
+        Session { core: self.runtime.core.sessions.get(key), agent: self.clone() }
+    }
+
+    fn fresh_session(&self, tenant: Arc<str>, user: Arc<str>) -> Session {
+        let core = self.runtime.core.new_session(tenant, Arc::clone(&self.core.name), user);
+        Session { core, agent: self.clone() }
     }
 
     /// The name of its model.
@@ -123,27 +134,6 @@ impl Agent {
         self.core.limits
     }
 
-    /// The key of the conversation that this handle is for.
-    pub fn session_key(&self) -> &SessionKey {
-        &self.session.key
-    }
-
-    /// What was said in this conversation, by all runs that have settled.
-    pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
-        self.runtime.history(&self.session.key).await
-    }
-
-    /// This conversation's state, including what it shares with others: see [`StateMap`]. Empty if nothing was said or
-    /// set yet.
-    pub async fn state(&self) -> Result<StateMap, JournalError> {
-        Ok(self.runtime.state(&self.session.key).await?.unwrap_or_default())
-    }
-
-    /// Changes this conversation's state, all of it or nothing; a key without a value is removed.
-    pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
-        self.runtime.change_state(&self.session.key, change).await
-    }
-
     /// Undoes what a call of a settled run did, with its tool's compensation and within the time that it may take. The
     /// compensation is on record before it begins, and its result afterwards: both are in the run's receipt. Dropping
     /// this future does not stop it.
@@ -154,8 +144,12 @@ impl Agent {
         compensate::compensate(&self.core, run.live(), call, by.map(Arc::from)).await
     }
 
-    /// Cancels every run in progress of this agent, in all its sessions. If there is none, the agent is armed: its next
-    /// run is cancelled before it calls its model, and the one after that is normal.
+    /// Cancels every run in progress of this agent, whoever's it is: in all sessions of all users. If there is none, the
+    /// agent is armed: its next run, whoever starts it, is cancelled before it calls its model, and the one after that
+    /// is normal. This is the contract of Strands' `agent.cancel()`.
+    ///
+    /// To stop what one user sees, cancel that session with [`Session::cancel`] or that run with [`Run::cancel`]: these
+    /// reach nobody else and never arm.
     pub fn cancel(&self) -> AgentReply {
         self.cancel_with(Cancel::graceful())
     }
@@ -187,11 +181,6 @@ impl Agent {
         self.core.model.rendering(&request).unwrap_or_else(|| Rendering::plain(&request))
     }
 
-    /// The run in progress in this conversation, if there is one.
-    pub fn current(&self) -> Option<Run> {
-        self.session.seated().map(Run::new)
-    }
-
     /// The runtime that this agent's runs share with others.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
@@ -203,9 +192,21 @@ impl fmt::Debug for Agent {
         f.debug_struct("Agent")
             .field("name", &self.core.name)
             .field("model", &self.core.model_name)
-            .field("session", &self.session.key)
             .finish_non_exhaustive()
     }
+}
+
+/// A session's key is another agent's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "session {session} belongs to the agent {:?}, and this agent is called {agent:?}: open it with an agent of that name",
+    session.app
+)]
+pub struct OtherAgentsSession {
+    /// The session.
+    pub session: SessionKey,
+    /// The name of the agent that was to open it.
+    pub agent: Arc<str>,
 }
 
 /// What `agent.cancel()` did.
@@ -258,7 +259,8 @@ impl Default for AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// The agent's name; `agent` by default.
+    /// The agent's name; `agent` by default. Its sessions are kept apart from those of agents with other names: two
+    /// agents that do different work need two names.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -430,10 +432,9 @@ impl AgentBuilder {
             retry: self.retry,
             tools_at_once: self.tools_at_once,
         };
-        let session = runtime.core.new_session(LOCAL, &core.name, LOCAL).map_err(BuildError::BadName)?;
         let core = Arc::new(core);
         runtime.core.agents.add(&core);
-        Ok(Agent { core, session, runtime })
+        Ok(Agent { core, runtime })
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod builder;
 pub(crate) mod compensate;
 pub(crate) mod prompt;
+pub(crate) mod session;
 pub(crate) mod sessions;
 
 use std::fmt;

@@ -21,12 +21,13 @@ use crate::live::cord::Cancel;
 use crate::live::presence;
 use crate::live::run::Run;
 use crate::runtime::agent::Agent;
+use crate::runtime::session::Session;
 use crate::session::{MAX_QUEUED, TurnedAway, WhenBusy};
 
 /// A prompt that is about to be run.
 #[must_use = "a prompt does nothing until it is started or run"]
 pub struct Prompt {
-    agent: Agent,
+    session: Session,
     input: Message,
     run_id: Option<RunId>,
     request: Option<Digest>,
@@ -41,10 +42,10 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub(crate) fn new(agent: Agent, input: Message) -> Self {
-        let limits = agent.core.limits;
+    pub(crate) fn new(session: Session, input: Message) -> Self {
+        let limits = session.agent.core.limits;
         Self {
-            agent,
+            session,
             input,
             run_id: None,
             request: None,
@@ -59,7 +60,7 @@ impl Prompt {
         }
     }
 
-    /// What to do when a run is in progress in this conversation; by default the prompt is refused.
+    /// What to do when a run is in progress in its session; by default the prompt is refused.
     pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
         self.when_busy = when_busy;
         self
@@ -149,7 +150,7 @@ impl Prompt {
         for image in self.input.images() {
             image.check().map_err(StartError::BadImage)?;
         }
-        let Agent { core, session, runtime } = self.agent;
+        let Session { agent: Agent { core, runtime }, core: session } = self.session;
         let runtime = &runtime.core;
         let id = self.run_id.unwrap_or_else(|| driver::new_run_id(&runtime.services));
         let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(&runtime.services), 1));
@@ -203,7 +204,7 @@ fn first_of(one: Option<BoxFuture<Cancel>>, other: Option<BoxFuture<Cancel>>) ->
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("agent", &self.agent).field("when_busy", &self.when_busy).finish_non_exhaustive()
+        f.debug_struct("Prompt").field("session", &self.session).field("when_busy", &self.when_busy).finish_non_exhaustive()
     }
 }
 

@@ -65,6 +65,12 @@ struct SessionInner {
     closing: bool,
 }
 
+impl SessionInner {
+    fn inside(&self) -> Vec<Arc<Live>> {
+        self.seated.iter().chain(&self.queue).cloned().collect()
+    }
+}
+
 /// Why a run cannot enter a session.
 #[derive(Debug)]
 pub(crate) enum TurnedAway {
@@ -135,14 +141,18 @@ impl SessionCore {
         }
     }
 
+    /// The run in progress, then those that wait for it.
+    pub(crate) fn inside(&self) -> Vec<Arc<Live>> {
+        self.state.lock().inside()
+    }
+
     /// Accepts no more runs, and returns those inside. `None` if it is closed already.
     pub(crate) fn close(self: &Arc<Self>) -> Option<(ClosedSession, Vec<Arc<Live>>)> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.closing, true) {
             return None;
         }
-        let inside = state.seated.iter().chain(&state.queue).cloned().collect();
-        Some((ClosedSession(Arc::clone(self)), inside))
+        Some((ClosedSession(Arc::clone(self)), state.inside()))
     }
 
     /// What was said before, if it has been read.

@@ -1,0 +1,179 @@
+//! A conversation with an agent, as its user holds it.
+//!
+//! # Invariants
+//!
+//! 1. What is done through a session concerns its own runs and nobody else's: in particular, no cancel of a session
+//!    arms its agent.
+//! 2. Runs that wait for the session are cancelled before the one that they wait for, so that none of them begins
+//!    because that one has ended.
+
+use std::fmt;
+use std::sync::Arc;
+
+use andon_core::cancel::ReplyKind;
+use andon_core::id::SessionKey;
+use andon_core::message::Message;
+use andon_core::outcome::Outcome;
+
+use crate::journal::JournalError;
+use crate::journal::sessions::{StateChange, StateMap};
+use crate::live::cord::{Cancel, Cord, Reply};
+use crate::live::run::Run;
+use crate::runtime::agent::Agent;
+use crate::runtime::prompt::{Prompt, StartError};
+use crate::session::SessionCore;
+
+/// A conversation with an agent: what was said, and its state. Cheap to clone, usable from many threads.
+///
+/// [`Agent::session`] opens one. It belongs to a user, and one run at a time is in progress in it.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::Agent;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::instant()).build()?;
+/// let ada = agent.session("ada", "monday")?;
+/// ada.run("My name is Ada.").await?;
+/// ada.run("What is my name?").await?; // the model is sent what was said before
+/// assert_eq!(ada.history().await?.len(), 4);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Sessions are kept apart by their [keys](SessionKey): the tenant, the agent's name, the user and the session's own
+/// id. Two agents of different names never share one. Agents of one name are taken to be versions of one agent, such
+/// as before and after a change of its instructions: a session that both open is the same conversation, in which one
+/// run at a time is in progress, and each run is done by the agent that its session was opened with.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) agent: Agent,
+    pub(crate) core: Arc<SessionCore>,
+}
+
+impl Session {
+    /// Runs a prompt in this conversation and waits for the outcome. A run that was cancelled or that failed has an
+    /// outcome, too: see [`Agent::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping this future does not cancel the run.
+    pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
+        self.prompt(input).run().await
+    }
+
+    /// Starts a prompt in this conversation.
+    pub fn start(&self, input: impl Into<Message>) -> Result<Run, StartError> {
+        self.prompt(input).start()
+    }
+
+    /// Prepares a prompt in this conversation, for options on how to run it.
+    pub fn prompt(&self, input: impl Into<Message>) -> Prompt {
+        Prompt::new(self.clone(), input.into())
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &SessionKey {
+        &self.core.key
+    }
+
+    /// The agent that does its runs.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// What was said, by all runs that have settled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
+    pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
+        self.agent.runtime.history(&self.core.key).await
+    }
+
+    /// The session's state, including what it shares with others: see [`StateMap`]. Empty if nothing was said or set
+    /// yet.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
+    pub async fn state(&self) -> Result<StateMap, JournalError> {
+        Ok(self.agent.runtime.state(&self.core.key).await?.unwrap_or_default())
+    }
+
+    /// Changes the session's state, all of it or nothing; a key without a value is removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the change may have been made or not.
+    pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
+        self.agent.runtime.change_state(&self.core.key, change).await
+    }
+
+    /// The run in progress, if there is one.
+    pub fn current(&self) -> Option<Run> {
+        self.core.seated().map(Run::new)
+    }
+
+    /// Cancels what is in this session: the run in progress and those that wait for it. Runs in other sessions go on,
+    /// those of the same user and agent too. Synchronous, from any thread, and cannot fail.
+    ///
+    /// If nothing runs, the reply is `not_running` and nothing is remembered: the next run is normal.
+    /// ([`Agent::cancel`] is the one that arms.)
+    pub fn cancel(&self) -> SessionReply {
+        self.cancel_with(Cancel::graceful())
+    }
+
+    /// As [`cancel`](Session::cancel), with a force, a reason or a note.
+    pub fn cancel_with(&self, cancel: Cancel) -> SessionReply {
+        // The last to come first (invariant 2).
+        let pulled = self.core.inside().into_iter().rev().map(|live| Cord::new(live, None).pull(cancel.clone()));
+        let mut runs: Vec<Reply> = pulled.collect();
+        runs.reverse();
+        SessionReply { runs }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("key", &self.core.key).field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+/// What `session.cancel()` did.
+#[derive(Debug, Clone)]
+pub struct SessionReply {
+    runs: Vec<Reply>,
+}
+
+impl SessionReply {
+    /// It in one word: `not_running` if no run was in the session; otherwise the reply of the first run that is
+    /// stopping, or of the first run if none is.
+    pub fn kind(&self) -> ReplyKind {
+        let stopping = self.runs.iter().find(|reply| reply.is_stopping());
+        stopping.or_else(|| self.runs.first()).map_or(ReplyKind::NotRunning, |reply| reply.kind().clone())
+    }
+
+    /// What the cancel did to each run in the session: the one in progress, then those that wait for it. Empty if there
+    /// was none.
+    pub fn runs(&self) -> &[Reply] {
+        &self.runs
+    }
+
+    /// Whether a run is stopping, because of this request or an earlier one.
+    pub fn is_stopping(&self) -> bool {
+        self.runs.iter().any(Reply::is_stopping)
+    }
+
+    /// Waits until everything that the reply says is durable: see [`Reply::recorded`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only waits.
+    pub async fn recorded(&self) -> Result<(), JournalError> {
+        for reply in &self.runs {
+            reply.recorded().await?;
+        }
+        Ok(())
+    }
+}
