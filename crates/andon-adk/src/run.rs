@@ -117,7 +117,7 @@ async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: 
 /// An app's agent in a session that exists.
 #[derive(Clone)]
 pub(crate) struct SessionAgent {
-    agent: andon_runtime::Agent,
+    session: andon_runtime::Session,
 }
 
 impl SessionAgent {
@@ -145,11 +145,11 @@ impl SessionAgent {
         if !principal.may_act_for(user) || core.host.runtime().state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
-        Ok(Self { agent: agent.in_session(&key) })
+        Ok(Self { session: agent.session_by_key(&key)? })
     }
 
     pub(crate) fn session(&self) -> &andon_runtime::SessionKey {
-        self.agent.session_key()
+        self.session.key()
     }
 
     /// Starts a run, which waits for its turn (invariant 2).
@@ -169,12 +169,12 @@ impl SessionAgent {
             input,
             when_busy: WhenBusy::Queue,
             on_disconnect: core.on_disconnect,
-            limits: self.agent.limits(),
+            limits: self.session.agent().limits(),
             state,
-            agent: self.agent.clone(),
+            session: self.session.clone(),
         };
         let (run, reading) = core.host.start(principal, order).await?;
-        let rendering = Rendering::new(run.id(), self.agent.name(), view);
+        let rendering = Rendering::new(run.id(), self.session.agent().name(), view);
         Ok(Followed { feed: run.feed(), reading, rendering, run })
     }
 
@@ -186,7 +186,7 @@ impl SessionAgent {
         decisions: &[Decision],
         view: View,
     ) -> Result<Followed, Problem> {
-        let key = self.agent.session_key();
+        let key = self.session.key();
         let awaited = |run: &Run| {
             let progress = run.progress()?;
             let call = |decision: &Decision| {
@@ -201,7 +201,7 @@ impl SessionAgent {
             runs.into_iter().filter(|run| run.session() == key).filter_map(|run| Some((awaited(&run)?, run)));
         let (calls, run) = found.next().ok_or_else(not_awaited)?;
         let wanted = core.host.want_feed(principal, key)?;
-        let mut rendering = Rendering::new(run.id(), self.agent.name(), view);
+        let mut rendering = Rendering::new(run.id(), self.session.agent().name(), view);
         let records = run.records();
         for record in &records {
             // It was sent before.

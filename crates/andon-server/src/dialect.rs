@@ -146,7 +146,7 @@ impl Host {
     /// it may start.
     pub async fn start(&self, principal: &Principal, order: RunOrder) -> Result<(Run, Reading), Problem> {
         let _permit = create::may_create(&self.core)?;
-        let mut wanted = Some(self.want_feed(principal, order.agent.session_key())?);
+        let mut wanted = Some(self.want_feed(principal, order.session.key())?);
         let (run, _) = create::start(&self.core, principal, &order, None, &mut wanted).await?;
         let wanted =
             wanted.ok_or_else(|| Problem::unavailable("defect", "the feed ended unexpectedly: please report this"))?;

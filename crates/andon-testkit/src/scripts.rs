@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::core::event::{Event, Learnt};
+use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, Decision, FeedItem, FnTool, JournalError,
-    Limits, ModelError, OnCancel, Piece, Retry, Run, Runtime, StartError, State, Verdict, What, WhenBusy,
+    Limits, ModelError, OnCancel, Piece, Retry, Run, Runtime, Session, StartError, State, Verdict, What, WhenBusy,
 };
 use tokio::time::sleep;
 
@@ -128,8 +129,8 @@ pub fn all() -> Vec<Script> {
 }
 
 /// Starts a prompt and reads its feed to the end.
-async fn play(world: &World, agent: &Agent, prompt: &str) {
-    if let Ok(run) = world.start(agent.prompt(prompt)) {
+async fn play(world: &World, session: &Session, prompt: &str) {
+    if let Ok(run) = world.start(session.prompt(prompt)) {
         world.follow(&run).await;
     }
 }
@@ -275,8 +276,8 @@ fn two_calls_one_guarded() -> Vec<Act> {
 async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) -> Result<(), DecideError>) {
     let model = world.model([two_calls_one_guarded(), done()]);
     let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
-    let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
-    let Ok(run) = world.start(agent.prompt("Do it.")) else { return };
+    let session = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
+    let Ok(run) = world.start(session.prompt("Do it.")) else { return };
     if world.follow_until(&run, is_question).await {
         sleep(Duration::from_secs(5)).await;
         if let Some(call) = call_id("guarded") {
@@ -319,8 +320,8 @@ async fn waiting_hook(world: World) {
 
 async fn stubborn_tool(world: World) {
     let model = world.model([calling("Slowly. ", &[("m", "mule")])]);
-    let agent = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
-    let Ok(run) = world.start(agent.prompt("Go.")) else { return };
+    let session = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
+    let Ok(run) = world.start(session.prompt("Go.")) else { return };
     if world.follow_until(&run, is_tool_start).await {
         sleep(millis(20)).await;
         run.cancel(Cancel::graceful().by("script"));
@@ -331,8 +332,8 @@ async fn stubborn_tool(world: World) {
 async fn reader_that_stopped(world: World) {
     let text = answer([vec![Act::Flood("drop ", 40)], words("sea."), vec![Act::usage(3, 41), Act::end()]]);
     let model = world.model([text]);
-    let agent = world.open(world.agent(&model));
-    let Ok(run) = world.start(agent.prompt("Flood.")) else { return };
+    let session = world.open(world.agent(&model));
+    let Ok(run) = world.start(session.prompt("Flood.")) else { return };
     let mut reader = run.feed();
     // It reads twice and then never again, and is still there when the run ends.
     for _ in 0..2 {
@@ -351,9 +352,9 @@ async fn several_turns(world: World) {
         ])
     };
     let model = world.model([turn(1), turn(2), turn(3), done()]);
-    let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)));
-    play(&world, &agent, "Three turns.").await;
-    play(&world, &agent, "And another prompt.").await;
+    let session = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)));
+    play(&world, &session, "Three turns.").await;
+    play(&world, &session, "And another prompt.").await;
 }
 
 async fn limit_that_fires(world: World) {
@@ -361,8 +362,8 @@ async fn limit_that_fires(world: World) {
         |id| answer([words("Again. "), Act::call(0, id, "quick", "{}"), vec![Act::usage(10, 5), Act::tool_use()]]);
     let model = world.model([turn("l1"), turn("l2"), turn("l3")]);
     let limits = Limits { turns: Some(2), ..Limits::NONE };
-    let agent = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
-    play(&world, &agent, "Forever.").await;
+    let session = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
+    play(&world, &session, "Forever.").await;
     let limits = Limits { deadline: Some(millis(250)), ..Limits::NONE };
     let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
     let model = world.model([calling("", &[("l9", "look")])]);
@@ -378,10 +379,10 @@ async fn silence_limit(world: World) {
 async fn supersede(world: World) {
     let first = answer([drip("An old answer ", 60_000), words("is slow."), vec![Act::end()]]);
     let model = world.model([first, done()]);
-    let agent = world.open(world.agent(&model));
-    let Ok(old) = world.start(agent.prompt("Old.")) else { return };
+    let session = world.open(world.agent(&model));
+    let Ok(old) = world.start(session.prompt("Old.")) else { return };
     world.follow_until(&old, |item| matches!(item, FeedItem::Delta(_))).await;
-    let Ok(new) = world.start(agent.prompt("New.").when_busy(WhenBusy::Supersede)) else { return };
+    let Ok(new) = world.start(session.prompt("New.").when_busy(WhenBusy::Supersede)) else { return };
     world.follow(&old).await;
     world.follow(&new).await;
 }
@@ -389,11 +390,11 @@ async fn supersede(world: World) {
 async fn queued(world: World) {
     let first = answer([drip("First ", 40), words("come."), vec![Act::end()]]);
     let model = world.model([first, done()]);
-    let agent = world.open(world.agent(&model));
-    let Ok(first) = world.start(agent.prompt("First.")) else { return };
-    let refused = world.start(agent.prompt("Me too."));
+    let session = world.open(world.agent(&model));
+    let Ok(first) = world.start(session.prompt("First.")) else { return };
+    let refused = world.start(session.prompt("Me too."));
     debug_assert!(matches!(refused, Err(StartError::Busy { .. })) || first.try_outcome().is_some());
-    let Ok(second) = world.start(agent.prompt("Second.").when_busy(WhenBusy::Queue)) else { return };
+    let Ok(second) = world.start(session.prompt("Second.").when_busy(WhenBusy::Queue)) else { return };
     world.follow(&first).await;
     world.follow(&second).await;
 }
@@ -410,8 +411,8 @@ async fn question_after_a_restart(world: World) {
             let danger = tools::quick("danger", &log).needs_approval();
             let agent = earlier_agent(&runtime, vec![two_calls_one_guarded()]);
             let agent = agent.tool(tools::quick("quick", &log)).tool(danger).build();
-            let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
-            let Ok(run) = agent.start("Do it.") else { return };
+            let Some(Ok(session)) = agent.ok().map(|agent| agent.session(LOCAL, "s")) else { return };
+            let Ok(run) = session.start("Do it.") else { return };
             while run.state() != State::Waiting {
                 sleep(millis(1)).await;
             }
@@ -419,7 +420,7 @@ async fn question_after_a_restart(world: World) {
         .await;
     let model = world.model([done()]);
     let danger = tools::slow("danger", millis(50), &world.tools).needs_approval();
-    let _agent = world.open(world.agent(&model).tool(danger).tool(tools::quick("quick", &world.tools)));
+    let _session = world.open(world.agent(&model).tool(danger).tool(tools::quick("quick", &world.tools)));
     for run in world.recover().await {
         if world.follow_until(&run, is_question).await {
             sleep(Duration::from_secs(5)).await;
@@ -434,9 +435,9 @@ async fn queue_after_a_restart(world: World) {
     world
         .earlier(|runtime| async move {
             let agent = earlier_agent(&runtime, vec![answer([words("Busy "), vec![Act::Silence]])]).build();
-            let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
-            let first = agent.start("First.");
-            let queue = |text: &str| agent.prompt(text).when_busy(WhenBusy::Queue).start();
+            let Some(Ok(session)) = agent.ok().map(|agent| agent.session(LOCAL, "s")) else { return };
+            let first = session.start("First.");
+            let queue = |text: &str| session.prompt(text).when_busy(WhenBusy::Queue).start();
             let (Ok(_first), Ok(second), Ok(third)) = (first, queue("Second."), queue("Third.")) else { return };
             while second.seq() == 0 || third.seq() == 0 {
                 sleep(millis(1)).await;
@@ -444,7 +445,7 @@ async fn queue_after_a_restart(world: World) {
         })
         .await;
     let model = world.model([done(), done()]);
-    let _agent = world.open(world.agent(&model));
+    let _session = world.open(world.agent(&model));
     for run in world.recover().await {
         world.follow(&run).await;
     }
@@ -457,8 +458,8 @@ async fn one_call_cancelled(world: World) {
         Duration::from_secs(50),
         &world.tools,
     ));
-    let agent = world.open(agent);
-    let Ok(run) = world.start(agent.prompt("Both.")) else { return };
+    let session = world.open(agent);
+    let Ok(run) = world.start(session.prompt("Both.")) else { return };
     if world.follow_until(&run, is_tool_start).await
         && let Some(call) = call_id("stop")
     {
@@ -481,9 +482,9 @@ async fn slow_disk_tools(world: World) {
 async fn broken_stream(world: World) {
     let first = answer([words("It breaks "), vec![Act::Yield, Act::Break]]);
     let model = world.model([first, vec![Act::Fail(ModelError::context_overflow("too long"))]]);
-    let agent = world.open(world.agent(&model));
-    play(&world, &agent, "Break.").await;
-    play(&world, &agent, "Overflow.").await;
+    let session = world.open(world.agent(&model));
+    play(&world, &session, "Break.").await;
+    play(&world, &session, "Overflow.").await;
 }
 
 async fn bad_calls(world: World) {
@@ -558,16 +559,16 @@ async fn cancelling_hook(world: World) {
 async fn agent_cancel(world: World) {
     let first = answer([drip("On ", 30_000), words("and on."), vec![Act::end()]]);
     let model = world.model([first, done(), done()]);
-    let agent = world.open(world.agent(&model));
-    let Ok(run) = world.start(agent.prompt("Go on.")) else { return };
+    let session = world.open(world.agent(&model));
+    let Ok(run) = world.start(session.prompt("Go on.")) else { return };
     world.follow_until(&run, |item| matches!(item, FeedItem::Delta(_))).await;
-    agent.cancel();
+    session.agent().cancel();
     world.follow(&run).await;
     // Idle now: this arms, the next run is cancelled before it begins, and the one after is normal.
-    if let AgentReply::Armed = agent.cancel() {
-        play(&world, &agent, "Not this one.").await;
+    if let AgentReply::Armed = session.agent().cancel() {
+        play(&world, &session, "Not this one.").await;
     }
-    play(&world, &agent, "But this one.").await;
+    play(&world, &session, "But this one.").await;
 }
 
 /// Plays one call of a tool, and then a last answer.
@@ -619,18 +620,18 @@ async fn compensated_call(world: World) {
             Ok("paid back".into())
         }
     });
-    let agent = world.open(world.agent(&model).tool(pay));
-    let Ok(run) = world.start(agent.prompt("Pay.")) else { return };
+    let session = world.open(world.agent(&model).tool(pay));
+    let Ok(run) = world.start(session.prompt("Pay.")) else { return };
     world.follow(&run).await;
     let Some(call) = call_id("u1") else { return };
     let ran = run
         .receipt()
         .is_some_and(|receipt| receipt.calls.iter().any(|account| account.verdict != Verdict::NeverStarted));
-    let mut compensated = agent.compensate(&run, &call, Some("ada")).await;
+    let mut compensated = session.agent().compensate(&run, &call, Some("ada")).await;
     while is_disks(&compensated) && undone.load(Ordering::Relaxed) == 0 {
         // What could not be put on record has not begun. It is requested again once there is room.
         sleep(millis(1)).await;
-        compensated = agent.compensate(&run, &call, Some("ada")).await;
+        compensated = session.agent().compensate(&run, &call, Some("ada")).await;
     }
     let is_right = compensated.is_ok() == ran || is_disks(&compensated);
     if !is_right || undone.load(Ordering::Relaxed) != usize::from(ran) {

@@ -106,7 +106,6 @@ impl Ready {
             voice.complain(warning);
         }
         let practice = build_agent(&args.options, &runtime).await?;
-        let nowhere = practice.session_key().clone();
         // First, so that an app with the same name in the folder replaces it.
         server.apps().put(practice, Some("The built-in agent.".to_owned()));
         let folder = match &args.agents {
@@ -119,7 +118,7 @@ impl Ready {
         };
         // After the agents are loaded: a run that waits goes on with its agent, or later when that agent is added.
         let found = runtime.recover().await.context("the runs that an earlier server left open cannot be recovered")?;
-        for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
+        for line in recovered(&found, None, &Target::Database(db.clone())) {
             voice.say(line);
         }
         Ok(Self { server, listener, address, folder, db })

@@ -7,8 +7,8 @@ use crate::client::Target;
 use crate::names::PRACTICE;
 use crate::paste::quoted;
 
-/// A line for each kind of run that was found. `here` is the session that the person is in.
-pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, target: &Target) -> Vec<String> {
+/// A line for each kind of run that was found. `here` is the session that the person is in, if in any.
+pub(crate) fn recovered(found: &[Recovered], here: Option<&SessionKey>, target: &Target) -> Vec<String> {
     let mut lines = Vec::new();
     let settled = |is_it: fn(&Ending) -> bool| {
         found.iter().filter(|run| run.fate.ending().is_some_and(|ending| is_it(ending))).count()
@@ -39,10 +39,10 @@ fn is_left_alone(ending: &Ending) -> bool {
 }
 
 /// The line for a single run, if it needs one.
-fn one_line(run: &Recovered, here: &SessionKey, target: &Target) -> Option<String> {
+fn one_line(run: &Recovered, here: Option<&SessionKey>, target: &Target) -> Option<String> {
     match &run.fate {
         Fate::Settled { .. } => None,
-        Fate::LivesOn { session, state } if session == here => Some(match state {
+        Fate::LivesOn { session, state } if Some(session) == here => Some(match state {
             State::Waiting => "1 run continues. It needs your approval.".to_owned(),
             _ => "1 queued run continues.".to_owned(),
         }),
@@ -98,7 +98,7 @@ mod tests {
         let there = SessionKey::new(PRACTICE, LOCAL, "there").unwrap();
         let other = SessionKey::new("shop", "ada", "s1").unwrap();
         let db = Target::Database(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
-        assert_eq!(recovered(&[], &here, &db), Vec::<String>::new());
+        assert_eq!(recovered(&[], Some(&here), &db), Vec::<String>::new());
         let lost = found(Fate::Settled { session: here.clone(), ending: Arc::new(Ending::Lost) });
         let runs = [
             lost.clone(),
@@ -118,6 +118,6 @@ mod tests {
             &format!("1 run in session there needs approval: decide in `{program} chat --session there --db x.db`."),
             "1 run in session shop/ada/s1 is waiting: it continues once the agent shop is available.",
         ];
-        assert_eq!(recovered(&runs, &here, &db), expected);
+        assert_eq!(recovered(&runs, Some(&here), &db), expected);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionFilter, SessionKey, State};
+use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionFilter, State};
 use anyhow::{anyhow, bail};
 
 use super::aim;
@@ -88,8 +88,7 @@ async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     }
     let runtime = db.open("andon cancel", OpenFor::Changing)?;
     let found: Vec<Recovered> = runtime.recover().await?;
-    let nowhere = SessionKey::new("andon", "andon", "cancel")?;
-    for line in recovered(&found, &nowhere, &Target::Database(db.clone())) {
+    for line in recovered(&found, None, &Target::Database(db.clone())) {
         aside(&format!("{line}\n"));
     }
     Ok(Some(runtime))

@@ -107,7 +107,7 @@ impl Chat {
                  {stop}"
             ),
         }))?;
-        for line in recovered(found, self.conversation.key(), &self.target) {
+        for line in recovered(found, Some(self.conversation.key()), &self.target) {
             self.screen.note(&flowing(&line))?;
         }
         if let Target::Server(client) = &self.target {

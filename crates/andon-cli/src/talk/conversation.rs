@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon_runtime::{
-    Agent, Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, SessionInfo, SessionKey, State,
+    Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, Session, SessionInfo, SessionKey, State,
 };
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::follow::Subject;
 /// A session to talk in.
 pub(crate) enum Conversation {
     /// In this process.
-    Local(Agent),
+    Local(Session),
     /// On a server.
     Remote(Box<RemoteSession>),
 }
@@ -39,14 +39,14 @@ impl Conversation {
     /// The session.
     pub(crate) fn key(&self) -> &SessionKey {
         match self {
-            Self::Local(agent) => agent.session_key(),
+            Self::Local(session) => session.key(),
             Self::Remote(remote) => &remote.key,
         }
     }
 
     pub(crate) async fn history(&self) -> anyhow::Result<Vec<Arc<Message>>> {
         match self {
-            Self::Local(agent) => Ok(agent.history().await?),
+            Self::Local(session) => Ok(session.history().await?),
             // A session without messages does not exist on a server yet.
             Self::Remote(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
         }
@@ -55,7 +55,7 @@ impl Conversation {
     /// The run in progress, if there is one.
     pub(crate) async fn current(&self) -> anyhow::Result<Option<EarlierRun>> {
         match self {
-            Self::Local(agent) => Ok(agent.current().map(|run| {
+            Self::Local(session) => Ok(session.current().map(|run| {
                 let prompt = run.records().first().and_then(|record| match &record.event {
                     Event::RunAccepted { accepted } => Some(accepted.input.text()),
                     _ => None,
@@ -81,8 +81,8 @@ impl Conversation {
         aim: impl FnOnce(&Subject) -> T,
     ) -> anyhow::Result<(Subject, T)> {
         match self {
-            Self::Local(agent) => {
-                let prompt = agent.prompt(prompt);
+            Self::Local(session) => {
+                let prompt = session.prompt(prompt);
                 let prompt = match run_id {
                     Some(id) => prompt.run_id(id),
                     None => prompt,
@@ -109,7 +109,7 @@ impl Conversation {
         let key = self.key();
         let which = last_sessions(&key.app, &key.user, limit);
         match self {
-            Self::Local(agent) => Ok(agent.runtime().list_sessions(which).await?),
+            Self::Local(session) => Ok(session.agent().runtime().list_sessions(which).await?),
             Self::Remote(remote) => Ok(remote.client.list_sessions(which).await?),
         }
     }
@@ -118,8 +118,8 @@ impl Conversation {
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
         let which = RunFilter { settled: Some(true), limit: Some(1), ..runs_of(self.key()) };
         match self {
-            Self::Local(agent) => {
-                let runtime = agent.runtime();
+            Self::Local(session) => {
+                let runtime = session.agent().runtime();
                 let Some(last) = runtime.list_runs(which).await?.pop() else { return Ok(None) };
                 Ok(runtime.find(&last.run).await?.and_then(|run| run.try_outcome()))
             }
@@ -133,7 +133,7 @@ impl Conversation {
     /// Stops the runs that would die with this process. Runs on a server go on.
     pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         match self {
-            Self::Local(agent) => stop_the_rest(agent.runtime()).await,
+            Self::Local(session) => stop_the_rest(session.agent().runtime()).await,
             Self::Remote(_) => Ok(()),
         }
     }

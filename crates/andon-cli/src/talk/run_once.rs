@@ -39,7 +39,7 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
         needs_a_server: args.detach.then_some("--detach").or(args.conversation.served.needs_a_server()),
     };
     let Start { conversation, target, recovered: found, .. } = start(&wanted).await?;
-    for line in recovered(&found, conversation.key(), &target) {
+    for line in recovered(&found, Some(conversation.key()), &target) {
         aside(&format!("{line}\n"));
     }
     if args.detach {

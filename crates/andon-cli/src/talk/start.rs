@@ -55,12 +55,12 @@ async fn start_local(wanted: &TalkRequest<'_>, db: Db) -> anyhow::Result<Start> 
     let agent = build_agent(&wanted.args.options, &runtime).await?;
     // Before recovery, because settling a run there must not make its session the last used one.
     let name = choose(&runtime, &wanted.args.talk, &db).await?;
-    let agent = agent.session(name)?;
-    let is_new = runtime.state(agent.session_key()).await?.is_none();
+    let session = agent.session(LOCAL, name)?;
+    let is_new = runtime.state(session.key()).await?.is_none();
     let recovered =
         runtime.recover().await.context("the runs that an earlier program left open cannot be recovered")?;
     let model = wanted.args.options.model.clone();
-    Ok(Start { conversation: Conversation::Local(agent), model, target: Target::Database(db), is_new, recovered })
+    Ok(Start { conversation: Conversation::Local(session), model, target: Target::Database(db), is_new, recovered })
 }
 
 async fn start_remote(wanted: &TalkRequest<'_>, client: Client) -> anyhow::Result<Start> {

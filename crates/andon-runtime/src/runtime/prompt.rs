@@ -204,7 +204,10 @@ fn first_of(one: Option<BoxFuture<Cancel>>, other: Option<BoxFuture<Cancel>>) ->
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("session", &self.session).field("when_busy", &self.when_busy).finish_non_exhaustive()
+        f.debug_struct("Prompt")
+            .field("session", &self.session)
+            .field("when_busy", &self.when_busy)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::http::json::Json;
 use andon_runtime::core::message::Image;
 use andon_runtime::{
-    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
+    Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, Session, SessionKey, StartError, StateMap,
     WhenBusy,
 };
 use axum::extract::State;
@@ -165,7 +165,7 @@ pub(crate) async fn create(
     }
     let order = RunOrder::new(&core, &principal, request, named.as_ref())?;
     // If no feed can be opened, no run is started.
-    let mut wanted = wanted(order.agent.session_key())?;
+    let mut wanted = wanted(order.session.key())?;
     let (run, status) = start(&core, &principal, &order, named.as_ref(), &mut wanted).await?;
     answer(&core, &principal, &run, status, wanted)
 }
@@ -237,8 +237,8 @@ impl Named {
 /// A run to start.
 #[derive(Debug)]
 pub struct RunOrder {
-    /// The agent, bound to the session.
-    pub agent: Agent,
+    /// The session, opened with the agent that does the run.
+    pub session: Session,
     /// The run's id.
     pub run_id: RunId,
     /// The prompt.
@@ -269,16 +269,16 @@ impl RunOrder {
             return Err(Problem::bad_request("bad-id", format!("session: {why}")));
         }
         let bad_id = |error| Problem::bad_id("user or session", &error);
-        let agent = match request.session {
+        let session = match request.session {
             Some(session) => {
                 let key = SessionKey::new(agent.name(), user, session).map_err(bad_id)?;
-                agent.in_session(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key })
+                agent.session_by_key(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key })?
             }
-            None => agent.in_new_session(&principal.tenant, user).map_err(bad_id)?,
+            None => agent.new_session_of(&principal.tenant, user).map_err(bad_id)?,
         };
         let limits = tighter(agent.limits(), request.limits)?;
         Ok(Self {
-            agent,
+            session,
             run_id,
             input: message(request.input)?,
             when_busy: request.when_busy,
@@ -376,11 +376,11 @@ fn begin(
     wanted: &mut Option<WantedFeed>,
 ) -> Result<Result<Run, StartError>, Problem> {
     let run_id = named.map(|named| &named.run_id);
-    let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
+    let applicant = Applicant { session: order.session.key(), principal, run_id };
     let mut is_stopped = false;
     let run = core.admission.admit(&core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
-        let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
+        let prompt = order.session.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
         let mut prompt = prompt.on_disconnect(order.on_disconnect);
         if wanted.as_ref().is_some_and(WantedFeed::is_missed) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use andon_runtime::{DecideError, IdError, JournalError, StartError};
+use andon_runtime::{DecideError, IdError, JournalError, OtherAgentsSession, StartError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -190,6 +190,12 @@ impl From<JournalError> for Problem {
                 Self::unavailable("journal", "the journal is not available now: try again later")
             }
         }
+    }
+}
+
+impl From<OtherAgentsSession> for Problem {
+    fn from(error: OtherAgentsSession) -> Self {
+        Self::unprocessable("other-agents-session", error.to_string())
     }
 }
 

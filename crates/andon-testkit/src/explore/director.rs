@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use andon_runtime::core::cancel::ReplyKind;
 use andon_runtime::core::event::Event;
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Agent, Cancel, JournalError, Passed, Probe, Reply, Run, RunId};
+use andon_runtime::{Cancel, JournalError, Passed, Probe, Reply, Run, RunId, Session};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -46,8 +46,8 @@ struct Observed {
     count: usize,
     trace: Vec<&'static str>,
     runs: Vec<Arc<Run>>,
-    /// The caller's agents, which keep its sessions open.
-    agents: Vec<Agent>,
+    /// The caller's sessions.
+    sessions: Vec<Session>,
     models: Vec<ScriptedModel>,
     tools: ToolLog,
     journal: Option<TestJournal>,
@@ -95,8 +95,8 @@ impl Director {
         self.state.lock().runs.push(Arc::clone(run));
     }
 
-    pub(super) fn add_agent(&self, agent: &Agent) {
-        self.state.lock().agents.push(agent.clone());
+    pub(super) fn add_session(&self, session: &Session) {
+        self.state.lock().sessions.push(session.clone());
     }
 
     pub(super) fn add_model(&self, model: &ScriptedModel) {
@@ -192,8 +192,8 @@ impl Director {
 
     /// P8 at the seam: the session is free only when the outcome is durable.
     fn look_at_session(&self, state: &mut Observed, journal: &TestJournal) {
-        let ([run], [agent]) = (state.runs.as_slice(), state.agents.as_slice()) else { return };
-        if agent.current().is_none() && !self.has_settled(run, journal) {
+        let ([run], [session]) = (state.runs.as_slice(), state.sessions.as_slice()) else { return };
+        if session.current().is_none() && !self.has_settled(run, journal) {
             state.violations.push("P8: the session is free before the outcome is durable".to_owned());
         }
     }
@@ -239,11 +239,11 @@ impl Director {
             Mode::Now => self.pull_cord(Cancel::now()),
             Mode::AfterTurn => self.pull_cord(Cancel::after_turn()),
             Mode::DropHandles => {
-                let (runs, agents) = {
+                let (runs, sessions) = {
                     let mut state = self.state.lock();
-                    (std::mem::take(&mut state.runs), std::mem::take(&mut state.agents))
+                    (std::mem::take(&mut state.runs), std::mem::take(&mut state.sessions))
                 };
-                drop((runs, agents));
+                drop((runs, sessions));
                 self.curtain.notify_one();
             }
             Mode::Crash => self.crash(),

@@ -19,7 +19,7 @@ use super::alone::left_alone;
 use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
-use super::world::{ReaderLog, World, is_earlier, next_agent, runtime};
+use super::world::{ReaderLog, World, is_earlier, next_session, runtime};
 use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, streamed};
 use crate::figures::ScriptedMeter;
 use crate::journal::TestJournal;
@@ -368,13 +368,13 @@ fn check_output(world: &World, run: &Stored, call: &CallId) -> Option<String> {
 /// P2, P8: the session takes the next prompt at once, and every provider would accept it.
 async fn go_on(runtime: &Runtime) -> Vec<String> {
     let model = ScriptedModel::new([vec![Act::text("Going on."), Act::usage(1, 2), Act::end()]]);
-    let agent = next_agent(runtime, &model);
+    let session = next_session(runtime, &model);
     let mut broken = Vec::new();
-    match agent.history().await {
+    match session.history().await {
         Ok(history) => broken.extend(wire::check_history(&history)),
         Err(error) => broken.push(format!("P2: the history cannot be read: {error}")),
     }
-    match timeout(AN_HOUR, agent.run("Go on.")).await {
+    match timeout(AN_HOUR, session.run("Go on.")).await {
         Ok(Ok(outcome)) if outcome.stop_reason() == "end_turn" => {}
         Ok(Ok(outcome)) => broken.push(format!("P8: the next prompt ended {:?}", outcome.ending)),
         Ok(Err(error)) => broken.push(format!("P8: the next prompt was refused: {error}")),
@@ -397,7 +397,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
     let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()])
         .metered(&Arc::new(ScriptedMeter::unprepared()));
-    let agent = (!is_parked).then(|| next_agent(&next, &model));
+    let agent = (!is_parked).then(|| next_session(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
         Err(error) => {

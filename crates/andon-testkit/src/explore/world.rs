@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::Event;
+use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     Agent, AgentBuilder, Fate, FeedItem, JournalError, MemoryJournal, Observer, Probe, Prompt, Record, Run, RunId,
-    Runtime, RuntimeBuilder, StartError, TestClock,
+    Runtime, RuntimeBuilder, Session, StartError, TestClock,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -21,6 +22,8 @@ use crate::tools::ToolLog;
 
 /// The name of every script's agent.
 const AGENT: &str = "script";
+/// Whose session every script talks in.
+const USER: &str = LOCAL;
 /// The session that every script talks in.
 const SESSION: &str = "s";
 
@@ -75,11 +78,11 @@ impl World {
     ///
     /// If the script's agent cannot be built.
     #[expect(clippy::expect_used, reason = "a script that cannot be played is a defect in the script")]
-    pub fn open(&self, agent: AgentBuilder) -> Agent {
+    pub fn open(&self, agent: AgentBuilder) -> Session {
         let agent = agent.build().expect("the script's agent can be built");
-        let agent = agent.session(SESSION).expect("the session's name is an id");
-        self.director.add_agent(&agent);
-        agent
+        let session = agent.session(USER, SESSION).expect("the session's name is an id");
+        self.director.add_session(&session);
+        session
     }
 
     /// The runtime, for what starts runs itself, such as a server.
@@ -193,9 +196,9 @@ pub(super) fn runtime(
     }
 }
 
-/// An agent that goes on with the script's session.
+/// The script's session, with an agent that goes on in it.
 #[expect(clippy::expect_used, reason = "a plain agent can be built")]
-pub(super) fn next_agent(runtime: &Runtime, model: &ScriptedModel) -> Agent {
+pub(super) fn next_session(runtime: &Runtime, model: &ScriptedModel) -> Session {
     let agent = Agent::builder().name(AGENT).model(model.clone()).runtime(runtime).build();
-    agent.expect("a plain agent can be built").session(SESSION).expect("the session's name is an id")
+    agent.expect("a plain agent can be built").session(USER, SESSION).expect("the session's name is an id")
 }
