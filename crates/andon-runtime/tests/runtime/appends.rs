@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use andon_runtime::{Agent, Cancel, MemoryJournal, Message, Runtime, SessionKey, TestClock};
+use andon_runtime::{Agent, Cancel, MemoryJournal, Message, Runtime, Session, SessionKey, TestClock};
 use andon_testkit::{Act, ScriptedModel};
 
 use crate::common::passes_on::*;
+use crate::common::{LOCAL, Open as _};
 
 /// A journal in memory that counts what is appended, and whose history may never come.
 #[derive(Default)]
@@ -37,25 +38,25 @@ impl Journal for CountingJournal {
     }
 }
 
-fn agent_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Agent {
+fn agent_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Session {
     let journal = Arc::clone(journal);
     let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
-    Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).build().unwrap()
+    Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).open()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trivial_run_is_two_appends() {
     let journal = Arc::new(CountingJournal::default());
-    let agent = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
-    assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
+    let session = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    assert_eq!(session.run("Go.").await.unwrap().stop_reason(), "end_turn");
     assert_eq!(journal.appends.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
     let journal = Arc::new(CountingJournal::default());
-    let agent = agent_on(&journal, vec![Act::text("Half"), Act::Silence]);
-    let run = agent.start("Go.").unwrap();
+    let session = agent_on(&journal, vec![Act::text("Half"), Act::Silence]);
+    let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     while !matches!(feed.next().await, Some(andon_runtime::FeedItem::Delta(_))) {}
     let before = journal.appends.load(Ordering::SeqCst);
@@ -67,8 +68,8 @@ async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
 #[tokio::test(start_paused = true)]
 async fn cancel_while_the_history_is_being_read_stops_at_once() {
     let journal = Arc::new(CountingJournal { history_hangs: true, ..CountingJournal::default() });
-    let agent = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
-    let run = agent.start("Go.").unwrap();
+    let session = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    let run = session.start("Go.").unwrap();
     tokio::task::yield_now().await;
     assert!(run.try_outcome().is_none());
     let reply = run.cancel(Cancel::graceful());
@@ -80,8 +81,8 @@ async fn cancel_while_the_history_is_being_read_stops_at_once() {
 /// Says ten thousand bytes in a session with this name, and drops it.
 async fn talk(runtime: &Runtime, session: &str) {
     let model = ScriptedModel::new([vec![Act::text("Yes."), Act::end()]]);
-    let agent = Agent::builder().name("a").model(model).runtime(runtime).build().unwrap();
-    agent.session(session).unwrap().run("x".repeat(10_000)).await.unwrap();
+    let agent = Agent::builder().name("a").model(model).runtime(runtime).open();
+    agent.agent().session(LOCAL, session).unwrap().run("x".repeat(10_000)).await.unwrap();
 }
 
 fn runtime_with_room(journal: &Arc<CountingJournal>, bytes: usize) -> Runtime {

@@ -6,11 +6,11 @@ use andon_runtime::{DecideError, Digest};
 use crate::common::*;
 
 /// A run that waits for approval of call `g`.
-async fn waiting(log: &ToolLog) -> (Agent, Run, ScriptedModel) {
+async fn waiting(log: &ToolLog) -> (Session, Run, ScriptedModel) {
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Done.")]);
-    let agent = agent(&model).tool(tools::quick("danger", log).needs_approval()).build().unwrap();
-    let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
-    (agent, run, model)
+    let session = agent(&model).tool(tools::quick("danger", log).needs_approval()).open();
+    let run = start_until(&session, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    (session, run, model)
 }
 
 fn verdicts(run: &Run) -> Vec<Approval> {
@@ -24,27 +24,27 @@ fn verdicts(run: &Run) -> Vec<Approval> {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
     let log = ToolLog::new();
-    let (agent, run, model) = waiting(&log).await;
+    let (session, run, model) = waiting(&log).await;
     tokio::time::sleep(secs(86_400)).await;
     assert_eq!((run.state(), log.started(), model.open()), (State::Waiting, 0, 0));
     run.approve(&id("g"), Some("ada")).unwrap();
-    let outcome = settled(&agent, &run).await;
+    let outcome = settled(&session, &run).await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
     assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }]);
     let expected = ToolResult::text(id("g"), ResultStatus::Ok, "quick result");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "g"), expected);
+    assert_eq!(result_of(&session.history().await.unwrap(), "g"), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_no_is_told_to_the_model_with_its_reason_and_the_run_goes_on() {
     let log = ToolLog::new();
-    let (agent, run, model) = waiting(&log).await;
+    let (session, run, model) = waiting(&log).await;
     run.deny(&id("g"), Some("ada"), Some("Too dangerous.")).unwrap();
-    let outcome = settled(&agent, &run).await;
+    let outcome = settled(&session, &run).await;
     assert_eq!((outcome.stop_reason(), log.started(), model.calls()), ("end_turn", 0, 2));
     let told = "Not run: a person was asked and said no. Too dangerous.";
     let expected = ToolResult::text(id("g"), ResultStatus::Refused, told);
-    assert_eq!(result_of(&agent.history().await.unwrap(), "g"), expected);
+    assert_eq!(result_of(&session.history().await.unwrap(), "g"), expected);
     assert_eq!(outcome.receipt.calls[0].refused, Some(Refusal::DeniedByPerson));
     assert_eq!(verdicts(&run), [Approval::Denied { by: Some("ada".into()), why: Some("Too dangerous.".into()) }]);
 }
@@ -52,12 +52,12 @@ async fn a_no_is_told_to_the_model_with_its_reason_and_the_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn cancel_while_waiting_for_a_person_closes_the_question_at_once_and_refuses_a_late_yes() {
     let log = ToolLog::new();
-    let (agent, run, _) = waiting(&log).await;
+    let (session, run, _) = waiting(&log).await;
     let pulled = Instant::now();
     run.cancel(Cancel::graceful());
     assert_eq!(run.approve(&id("g"), None), Err(DecideError::TooLate), "before the run has settled");
 
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = cancelled(&session, &run).await;
     assert_eq!((pulled.elapsed(), outcome.receipt.cut_in), (secs(0), Some(Phase::Waiting)));
     assert_eq!(verdicts(&run), [Approval::Closed]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
@@ -65,33 +65,33 @@ async fn cancel_while_waiting_for_a_person_closes_the_question_at_once_and_refus
     assert_eq!(run.deny(&id("g"), None, None), Err(DecideError::TooLate));
     settle_down().await;
     assert_eq!(log.started(), 0);
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_yes_is_accepted_once() {
     let log = ToolLog::new();
-    let (agent, run, _) = waiting(&log).await;
+    let (session, run, _) = waiting(&log).await;
     assert_eq!(run.approve(&id("g"), None), Ok(()));
     assert_eq!(run.approve(&id("g"), None), Err(DecideError::NotWaiting));
     assert_eq!(run.deny(&id("g"), None, None), Err(DecideError::NotWaiting));
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     assert_eq!(log.started(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_of_a_call_that_asked_for_none_is_refused() {
-    let (agent, run, _) = waiting(&ToolLog::new()).await;
+    let (session, run, _) = waiting(&ToolLog::new()).await;
     assert_eq!(run.approve(&id("nobody"), None), Err(DecideError::NotWaiting));
-    stop(&agent, &run, Cancel::now()).await;
+    stop(&session, &run, Cancel::now()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
     let log = ToolLog::new();
-    let (agent, run, _) = waiting(&log).await;
+    let (session, run, _) = waiting(&log).await;
     run.approve(&id("g"), Some("ada")).unwrap();
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!((outcome.receipt.calls[0].verdict, log.started()), (Verdict::NeverStarted, 0));
     assert_eq!(
         verdicts(&run),
@@ -104,14 +104,14 @@ async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
 async fn free_calls_of_a_turn_run_while_another_waits_for_a_person() {
     let log = ToolLog::new();
     let tools = [tools::quick("danger", &log).needs_approval(), tools::slow("free", secs(1), &log)];
-    let agent = with_tools(scripted([calls(&[("g", "danger"), ("f", "free")]), says("Done.")]), tools);
-    let run = start_until_tool(&agent, "Both.", "f").await;
+    let session = with_tools(scripted([calls(&[("g", "danger"), ("f", "free")]), says("Done.")]), tools);
+    let run = start_until_tool(&session, "Both.", "f").await;
     assert_eq!(run.state(), State::Running);
     until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
     settle_down().await;
     assert_eq!(run.state(), State::Waiting);
-    stop(&agent, &run, Cancel::graceful()).await;
-    let history = agent.history().await.unwrap();
+    stop(&session, &run, Cancel::graceful()).await;
+    let history = session.history().await.unwrap();
     let results: Vec<_> = history.last().unwrap().results().map(|r| (r.call.as_str(), r.status)).collect();
     assert_eq!(results, [("g", ResultStatus::Refused), ("f", ResultStatus::Ok)]);
 }
@@ -119,12 +119,12 @@ async fn free_calls_of_a_turn_run_while_another_waits_for_a_person() {
 #[tokio::test(start_paused = true)]
 async fn after_turn_while_waiting_lets_the_person_decide_and_then_stops() {
     let log = ToolLog::new();
-    let (agent, run, model) = waiting(&log).await;
+    let (session, run, model) = waiting(&log).await;
     run.cancel(Cancel::after_turn());
     tokio::time::sleep(secs(60)).await;
     assert_eq!((run.state(), log.started()), (State::Cancelling, 0));
     assert_eq!(run.approve(&id("g"), None), Ok(()));
-    cancelled(&agent, &run).await;
+    cancelled(&session, &run).await;
     assert_eq!((log.started(), model.calls()), (1, 1));
 }
 
@@ -133,8 +133,8 @@ async fn answers_to_several_calls_are_all_accepted_or_none_is() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("a", "danger"), ("b", "danger"), ("c", "safe")]), says("Done.")]);
     let safe = tools::slow("safe", secs(60), &log);
-    let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).tool(safe).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
+    let session = agent(&model).tool(tools::quick("danger", &log).needs_approval()).tool(safe).open();
+    let run = session.start("Do it.").unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { call, .. } if call.as_str() == "b")).await;
     let started = log.started();
     for wrong in [[("a", true), ("c", true)], [("a", true), ("x", false)], [("b", true), ("b", false)]] {
@@ -143,8 +143,8 @@ async fn answers_to_several_calls_are_all_accepted_or_none_is() {
     }
     assert_eq!((verdicts(&run), log.started()), (vec![], started), "nothing was decided");
     run.decide_all(&[(id("b"), false), (id("a"), true)], Some("ada")).unwrap();
-    settled(&agent, &run).await;
-    let history = agent.history().await.unwrap();
+    settled(&session, &run).await;
+    let history = session.history().await.unwrap();
     assert_eq!(result_of(&history, "a").status, ResultStatus::Ok);
     assert_eq!(result_of(&history, "b").status, ResultStatus::Refused);
     assert_eq!(verdicts(&run).len(), 2);

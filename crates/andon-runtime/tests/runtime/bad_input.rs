@@ -21,10 +21,10 @@ fn plain() -> AgentBuilder {
 /// Plays one answer to an agent with the tool `look`, which has an optional integer argument `n`.
 async fn play(first: Vec<Act>) -> (Run, Arc<Outcome>, Vec<Arc<Message>>, ToolLog) {
     let log = ToolLog::new();
-    let agent = scripted([first]).tool(tools::quick("look", &log)).build().unwrap();
-    let (run, outcome) = run_to_end(&agent, "Go.").await;
-    let history = agent.history().await.unwrap();
-    assert_usable(&agent).await;
+    let session = scripted([first]).tool(tools::quick("look", &log)).open();
+    let (run, outcome) = run_to_end(&session, "Go.").await;
+    let history = session.history().await.unwrap();
+    assert_usable(&session).await;
     (run, outcome, history, log)
 }
 
@@ -106,8 +106,8 @@ async fn names_that_cannot_be_ids_are_refused() {
     assert_eq!(told(&"x".repeat(300)), format!("{prefix}an id has at most 256 bytes, this one has 300"));
 
     let agent = plain().build().unwrap();
-    assert_eq!(agent.session("").unwrap_err().to_string(), "an id must not be empty");
-    assert!(agent.session_of("a\nb", "s").is_err());
+    assert_eq!(agent.session(LOCAL, "").unwrap_err().to_string(), "an id must not be empty");
+    assert!(agent.session("a\nb", "s").is_err());
     let expected = "\"\" cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'";
     assert_eq!(build_error(plain().tool(tool("", json!({"type": "object"})))), expected);
 }
@@ -201,14 +201,14 @@ async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_
     const WHOLE: usize = 50_000_000;
     const KEPT: usize = 1 << 20;
     let huge = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("x".repeat(WHOLE).into()) });
-    let agent = scripted([calls(&[("x", "look")]), says("Done.")]).tool(huge).build().unwrap();
-    assert_eq!(run_to_end(&agent, "Go.").await.1.text_so_far(), "Done.");
-    let history = agent.history().await.unwrap();
+    let session = scripted([calls(&[("x", "look")]), says("Done.")]).tool(huge).open();
+    assert_eq!(run_to_end(&session, "Go.").await.1.text_so_far(), "Done.");
+    let history = session.history().await.unwrap();
     let told = result_of(&history, "x").to_text();
     let notice = format!("[{} bytes of this result were cut: it is over the limit]", WHOLE - KEPT);
     assert!(told.ends_with(&notice), "{}", told.chars().rev().take(100).collect::<String>());
     assert!(told.len() < KEPT + 200, "{} bytes are kept", told.len());
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,8 +238,8 @@ async fn one_id_for_two_calls_of_an_answer_that_an_earlier_call_has_had_runs_the
         |second| answer([Act::call(0, "x", "look", "{}"), Act::call(1, second, "look", "{}"), vec![Act::tool_use()]]);
     // The first got the id `x-2`, which the model then uses itself.
     let model = ScriptedModel::new([call("x", "look", "{}"), two("x"), two("x-2"), says("Done.")]);
-    let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = agent(&model).tool(tools::quick("look", &log)).open();
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!(log.started(), 4);
     let refused: Vec<_> = outcome.receipt.calls.iter().filter_map(|account| account.refused).collect();
     assert_eq!(refused, [Refusal::DuplicateId]);
@@ -249,11 +249,11 @@ async fn one_id_for_two_calls_of_an_answer_that_an_earlier_call_has_had_runs_the
 async fn one_id_in_two_turns_is_two_calls_under_two_ids() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([call("x", "look", "{}"), call("x", "look", "{}"), says("Done.")]);
-    let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    let session = agent(&model).tool(tools::quick("look", &log)).open();
+    let run = session.start("Go.").unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!(log.started(), 2);
-    let again = agent.run("Again.").await.unwrap();
+    let again = session.run("Again.").await.unwrap();
     assert_eq!(again.stop_reason(), "end_turn");
 }
 
@@ -261,9 +261,9 @@ async fn one_id_in_two_turns_is_two_calls_under_two_ids() {
 async fn one_id_in_two_runs_of_a_session_is_two_calls_under_two_ids() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([call("x", "look", "{}"), says("One."), call("x", "look", "{}"), says("Two.")]);
-    let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
+    let session = agent(&model).tool(tools::quick("look", &log)).open();
     for text in ["One.", "Two."] {
-        assert_eq!(run_to_end(&agent, "Go.").await.1.text_so_far(), text);
+        assert_eq!(run_to_end(&session, "Go.").await.1.text_so_far(), text);
     }
     assert_eq!(log.started(), 2);
 }
@@ -300,8 +300,8 @@ async fn a_part_of_a_call_that_was_never_begun_after_shown_text_keeps_the_text()
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() {
     let model = ScriptedModel::new([vec![Act::Break], vec![Act::usage(3, 0), Act::Break], says("Third time.")]);
-    let agent = agent(&model).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = agent(&model).open();
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!((outcome.text_so_far().as_str(), model.calls()), ("Third time.", 3));
 }
 
@@ -398,28 +398,28 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
         }
     }
     let runtime = runtime();
-    let agent = Agent::builder().model(Bomb).runtime(&runtime).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = Agent::builder().model(Bomb).runtime(&runtime).open();
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.error, FailureKind::Internal);
     assert!(failure.message.contains("the adapter is wrong"), "{}", failure.message);
     let healthy = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
-    assert_usable(&healthy.session(agent.session_key().session.as_str()).unwrap()).await;
+    assert_usable(&healthy.session_by_key(session.key()).unwrap()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
-    let agent = scripted([says("Seen.")]).build().unwrap();
+    let session = scripted([says("Seen.")]).open();
     let with = |media_type: &str| {
         let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
         Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
     };
-    let refused = agent.start(with("application/pdf")).expect_err("it is not an image").to_string();
+    let refused = session.start(with("application/pdf")).expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is not an image type") && refused.contains("image/png"), "{refused}");
-    assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
+    assert_eq!(session.history().await.unwrap(), [], "nothing came of it");
 
-    assert_eq!(agent.run(with("image/png")).await.unwrap().completed().unwrap().text(), "Seen.");
-    let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
+    assert_eq!(session.run(with("image/png")).await.unwrap().completed().unwrap().text(), "Seen.");
+    let exported = session.agent().runtime().export(session.key()).await.unwrap().unwrap();
     let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
     let refused = imported.expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is not an image type"), "{refused}");

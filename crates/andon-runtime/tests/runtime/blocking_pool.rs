@@ -100,10 +100,10 @@ async fn no_more_blocking_tools_are_at_work_than_there_are_places_whichever_runs
     let (runtime, tool) = (runtime_with(2, 8), Arc::new(tool));
     let build = |name: &str| {
         let model = ScriptedModel::new([many("block", 3)]);
-        agent_in(&runtime, model).name(name).tool(Arc::clone(&tool)).build().unwrap()
+        agent_in(&runtime, model).name(name).tool(Arc::clone(&tool)).open()
     };
     let agents = [build("one"), build("two")];
-    let runs: Vec<Run> = agents.iter().map(|agent| agent.start("Go.").unwrap()).collect();
+    let runs: Vec<Run> = agents.iter().map(|session| session.start("Go.").unwrap()).collect();
     for run in &runs {
         until_begun(run, 3).await;
     }
@@ -115,8 +115,8 @@ async fn no_more_blocking_tools_are_at_work_than_there_are_places_whichever_runs
         }
     }
     blocks.let_go(6);
-    for (agent, run) in agents.iter().zip(&runs) {
-        assert_eq!(in_time(settled(agent, run)).await.stop_reason(), "end_turn");
+    for (session, run) in agents.iter().zip(&runs) {
+        assert_eq!(in_time(settled(session, run)).await.stop_reason(), "end_turn");
     }
     assert_eq!(blocks.begun(), 6, "each has run, and once");
 }
@@ -130,15 +130,15 @@ async fn the_call_that_has_waited_longest_gets_the_next_place() {
     let mut runs = Vec::new();
     for number in 0..5 {
         let model = ScriptedModel::new([calls(&[(&format!("b{number}"), "block")])]);
-        let agent = agent_in(&runtime, model).name(format!("a{number}")).tool(Arc::clone(&tool)).build().unwrap();
-        let run = agent.start("Go.").unwrap();
+        let session = agent_in(&runtime, model).name(format!("a{number}")).tool(Arc::clone(&tool)).open();
+        let run = session.start("Go.").unwrap();
         settle_down().await;
-        runs.push((agent, run));
+        runs.push((session, run));
     }
     // One that waits gives up: the others move up.
     runs[2].1.cancel(Cancel::graceful());
-    for (agent, run) in &runs {
-        settled(agent, run).await;
+    for (session, run) in &runs {
+        settled(session, run).await;
     }
     let started: Vec<String> = log
         .deeds()
@@ -156,19 +156,19 @@ async fn a_call_that_waits_for_a_place_when_the_cord_is_pulled_is_never_started_
     for cancel in [Cancel::graceful(), Cancel::now()] {
         let (tool, blocks) = blocks("block");
         let runtime = runtime_with(1, 8);
-        let agent = agent_in(&runtime, ScriptedModel::new([many("block", 4)])).tool(tool).build().unwrap();
-        let run = agent.start("Go.").unwrap();
+        let session = agent_in(&runtime, ScriptedModel::new([many("block", 4)])).tool(tool).open();
+        let run = session.start("Go.").unwrap();
         let first = blocks.next();
         until_begun(&run, 4).await;
         run.cancel(cancel.clone());
-        let outcome = in_time(cancelled(&agent, &run)).await;
+        let outcome = in_time(cancelled(&session, &run)).await;
         for account in &outcome.receipt.calls {
             let is_first = account.call.as_str() == first;
             let expected = if is_first { Verdict::Leaked } else { Verdict::NeverStarted };
             assert_eq!(account.verdict, expected, "{cancel:?}: {}", account.call);
             assert_eq!(account.took_us.is_some(), is_first, "what never ran took no time");
         }
-        let history = agent.history().await.unwrap();
+        let history = session.history().await.unwrap();
         let refused =
             (0..4).filter(|number| result_of(&history, &format!("b{number}")).status == ResultStatus::Refused);
         assert_eq!(refused.count(), 3);
@@ -183,15 +183,15 @@ async fn a_call_that_waits_for_a_place_when_the_cord_is_pulled_is_never_started_
 async fn a_call_that_waits_for_a_place_can_be_cancelled_alone() {
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(1, 8);
-    let agent = agent_in(&runtime, ScriptedModel::new([many("block", 2), says("Well.")])).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, ScriptedModel::new([many("block", 2), says("Well.")])).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     let first = blocks.next();
     until_begun(&run, 2).await;
     let other = if first == "b0" { "b1" } else { "b0" };
     assert_eq!(run.cancel_call(&id(other), Cancel::graceful()).kind().as_str(), "accepted");
     in_time(until(&run, |event| matches!(event, Event::ToolFinished { call, .. } if *call == id(other)))).await;
     blocks.let_go(2);
-    let outcome = in_time(settled(&agent, &run)).await;
+    let outcome = in_time(settled(&session, &run)).await;
     assert_eq!((outcome.text_so_far().as_str(), blocks.begun()), ("Well.", 1));
     assert_eq!(
         (verdict(&outcome.receipt, other), verdict(&outcome.receipt, &first)),
@@ -204,20 +204,20 @@ async fn a_thread_that_was_abandoned_gives_its_place_back_and_its_late_result_is
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(1, 8);
     let model = ScriptedModel::new([calls(&[("a", "block")]), calls(&[("b", "block")]), says("Well.")]);
-    let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     assert_eq!(blocks.next(), "a");
     run.cancel(Cancel::graceful());
-    let outcome = in_time(cancelled(&agent, &run)).await;
+    let outcome = in_time(cancelled(&session, &run)).await;
     assert_eq!(
         (verdict(&outcome.receipt, "a"), outcome.receipt.leaked.as_slice()),
         (Verdict::Leaked, &["block (a)".to_owned()][..])
     );
 
-    let second = agent.start("Again.").unwrap();
+    let second = session.start("Again.").unwrap();
     assert_eq!(blocks.next(), "b", "there was one place, and it is free");
     blocks.let_go(2);
-    assert_eq!(in_time(settled(&agent, &second)).await.text_so_far(), "Well.");
+    assert_eq!(in_time(settled(&session, &second)).await.text_so_far(), "Well.");
     in_time(runtime.idle()).await;
     let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
     assert_eq!((verdict(&receipt, "a"), receipt.leaked), (Verdict::Late, Vec::<String>::new()));
@@ -237,24 +237,24 @@ async fn with_too_many_abandoned_threads_a_call_gets_an_error_in_words_until_one
         calls(&[("c", "block")]),
         says("Now."),
     ]);
-    let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     blocks.next();
     run.cancel(Cancel::now());
-    in_time(cancelled(&agent, &run)).await;
+    in_time(cancelled(&session, &run)).await;
 
-    assert_eq!(in_time(agent.run("Again.")).await.unwrap().completed().unwrap().text(), "Not now.");
-    let told = result_of(&agent.history().await.unwrap(), "b");
+    assert_eq!(in_time(session.run("Again.")).await.unwrap().completed().unwrap().text(), "Not now.");
+    let told = result_of(&session.history().await.unwrap(), "b");
     assert_eq!((told.status, blocks.begun()), (ResultStatus::Error, 1));
     let words = "Not run: 1 blocking tools did not stop when they were told and still hold their threads";
     assert!(told.to_text().starts_with(words), "{}", told.to_text());
 
     blocks.let_go(1);
     in_time(runtime.idle()).await;
-    let third = agent.start("Once more.").unwrap();
+    let third = session.start("Once more.").unwrap();
     assert_eq!(blocks.next(), "c");
     blocks.let_go(1);
-    assert_eq!(in_time(settled(&agent, &third)).await.text_so_far(), "Now.");
+    assert_eq!(in_time(settled(&session, &third)).await.text_so_far(), "Now.");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -262,8 +262,8 @@ async fn the_calls_that_wait_for_a_place_do_not_slip_past_the_bound_of_abandoned
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(1, 2);
     let model = ScriptedModel::new([many("block", 8), says("Well.")]);
-    let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     until_begun(&run, 8).await;
     for _ in 0..2 {
         let call = blocks.next();
@@ -271,7 +271,7 @@ async fn the_calls_that_wait_for_a_place_do_not_slip_past_the_bound_of_abandoned
         in_time(until(&run, |event| matches!(event, Event::ToolFinished { call: ended, .. } if *ended == id(&call))))
             .await;
     }
-    let outcome = in_time(settled(&agent, &run)).await;
+    let outcome = in_time(settled(&session, &run)).await;
     assert_eq!(blocks.begun(), 2, "a tool that always hangs eats no more threads than are allowed");
     let failed = |account: &&andon_runtime::core::receipt::CallAccount| account.verdict == Verdict::Finished;
     assert_eq!(outcome.receipt.calls.iter().filter(failed).count(), 6, "the others have an error result");
@@ -284,11 +284,11 @@ async fn a_panic_on_a_thread_ends_its_own_call_and_its_place_is_free() {
     let tool = FnTool::blocking("bomb", "Panics.", json!({"type": "object"}), |_| panic!("boom on a thread"));
     let runtime = runtime_with(1, 1);
     let model = ScriptedModel::new([calls(&[("a", "bomb"), ("b", "bomb"), ("c", "bomb")]), says("Well.")]);
-    let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(in_time(settled(&agent, &run)).await.text_so_far(), "Well.");
+    let session = agent_in(&runtime, model).tool(tool).open();
+    let run = session.start("Go.").unwrap();
+    assert_eq!(in_time(settled(&session, &run)).await.text_so_far(), "Well.");
     for call in ["a", "b", "c"] {
-        let told = result_of(&agent.history().await.unwrap(), call);
+        let told = result_of(&session.history().await.unwrap(), call);
         assert_eq!(told.status, ResultStatus::Error);
         assert!(told.to_text().ends_with("It said: boom on a thread"), "{}", told.to_text());
     }
@@ -310,18 +310,18 @@ async fn an_abandoned_thread_that_panics_later_is_no_longer_counted_and_says_so_
     let runtime = runtime_with(1, 1);
     let model = ScriptedModel::new([calls(&[("a", "bomb")]), calls(&[("b", "quick")]), says("Well.")]);
     let quick = FnTool::blocking("quick", "Returns.", json!({"type": "object"}), |_| Ok("ok".into()));
-    let agent = agent_in(&runtime, model).tool(tool).tool(quick).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tool(tool).tool(quick).open();
+    let run = session.start("Go.").unwrap();
     tokio::task::block_in_place(|| begun.recv_timeout(LONG)).unwrap();
     run.cancel(Cancel::now());
-    in_time(cancelled(&agent, &run)).await;
+    in_time(cancelled(&session, &run)).await;
     release.send(()).unwrap();
     in_time(runtime.idle()).await;
     let receipt = run.receipt().unwrap();
     let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Error, "late boom"));
     assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("a"), result, remains: None });
-    assert_eq!(in_time(agent.run("Again.")).await.unwrap().completed().unwrap().text(), "Well.");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "b").to_text(), "ok", "no thread is counted as abandoned");
+    assert_eq!(in_time(session.run("Again.")).await.unwrap().completed().unwrap().text(), "Well.");
+    assert_eq!(result_of(&session.history().await.unwrap(), "b").to_text(), "ok", "no thread is counted as abandoned");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -335,13 +335,13 @@ async fn a_thread_can_use_its_cord_its_progress_and_its_key() {
         Ok(format!("{} {pulled} {}", reply.kind().as_str(), call.effect_id()).into())
     });
     let runtime = runtime_with(1, 1);
-    let agent = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = in_time(cancelled(&agent, &run)).await;
+    let session = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).open();
+    let run = session.start("Go.").unwrap();
+    let outcome = in_time(cancelled(&session, &run)).await;
     assert_eq!(outcome.receipt.by.as_deref(), Some("thread"));
     let key = format!("{}.c", run.id());
     assert_eq!(outcome.receipt.calls[0].effect_id.as_deref(), Some(key.as_str()));
-    let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+    let told = result_of(&session.history().await.unwrap(), "c").to_text();
     assert!(told.ends_with(&format!("accepted true {key}")), "{told}");
     let mut feed = run.feed();
     let mut shown = String::new();
@@ -369,13 +369,13 @@ async fn a_thread_that_returns_promptly_when_it_is_told_is_cut_with_what_it_had_
         })
         .effect(Effect::ReadOnly);
         let runtime = runtime_with(1, 1);
-        let agent = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).build().unwrap();
-        let run = agent.start("Go.").unwrap();
+        let session = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).open();
+        let run = session.start("Go.").unwrap();
         tokio::task::block_in_place(|| begun.recv_timeout(LONG)).unwrap();
         run.cancel(cancel.clone());
-        let outcome = in_time(cancelled(&agent, &run)).await;
+        let outcome = in_time(cancelled(&session, &run)).await;
         assert_eq!((verdict(&outcome.receipt, "c"), outcome.receipt.leaked.len()), (Verdict::Cut, 0), "{cancel:?}");
-        let told = result_of(&agent.history().await.unwrap(), "c");
+        let told = result_of(&session.history().await.unwrap(), "c");
         assert_eq!(told.status, ResultStatus::Cut);
         assert!(told.to_text().ends_with("as far as it came"), "{cancel:?}: {}", told.to_text());
         assert_eq!(run.receipt().unwrap().addenda, []);
@@ -387,15 +387,15 @@ async fn a_detached_thread_holds_its_place_and_is_not_counted_as_abandoned() {
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(2, 1);
     let model = ScriptedModel::new([calls(&[("a", "block")]), calls(&[("b", "block")]), says("Well.")]);
-    let agent = agent_in(&runtime, model).tool(tool.on_cancel(OnCancel::Detach)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tool(tool.on_cancel(OnCancel::Detach)).open();
+    let run = session.start("Go.").unwrap();
     blocks.next();
     run.cancel(Cancel::now());
-    assert_eq!(verdict(&in_time(cancelled(&agent, &run)).await.receipt, "a"), Verdict::Detached);
-    let second = agent.start("Again.").unwrap();
+    assert_eq!(verdict(&in_time(cancelled(&session, &run)).await.receipt, "a"), Verdict::Detached);
+    let second = session.start("Again.").unwrap();
     assert_eq!(blocks.next(), "b", "no thread is counted as abandoned");
     blocks.let_go(2);
-    assert_eq!(in_time(settled(&agent, &second)).await.text_so_far(), "Well.");
+    assert_eq!(in_time(settled(&session, &second)).await.text_so_far(), "Well.");
     in_time(runtime.idle()).await;
     assert_eq!(run.receipt().unwrap().addenda.len(), 1);
 }
@@ -404,11 +404,11 @@ async fn a_detached_thread_holds_its_place_and_is_not_counted_as_abandoned() {
 async fn a_shutdown_counts_the_thread_that_it_could_not_stop() {
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(1, 1);
-    let agent = agent_in(&runtime, ScriptedModel::new([calls(&[("a", "block")])])).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, ScriptedModel::new([calls(&[("a", "block")])])).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     blocks.next();
     assert_eq!(runtime.shutdown(secs(1)).await, Err(1));
-    in_time(cancelled_because(&agent, &run, andon_runtime::Reason::Shutdown)).await;
+    in_time(cancelled_because(&session, &run, andon_runtime::Reason::Shutdown)).await;
     blocks.let_go(1);
     in_time(runtime.idle()).await;
     assert_eq!(runtime.tasks(), 0);
@@ -431,8 +431,8 @@ async fn a_thousand_quick_blocking_calls_do_not_make_a_thousand_threads() {
         let ids: Vec<String> = (0..100).map(|number| format!("c{turn}-{number}")).collect();
         calls(&ids.iter().map(|id| (id.as_str(), "quick")).collect::<Vec<_>>())
     }));
-    let agent = agent_in(&runtime, model).tools_at_once(100).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime, model).tools_at_once(100).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     let outcome = in_time(run.outcome()).await;
     assert_eq!((outcome.stop_reason(), outcome.receipt.calls.len()), ("end_turn", 1_000));
     assert!(outcome.receipt.calls.iter().all(|account| account.verdict == Verdict::Finished));
@@ -447,7 +447,7 @@ async fn a_thousand_quick_blocking_calls_do_not_make_a_thousand_threads() {
 async fn while_all_places_are_blocked_other_runs_start_call_their_tools_and_are_stopped() {
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(2, 8);
-    let stuck = agent_in(&runtime, ScriptedModel::new([many("block", 6)])).tool(tool).build().unwrap();
+    let stuck = agent_in(&runtime, ScriptedModel::new([many("block", 6)])).tool(tool).open();
     let run = stuck.start("Go.").unwrap();
     blocks.next();
     blocks.next();
@@ -455,7 +455,7 @@ async fn while_all_places_are_blocked_other_runs_start_call_their_tools_and_are_
 
     let look = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("seen".into()) });
     let model = ScriptedModel::new([calls(&[("l", "look")]), says_and_hangs("Hm")]);
-    let other = agent_in(&runtime, model).name("other").tool(look).build().unwrap();
+    let other = agent_in(&runtime, model).name("other").tool(look).open();
     let second = other.start("Look.").unwrap();
     in_time(until_shown(&second, "Hm")).await;
     second.cancel(Cancel::graceful());
@@ -470,8 +470,8 @@ async fn while_all_places_are_blocked_other_runs_start_call_their_tools_and_are_
 async fn an_error_of_a_blocking_tool_is_told_in_its_own_words() {
     let tool = FnTool::blocking("sad", "Fails.", json!({"type": "object"}), |_| Err(ToolError::new("no such file")));
     let runtime = runtime_with(1, 1);
-    let agent = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "sad")])])).tool(tool).build().unwrap();
-    in_time(agent.run("Go.")).await.unwrap();
+    let session = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "sad")])])).tool(tool).open();
+    in_time(session.run("Go.")).await.unwrap();
     let expected = ToolResult::text(id("c"), ResultStatus::Error, "no such file");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
+    assert_eq!(result_of(&session.history().await.unwrap(), "c"), expected);
 }

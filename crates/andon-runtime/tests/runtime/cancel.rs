@@ -7,56 +7,56 @@ use crate::common::*;
 #[tokio::test(start_paused = true)]
 async fn cancel_before_the_run_starts_makes_no_model_call() {
     let model = ScriptedModel::new([says("Never said.")]);
-    let agent = agent(&model).build().unwrap();
+    let session = agent(&model).open();
 
-    let run = agent.start("Go.").unwrap();
+    let run = session.start("Go.").unwrap();
     let reply = run.cancel(Cancel::graceful());
 
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
-    cancelled(&agent, &run).await;
+    cancelled(&session, &run).await;
     assert_eq!(event_types(&run), ["run_accepted", "cancel_requested", "run_quieted", "run_settled"]);
     assert_eq!(model.calls(), 0);
     assert_eq!(run.passed(), andon_runtime::Passed::default());
     assert_eq!(run.receipt().unwrap().cut_in, Some(Phase::Queued));
-    assert_eq!(agent.history().await.unwrap(), Vec::<Arc<Message>>::new());
-    assert_usable(&agent).await;
+    assert_eq!(session.history().await.unwrap(), Vec::<Arc<Message>>::new());
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_agent_that_is_cancelled_arms_and_only_its_next_run_is_cancelled() {
     let model = ScriptedModel::new([]);
-    let agent = agent(&model).build().unwrap();
+    let session = agent(&model).open();
 
-    let reply = agent.cancel_with(Cancel::graceful().by("ada").note("before you begin"));
+    let reply = session.agent().cancel_with(Cancel::graceful().by("ada").note("before you begin"));
     assert!(matches!(reply, AgentReply::Armed));
     assert_eq!(reply.kind(), ReplyKind::Armed);
 
-    let run = agent.start("First.").unwrap();
-    let outcome = cancelled(&agent, &run).await;
+    let run = session.start("First.").unwrap();
+    let outcome = cancelled(&session, &run).await;
     assert_eq!(outcome.receipt.by.as_deref(), Some("ada"));
     assert_eq!(outcome.receipt.note.as_deref(), Some("before you begin"));
     assert_eq!(model.calls(), 0);
 
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
     assert_eq!(model.calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn arming_twice_is_arming_once_and_can_be_taken_back() {
-    let agent = scripted([]).build().unwrap();
-    assert!(!agent.disarm(), "it was not armed");
-    agent.cancel();
-    agent.cancel();
-    assert!(agent.disarm());
-    assert!(!agent.disarm());
-    assert_usable(&agent).await;
+    let session = scripted([]).open();
+    assert!(!session.agent().disarm(), "it was not armed");
+    session.agent().cancel();
+    session.agent().cancel();
+    assert!(session.agent().disarm());
+    assert!(!session.agent().disarm());
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_arm_stops_only_the_agent_that_was_armed() {
     let runtime = runtime();
     let model = ScriptedModel::new([]);
-    let build = |name: &str| Agent::builder().name(name).model(model.clone()).runtime(&runtime).build().unwrap();
+    let build = |name: &str| Agent::builder().name(name).model(model.clone()).runtime(&runtime).open();
     let (armed, other) = (build("armed"), build("other"));
     armed.cancel();
     assert_usable(&other).await;
@@ -65,23 +65,23 @@ async fn an_arm_stops_only_the_agent_that_was_armed() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_run_that_has_settled_never_arms_and_never_hits_the_next_run() {
-    let agent = scripted([]).build().unwrap();
-    let run = agent.start("First.").unwrap();
+    let session = scripted([]).open();
+    let run = session.start("First.").unwrap();
     run.outcome().await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "too_late");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_names_one_of_two_runs_and_the_other_goes_on() {
     let model = ScriptedModel::new([says_and_hangs("One "), vec![Act::text("Two "), Act::Pause(secs(5)), Act::end()]]);
-    let one = agent(&model).build().unwrap();
-    let two = one.session("other").unwrap();
+    let one = agent(&model).open();
+    let two = one.agent().session(LOCAL, "other").unwrap();
     let (first, second) = (one.start("1").unwrap(), two.start("2").unwrap());
     until_shown(&first, "One").await;
     until_shown(&second, "Two").await;
 
-    let reply = one.runtime().cancel(first.id(), Cancel::graceful()).await.unwrap();
+    let reply = one.agent().runtime().cancel(first.id(), Cancel::graceful()).await.unwrap();
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::Accepted, first.id()));
 
     assert_eq!(cancelled(&one, &first).await.text_so_far(), "One ");
@@ -93,21 +93,21 @@ async fn a_cancel_names_one_of_two_runs_and_the_other_goes_on() {
 async fn agent_cancel_stops_every_run_of_the_agent_and_no_other() {
     let runtime = runtime();
     let model = ScriptedModel::new([says_and_hangs("a "), says_and_hangs("b "), says_and_hangs("c ")]);
-    let build = || Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
-    let (agent, other) = (build(), build());
-    let elsewhere = agent.session("elsewhere").unwrap();
-    let runs = [agent.start("1").unwrap(), elsewhere.start("2").unwrap()];
+    let build = || Agent::builder().model(model.clone()).runtime(&runtime).open();
+    let (session, other) = (build(), build());
+    let elsewhere = session.agent().session(LOCAL, "elsewhere").unwrap();
+    let runs = [session.start("1").unwrap(), elsewhere.start("2").unwrap()];
     let bystander = other.start("3").unwrap();
     for run in runs.iter().chain([&bystander]) {
         until_shown(run, " ").await;
     }
 
-    let AgentReply::Runs(replies) = agent.cancel() else { panic!("runs were in progress") };
+    let AgentReply::Runs(replies) = session.agent().cancel() else { panic!("runs were in progress") };
 
     let accepted = |run: &andon_runtime::Run| (run.id().clone(), ReplyKind::Accepted);
     let told: Vec<_> = replies.iter().map(|reply| (reply.run_id().clone(), reply.kind().clone())).collect();
     assert_eq!(told, runs.iter().map(accepted).collect::<Vec<_>>());
-    cancelled(&agent, &runs[0]).await;
+    cancelled(&session, &runs[0]).await;
     cancelled(&elsewhere, &runs[1]).await;
     assert_eq!(bystander.state(), State::Running);
     stop(&other, &bystander, Cancel::now()).await;
@@ -115,10 +115,10 @@ async fn agent_cancel_stops_every_run_of_the_agent_and_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_of_an_id_that_nobody_knows_is_not_found_and_of_a_settled_one_too_late() {
-    let agent = scripted([]).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = scripted([]).open();
+    let run = session.start("Go.").unwrap();
     let outcome = run.outcome().await;
-    let runtime = agent.runtime();
+    let runtime = session.agent().runtime();
 
     let reply = runtime.cancel(&andon_runtime::RunId::new("nobody").unwrap(), Cancel::now()).await.unwrap();
     assert_eq!(*reply.kind(), ReplyKind::NotFound);
@@ -131,13 +131,13 @@ async fn a_cancel_of_an_id_that_nobody_knows_is_not_found_and_of_a_settled_one_t
 async fn a_cancel_of_a_run_that_another_process_drives_is_not_running_and_changes_nothing() {
     let journal = memory();
     let model = ScriptedModel::new([vec![Act::text("Half "), Act::Pause(secs(1)), Act::text("done."), Act::end()]]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = Agent::builder().model(model).runtime(&runtime_on(&journal)).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
 
     let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::NotRunning, run.id()));
     assert_eq!((reply.is_stopping(), reply.recorded().await), (false, Ok(())));
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Half done.");
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Half done.");
 
     let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
     assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
@@ -146,9 +146,8 @@ async fn a_cancel_of_a_run_that_another_process_drives_is_not_running_and_change
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_told() {
     let model = ScriptedModel::new([says_and_hangs("Shown.")]);
-    let agent =
-        Agent::builder().model(model.clone()).runtime(&andon_runtime::Runtime::builder().build()).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown.").await;
+    let session = Agent::builder().model(model.clone()).runtime(&andon_runtime::Runtime::builder().build()).open();
+    let run = start_until_shown(&session, "Go.", "Shown.").await;
 
     let accepted = AtomicUsize::new(0);
     let barrier = std::sync::Barrier::new(50);
@@ -176,7 +175,7 @@ async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_t
         assert!(matches!(reply.kind(), ReplyKind::Accepted | ReplyKind::AlreadyCancelling | ReplyKind::TooLate { .. }));
         assert_eq!(reply.recorded().await, Ok(()));
     }
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = cancelled(&session, &run).await;
     assert_eq!(outcome.text_so_far(), "Shown.");
     assert_eq!(count(&run, |event| matches!(event, Event::CancelRequested { .. })), 1);
     assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
@@ -186,10 +185,10 @@ async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_t
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_races_the_finish_wins_or_is_told_that_it_lost() {
     let runtime = andon_runtime::Runtime::builder().build();
-    let agent = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
+    let session = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).open();
     for lap in 0..200_u64 {
-        let agent = agent.session(format!("lap-{lap}")).unwrap();
-        let run = agent.start("Go.").unwrap();
+        let session = session.agent().session(LOCAL, format!("lap-{lap}")).unwrap();
+        let run = session.start("Go.").unwrap();
         let cord = run.cord();
         let puller = std::thread::spawn(move || {
             for _ in 0..lap * 20 {
@@ -197,7 +196,7 @@ async fn a_cancel_that_races_the_finish_wins_or_is_told_that_it_lost() {
             }
             cord.pull(Cancel::graceful())
         });
-        let outcome = settled(&agent, &run).await;
+        let outcome = settled(&session, &run).await;
         let reply = puller.join().unwrap();
         match &*outcome.ending {
             Ending::Cancelled { reason: Reason::Requested } => assert_eq!(*reply.kind(), ReplyKind::Accepted),

@@ -91,16 +91,16 @@ fn panics(_: Invocation) -> BoxFuture<Returned> {
     Box::pin(async { panic!("on purpose") })
 }
 
-fn one_tool(tool: FnTool) -> Agent {
-    builder(tool).runtime(&runtime()).build().unwrap()
+fn one_tool(tool: FnTool) -> Session {
+    builder(tool).runtime(&runtime()).open()
 }
 
 fn builder(tool: FnTool) -> AgentBuilder {
     Agent::builder().model(ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")])).tool(tool)
 }
 
-async fn at_work(agent: &Agent) -> Run {
-    let run = start_until(agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
+async fn at_work(session: &Session) -> Run {
+    let run = start_until(session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     run
 }
@@ -111,13 +111,13 @@ async fn the_cleanup_runs_once_after_a_return_an_error_and_a_panic_and_the_call_
         [(returns as Does, ResultStatus::Ok), (fails, ResultStatus::Error), (panics, ResultStatus::Error)]
     {
         let seen = Arc::new(Seen::default());
-        let agent = one_tool(tool(&seen, does));
+        let session = one_tool(tool(&seen, does));
         let began = Instant::now();
-        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolFinished { .. })).await;
+        let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolFinished { .. })).await;
         assert_eq!((seen.cleanups(), began.elapsed()), ((1, 1), secs(1)));
-        assert_eq!(settled(&agent, &run).await.text_so_far(), "Well.");
-        assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, status);
-        agent.runtime().idle().await;
+        assert_eq!(settled(&session, &run).await.text_so_far(), "Well.");
+        assert_eq!(result_of(&session.history().await.unwrap(), "c").status, status);
+        session.agent().runtime().idle().await;
         assert_eq!(seen.cleanups(), (1, 1));
     }
 }
@@ -148,8 +148,8 @@ async fn the_cleanup_runs_once_however_a_call_is_stopped_and_the_run_settles_whe
     ];
     for (case, does, stop, takes) in cases {
         let seen = Arc::new(Seen::default());
-        let agent = one_tool(tool(&seen, does));
-        let run = at_work(&agent).await;
+        let session = one_tool(tool(&seen, does));
+        let run = at_work(&session).await;
         let pulled = Instant::now();
         stop(&run);
         let mut feed = run.feed();
@@ -159,9 +159,9 @@ async fn the_cleanup_runs_once_however_a_call_is_stopped_and_the_run_settles_whe
             }
         }
         assert_eq!(pulled.elapsed(), secs(takes), "{case}");
-        let outcome = settled(&agent, &run).await;
+        let outcome = settled(&session, &run).await;
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "{case}");
-        agent.runtime().idle().await;
+        session.agent().runtime().idle().await;
         assert_eq!(seen.cleanups(), (1, 1), "{case}");
     }
 }
@@ -170,18 +170,18 @@ async fn the_cleanup_runs_once_however_a_call_is_stopped_and_the_run_settles_whe
 async fn the_cleanup_runs_after_a_time_limit_a_deadline_and_under_each_way_to_be_cancelled() {
     for on_cancel in [OnCancel::Cooperate, OnCancel::Drop, OnCancel::Finish { within: secs(1) }, OnCancel::Detach] {
         let seen = Arc::new(Seen::default());
-        let agent = one_tool(tool(&seen, hangs).timeout(secs(5)).on_cancel(on_cancel));
-        let run = agent.start("Go.").unwrap();
-        assert_eq!(settled(&agent, &run).await.text_so_far(), "Well.");
+        let session = one_tool(tool(&seen, hangs).timeout(secs(5)).on_cancel(on_cancel));
+        let run = session.start("Go.").unwrap();
+        assert_eq!(settled(&session, &run).await.text_so_far(), "Well.");
         assert_eq!(seen.cleanups(), (1, 1), "{on_cancel:?} over its limit");
 
         let seen = Arc::new(Seen::default());
         let limits = Limits { deadline: Some(secs(3)), ..Limits::NONE };
         let tool = tool(&seen, hangs).on_cancel(on_cancel).timeout(secs(20));
-        let agent = builder(tool).runtime(&runtime()).limits(limits).build().unwrap();
-        let run = agent.start("Go.").unwrap();
-        cancelled_because(&agent, &run, andon_runtime::Reason::Deadline).await;
-        agent.runtime().idle().await;
+        let session = builder(tool).runtime(&runtime()).limits(limits).open();
+        let run = session.start("Go.").unwrap();
+        cancelled_because(&session, &run, andon_runtime::Reason::Deadline).await;
+        session.agent().runtime().idle().await;
         assert_eq!(seen.cleanups(), (1, 1), "{on_cancel:?} and the run's deadline");
     }
 }
@@ -194,13 +194,13 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
             Remains { leaked: vec!["pid 4711".into()], notes: vec!["killed by best effort".into()], ..Remains::NONE };
         Box::pin(async move { remains })
     });
-    let agent = one_tool(tool);
-    let run = at_work(&agent).await;
-    let outcome = stop(&agent, &run, Cancel::now()).await;
+    let session = one_tool(tool);
+    let run = at_work(&session).await;
+    let outcome = stop(&session, &run, Cancel::now()).await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): pid 4711"]);
     assert_eq!(outcome.receipt.calls[0].notes, ["killed by best effort"]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown, "the call itself is over");
-    let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+    let told = session.agent().runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
     assert_eq!(told, outcome.receipt, "and the journal has the same");
 }
 
@@ -211,23 +211,23 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
     };
     for (does, cancel) in [(looks as Does, Cancel::graceful()), (hangs, Cancel::now())] {
         let seen = Arc::new(Seen::default());
-        let agent = one_tool(cleaning(&seen, does, unended).effect(andon_runtime::Effect::ReadOnly));
-        let run = at_work(&agent).await;
+        let session = one_tool(cleaning(&seen, does, unended).effect(andon_runtime::Effect::ReadOnly));
+        let run = at_work(&session).await;
         let pulled = Instant::now();
-        let outcome = stop(&agent, &run, cancel).await;
+        let outcome = stop(&session, &run, cancel).await;
         assert_eq!(pulled.elapsed(), secs(1), "the cleanup's second, and no grace");
         assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
-        assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Unknown);
+        assert_eq!(result_of(&session.history().await.unwrap(), "c").status, ResultStatus::Unknown);
         let graces = run.records().iter().filter(|record| matches!(record.event, Event::GraceEnded { .. })).count();
         assert_eq!(graces, 0, "no grace was spent");
-        let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+        let told = session.agent().runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
         assert_eq!(told, outcome.receipt, "and the journal has the same");
     }
     // A call that ended by itself has finished, whatever it left behind.
     let seen = Arc::new(Seen::default());
-    let agent = one_tool(cleaning(&seen, returns, unended));
-    let outcome = settled(&agent, &agent.start("Go.").unwrap()).await;
+    let session = one_tool(cleaning(&seen, returns, unended));
+    let outcome = settled(&session, &session.start("Go.").unwrap()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Finished);
     assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
 }
@@ -235,24 +235,24 @@ async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() 
 #[tokio::test(start_paused = true)]
 async fn a_cleanup_over_its_time_is_given_up_and_named() {
     let seen = Arc::new(Seen::default());
-    let agent = one_tool(cleaning(&seen, hangs, |_| Box::pin(std::future::pending())));
-    let run = at_work(&agent).await;
+    let session = one_tool(cleaning(&seen, hangs, |_| Box::pin(std::future::pending())));
+    let run = at_work(&session).await;
     let pulled = Instant::now();
-    let outcome = stop(&agent, &run, Cancel::now()).await;
+    let outcome = stop(&session, &run, Cancel::now()).await;
     assert_eq!((pulled.elapsed(), seen.cleanups()), (secs(10), (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup did not end within 10s"]);
-    assert_eq!(agent.runtime().tasks(), 0, "nobody waits for it");
-    assert_usable(&agent).await;
+    assert_eq!(session.agent().runtime().tasks(), 0, "nobody waits for it");
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cleanup_that_panics_is_named_with_what_it_said() {
     let seen = Arc::new(Seen::default());
-    let agent = one_tool(cleaning(&seen, returns, |_| Box::pin(async { panic!("cannot clean") })));
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = one_tool(cleaning(&seen, returns, |_| Box::pin(async { panic!("cannot clean") })));
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!((outcome.text_so_far().as_str(), seen.cleanups()), ("Well.", (1, 0)));
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot clean"]);
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "what it returned is kept");
+    assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "whole", "what it returned is kept");
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,20 +263,20 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
         let make: fn() -> BoxFuture<Remains> = || panic!("cannot begin");
         Work::task(async { Ok("whole".into()) }).cleanup(make)
     });
-    let agent = one_tool(tool);
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = one_tool(tool);
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!(outcome.receipt.leaked, ["tool (c): its cleanup panicked: cannot begin"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let seen = Arc::new(Seen::default());
-    let agent = one_tool(tool(&seen, hangs).needs_approval());
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    let session = one_tool(tool(&seen, hangs).needs_approval());
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     run.approve(&id("c"), None).unwrap();
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
-    agent.runtime().idle().await;
+    session.agent().runtime().idle().await;
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((0, 0), 0));
 }
 
@@ -298,11 +298,11 @@ async fn the_cleanup_runs_when_the_driver_panics_and_the_run_settles_when_it_is_
     let clock = Arc::new(TestClock::new());
     let runtime = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock);
     let runtime = runtime.probe(Arc::clone(&probe) as Arc<dyn Probe>).build();
-    let agent = builder(tool(&seen, hangs)).runtime(&runtime).build().unwrap();
-    let run = at_work(&agent).await;
+    let session = builder(tool(&seen, hangs)).runtime(&runtime).open();
+    let run = at_work(&session).await;
     probe.1.store(true, Ordering::SeqCst);
     run.cancel(Cancel::graceful());
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     assert_eq!(seen.cleanups(), (1, 1), "nothing is alive when the end is shown");
     runtime.idle().await;
     assert_eq!(seen.cleanups(), (1, 1));
@@ -311,15 +311,15 @@ async fn the_cleanup_runs_when_the_driver_panics_and_the_run_settles_when_it_is_
 #[tokio::test(start_paused = true)]
 async fn the_cleanup_runs_once_when_the_journal_fails() {
     let (journal, seen) = (memory(), Arc::new(Seen::default()));
-    let agent = builder(tool(&seen, hangs)).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = at_work(&agent).await;
+    let session = builder(tool(&seen, hangs)).runtime(&runtime_on(&journal)).open();
+    let run = at_work(&session).await;
     journal.fail(JournalError::Storage("disk full".into()));
     run.cancel(Cancel::graceful());
     run.settled().await.unwrap_err();
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((1, 1), 0), "it does not wait for the disk");
     journal.heal();
-    cancelled(&agent, &run).await;
-    agent.runtime().idle().await;
+    cancelled(&session, &run).await;
+    session.agent().runtime().idle().await;
     assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((1, 1), 0));
 }
 
@@ -327,11 +327,11 @@ async fn the_cleanup_runs_once_when_the_journal_fails() {
 fn the_cleanup_runs_once_when_the_tokio_runtime_of_the_driver_is_dropped() {
     let seen = Arc::new(Seen::default());
     let tool = cleaning(&seen, hangs, |_| Box::pin(async { Remains::NONE }));
-    let agent = builder(tool).runtime(&Runtime::builder().build()).build().unwrap();
+    let session = builder(tool).runtime(&Runtime::builder().build()).open();
     let paused = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let gone = paused();
     let run = gone.block_on(async {
-        let run = agent.start("Go.").unwrap();
+        let run = session.start("Go.").unwrap();
         while seen.working.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(millis(1)).await;
         }
@@ -343,7 +343,7 @@ fn the_cleanup_runs_once_when_the_tokio_runtime_of_the_driver_is_dropped() {
         assert_eq!(*outcome.ending, Ending::Lost);
         assert_eq!(seen.cleanups(), (1, 1), "nothing is alive when the end is shown");
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
-        agent.runtime().idle().await;
+        session.agent().runtime().idle().await;
         assert_eq!((seen.cleanups(), seen.working.load(Ordering::SeqCst)), ((1, 1), 0));
     });
 }
@@ -352,12 +352,12 @@ fn the_cleanup_runs_once_when_the_tokio_runtime_of_the_driver_is_dropped() {
 async fn a_pull_that_comes_while_a_finished_call_is_cleaned_up_keeps_its_result() {
     for cancel in [Cancel::graceful(), Cancel::now()] {
         let seen = Arc::new(Seen::default());
-        let agent = one_tool(tool(&seen, returns));
-        let run = at_work(&agent).await;
+        let session = one_tool(tool(&seen, returns));
+        let run = at_work(&session).await;
         assert_eq!(seen.cleanups(), (1, 0), "the test is about this moment");
-        let outcome = stop(&agent, &run, cancel.clone()).await;
+        let outcome = stop(&session, &run, cancel.clone()).await;
         assert_eq!((seen.cleanups(), outcome.receipt.calls[0].verdict), ((1, 1), Verdict::Finished), "{cancel:?}");
-        assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "whole", "{cancel:?}");
+        assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "whole", "{cancel:?}");
     }
 }
 
@@ -379,11 +379,11 @@ async fn the_cleanup_of_a_thread_runs_when_the_thread_has_ended_and_when_it_is_a
                 Remains::NONE
             })
         });
-        let agent = one_tool(tool);
-        let run = at_work(&agent).await;
-        stop(&agent, &run, Cancel::graceful()).await;
+        let session = one_tool(tool);
+        let run = at_work(&session).await;
+        stop(&session, &run, Cancel::graceful()).await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");
-        agent.runtime().idle().await;
+        session.agent().runtime().idle().await;
         assert_eq!(cleaned.load(Ordering::SeqCst), 1, "{takes:?}");
     }
 }
@@ -391,12 +391,12 @@ async fn the_cleanup_of_a_thread_runs_when_the_thread_has_ended_and_when_it_is_a
 #[tokio::test(start_paused = true)]
 async fn on_a_slow_disk_the_cleanup_does_not_wait_for_the_disk() {
     let (journal, seen) = (TestJournal::slow(None, secs(3)), Arc::new(Seen::default()));
-    let agent = builder(tool(&seen, hangs)).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = at_work(&agent).await;
+    let session = builder(tool(&seen, hangs)).runtime(&runtime_on(&journal)).open();
+    let run = at_work(&session).await;
     run.cancel(Cancel::now());
     tokio::time::sleep(millis(1_001)).await;
     assert_eq!(seen.cleanups(), (1, 1));
-    cancelled(&agent, &run).await;
+    cancelled(&session, &run).await;
 }
 
 /// An async tool that blocks its thread until it is released: its task cannot even notice that it must stop.
@@ -420,22 +420,17 @@ async fn a_tool_that_is_given_up_shortens_no_other_tools_cleanup() {
     let (mule, release, begun) = never_yields();
     let seen = Arc::new(Seen::default());
     let model = ScriptedModel::new([calls(&[("m", "mule"), ("c", "tool")])]);
-    let agent = Agent::builder()
-        .model(model)
-        .runtime(&Runtime::builder().build())
-        .tool(mule)
-        .tool(tool(&seen, hangs))
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session =
+        Agent::builder().model(model).runtime(&Runtime::builder().build()).tool(mule).tool(tool(&seen, hangs)).open();
+    let run = session.start("Go.").unwrap();
     tokio::task::block_in_place(|| begun.recv_timeout(secs(20))).unwrap();
     while seen.working.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(millis(1)).await;
     }
     run.cancel(Cancel::now());
-    let outcome = tokio::time::timeout(secs(20), cancelled(&agent, &run)).await.expect("it settles");
+    let outcome = tokio::time::timeout(secs(20), cancelled(&session, &run)).await.expect("it settles");
     release.send(()).unwrap();
     assert_eq!(outcome.receipt.leaked, ["mule (m)"], "the other one was still being cleaned up, within its time limit");
     assert_eq!(seen.cleanups(), (1, 1));
-    agent.runtime().idle().await;
+    session.agent().runtime().idle().await;
 }

@@ -29,14 +29,14 @@ fn paid_back() -> Returned {
 }
 
 /// An agent in this runtime, whose model makes one call `c` of the tool `pay`.
-fn agent_on(runtime: &Runtime, tool: FnTool) -> Agent {
+fn agent_on(runtime: &Runtime, tool: FnTool) -> Session {
     let model = ScriptedModel::new([calls(&[("c", "pay")]), says("Well.")]);
-    Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session("s").unwrap()
+    Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session(LOCAL, "s").unwrap()
 }
 
-async fn run_of(agent: &Agent) -> Run {
-    let run = agent.start("Pay.").unwrap();
-    settled(agent, &run).await;
+async fn run_of(session: &Session) -> Run {
+    let run = session.start("Pay.").unwrap();
+    settled(session, &run).await;
     run
 }
 
@@ -66,10 +66,10 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
             paid_back()
         }
     });
-    let agent = agent_on(&runtime_on(&journal), tool);
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime_on(&journal), tool);
+    let run = run_of(&session).await;
     let records = run.records();
-    let done = agent.compensate(&run, &id("c"), Some("ada")).await.unwrap();
+    let done = session.agent().compensate(&run, &id("c"), Some("ada")).await.unwrap();
 
     let result = Arc::new(ToolResult::text(id("c"), ResultStatus::Ok, "paid back"));
     assert!(done.is_done());
@@ -82,7 +82,7 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
         assert_eq!((compensation(&receipt), receipt.revision), (Some(Compensation::Done), 2));
     }
     assert_eq!(run.records(), records, "nothing of the run itself changes");
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "paid", "nor of what the model was told");
+    assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "paid", "nor of what the model was told");
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,9 +101,9 @@ async fn it_is_told_what_to_undo_with_the_key_that_the_call_itself_was_given() {
         async { paid_back() }
     });
     let asks = [andon_testkit::Act::call(0, "c", "pay", "{\"sum\": 3}"), vec![andon_testkit::Act::tool_use()]];
-    let agent = scripted([answer(asks)]).tool(tool).build().unwrap();
-    let run = run_of(&agent).await;
-    agent.compensate(&run, &id("c"), None).await.unwrap();
+    let session = scripted([answer(asks)]).tool(tool).open();
+    let run = run_of(&session).await;
+    session.agent().compensate(&run, &id("c"), None).await.unwrap();
 
     let undo = undone.lock().unwrap()[0].clone();
     assert_eq!((undo.tool.as_str(), &undo.call, &undo.run, &undo.session), ("pay", &id("c"), run.id(), run.session()));
@@ -124,14 +124,14 @@ async fn a_call_whose_effect_is_unknown_is_undone_as_such() {
         seen.lock().unwrap().push(undo);
         async { Ok("there was nothing to undo".into()) }
     });
-    let agent = agent_on(&runtime(), tool);
-    let run = start_until_tool(&agent, "Pay.", "c").await;
+    let session = agent_on(&runtime(), tool);
+    let run = start_until_tool(&session, "Pay.", "c").await;
     settle_down().await;
-    stop(&agent, &run, Cancel::now()).await;
-    assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done());
+    stop(&session, &run, Cancel::now()).await;
+    assert!(session.agent().compensate(&run, &id("c"), None).await.unwrap().is_done());
     let undo = undone.lock().unwrap()[0].clone();
     assert_eq!((undo.verdict, undo.result.status), (Verdict::Unknown, ResultStatus::Unknown));
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,14 +141,14 @@ async fn a_later_process_undoes_a_call_of_an_earlier_one_once() {
     let run = run_of(&first).await;
 
     let next = next_runtime_on(&journal);
-    let agent = agent_on(&next, pay(&undone, paid_back));
+    let session = agent_on(&next, pay(&undone, paid_back));
     let found = next.find(run.id()).await.unwrap().unwrap();
-    assert!(agent.compensate(&found, &id("c"), None).await.unwrap().is_done());
+    assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
     assert_eq!(compensation(&next.find(run.id()).await.unwrap().unwrap().receipt().unwrap()), Some(Compensation::Done));
     let third = next_runtime_on(&journal);
-    let agent = agent_on(&third, pay(&undone, paid_back));
+    let session = agent_on(&third, pay(&undone, paid_back));
     let found = third.find(run.id()).await.unwrap().unwrap();
-    assert_eq!(agent.compensate(&found, &id("c"), None).await, Err(CompensateError::Done(id("c"))));
+    assert_eq!(session.agent().compensate(&found, &id("c"), None).await, Err(CompensateError::Done(id("c"))));
     assert_eq!(undone.lock().unwrap().len(), 1);
 }
 
@@ -164,31 +164,35 @@ async fn a_compensation_that_a_dead_process_began_may_be_asked_for_again() {
         .unwrap();
 
     let next = next_runtime_on(&journal);
-    let agent = agent_on(&next, pay(&undone, paid_back));
+    let session = agent_on(&next, pay(&undone, paid_back));
     let found = next.find(run.id()).await.unwrap().unwrap();
     assert_eq!(compensation(&found.receipt().unwrap()), Some(Compensation::Started));
-    assert!(agent.compensate(&found, &id("c"), None).await.unwrap().is_done());
+    assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_undone_through_one_handle_is_not_undone_again_through_another() {
     let (journal, undone) = (memory(), Undone::default());
     let runtime = runtime_on(&journal);
-    let agent = agent_on(&runtime, pay(&undone, paid_back));
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime, pay(&undone, paid_back));
+    let run = run_of(&session).await;
     let found = runtime.find(run.id()).await.unwrap().unwrap();
-    assert!(agent.compensate(&found, &id("c"), None).await.unwrap().is_done());
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::Done(id("c"))), "paid back twice");
+    assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
+    assert_eq!(
+        session.agent().compensate(&run, &id("c"), None).await,
+        Err(CompensateError::Done(id("c"))),
+        "paid back twice"
+    );
     assert_eq!(undone.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_compensation_says_why_and_may_be_asked_for_again() {
     let undone = Undone::default();
-    let agent = agent_on(&runtime(), pay(&undone, || Err(ToolError::new("the bank is closed"))));
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime(), pay(&undone, || Err(ToolError::new("the bank is closed"))));
+    let run = run_of(&session).await;
     for times in 1..=2 {
-        let failed = agent.compensate(&run, &id("c"), None).await.unwrap();
+        let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
         assert!(!failed.is_done());
         assert_eq!((failed.end, failed.result.to_text()), (ToolEnd::Finished, "the bank is closed".to_owned()));
         assert_eq!(compensation(&run.receipt().unwrap()), Some(Compensation::Failed));
@@ -199,13 +203,17 @@ async fn a_failed_compensation_says_why_and_may_be_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_compensation_that_panics_has_failed_and_is_on_record() {
     let journal = memory();
-    let agent = agent_on(&runtime_on(&journal), pay(&Undone::default(), || panic!("no way back")));
-    let run = run_of(&agent).await;
-    let failed = agent.compensate(&run, &id("c"), None).await.unwrap();
+    let session = agent_on(&runtime_on(&journal), pay(&Undone::default(), || panic!("no way back")));
+    let run = run_of(&session).await;
+    let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
     assert_eq!((failed.end, failed.is_done()), (ToolEnd::Panicked, false));
     assert_eq!(failed.result.to_text(), "It crashed: no way back");
     assert_eq!(compensation(&stored_receipt(&journal, &run).await), Some(Compensation::Failed));
-    assert_eq!(agent.compensate(&run, &id("c"), None).await.unwrap().end, ToolEnd::Panicked, "and may be asked again");
+    assert_eq!(
+        session.agent().compensate(&run, &id("c"), None).await.unwrap().end,
+        ToolEnd::Panicked,
+        "and may be asked again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,9 +232,9 @@ async fn a_compensation_that_panics_before_it_begins_has_failed_too() {
     }
     let mut spec = andon_runtime::ToolSpec::new("pay", "Pays.", json!({"type": "object"}));
     spec.compensation = Some(secs(1));
-    let agent = scripted([calls(&[("c", "pay")])]).tool(Rash(Arc::new(spec))).build().unwrap();
-    let run = run_of(&agent).await;
-    assert_eq!(agent.compensate(&run, &id("c"), None).await.unwrap().end, ToolEnd::Panicked);
+    let session = scripted([calls(&[("c", "pay")])]).tool(Rash(Arc::new(spec))).open();
+    let run = run_of(&session).await;
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await.unwrap().end, ToolEnd::Panicked);
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,11 +250,11 @@ async fn a_compensation_over_its_time_is_dropped_its_end_is_unknown_and_it_may_b
             std::future::pending().await
         }
     });
-    let agent = agent_on(&runtime_on(&journal), tool);
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime_on(&journal), tool);
+    let run = run_of(&session).await;
     for _ in 0..2 {
         let began = Instant::now();
-        let unknown = agent.compensate(&run, &id("c"), None).await.unwrap();
+        let unknown = session.agent().compensate(&run, &id("c"), None).await.unwrap();
         assert_eq!((began.elapsed(), unknown.end, alive.load(Ordering::SeqCst)), (secs(5), ToolEnd::Unknown, 0));
         assert_eq!(unknown.result.status, ResultStatus::Unknown);
         assert_eq!(compensation(&stored_receipt(&journal, &run).await), Some(Compensation::Unknown));
@@ -272,26 +280,27 @@ impl Drop for Alive {
 #[tokio::test(start_paused = true)]
 async fn a_compensation_goes_on_when_whoever_asked_goes_away_and_its_end_is_on_record() {
     let (journal, undone) = (memory(), Undone::default());
-    let agent = agent_on(&runtime_on(&journal), pay(&undone, paid_back));
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime_on(&journal), pay(&undone, paid_back));
+    let run = run_of(&session).await;
     let call = id("c");
-    let asking = agent.compensate(&run, &call, None);
+    let asking = session.agent().compensate(&run, &call, None);
     assert!(tokio::time::timeout(millis(500), asking).await.is_err(), "it takes a second");
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::InProgress(id("c"))));
-    agent.runtime().idle().await;
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::InProgress(id("c"))));
+    session.agent().runtime().idle().await;
     assert_eq!(compensation(&stored_receipt(&journal, &run).await), Some(Compensation::Done));
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::Done(id("c"))));
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::Done(id("c"))));
     assert_eq!(undone.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_callers_at_once_one_is_told_that_it_is_in_progress() {
     let undone = Undone::default();
-    let agent = agent_on(&runtime(), pay(&undone, paid_back));
-    let run = run_of(&agent).await;
-    let other = agent.runtime().find(run.id()).await.unwrap().unwrap();
+    let session = agent_on(&runtime(), pay(&undone, paid_back));
+    let run = run_of(&session).await;
+    let other = session.agent().runtime().find(run.id()).await.unwrap().unwrap();
     let call = id("c");
-    let both = tokio::join!(agent.compensate(&run, &call, None), agent.compensate(&other, &call, None));
+    let both =
+        tokio::join!(session.agent().compensate(&run, &call, None), session.agent().compensate(&other, &call, None));
     assert!(both.0.unwrap().is_done());
     assert_eq!(both.1, Err(CompensateError::InProgress(id("c"))));
     assert_eq!(undone.lock().unwrap().len(), 1);
@@ -300,23 +309,26 @@ async fn of_two_callers_at_once_one_is_told_that_it_is_in_progress() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_goes_on_cannot_be_undone_and_a_call_that_it_did_not_make_neither() {
     let undone = Undone::default();
-    let agent = scripted([calls(&[("c", "pay")]), says_and_hangs("Hm")]).tool(pay(&undone, paid_back)).build().unwrap();
-    let run = start_until_shown(&agent, "Pay.", "Hm").await;
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::NotSettled));
-    stop(&agent, &run, Cancel::now()).await;
-    assert_eq!(agent.compensate(&run, &id("x"), None).await, Err(CompensateError::NoSuchCall(id("x"))));
-    assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done(), "a cancelled run's calls can be undone");
+    let session = scripted([calls(&[("c", "pay")]), says_and_hangs("Hm")]).tool(pay(&undone, paid_back)).open();
+    let run = start_until_shown(&session, "Pay.", "Hm").await;
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::NotSettled));
+    stop(&session, &run, Cancel::now()).await;
+    assert_eq!(session.agent().compensate(&run, &id("x"), None).await, Err(CompensateError::NoSuchCall(id("x"))));
+    assert!(
+        session.agent().compensate(&run, &id("c"), None).await.unwrap().is_done(),
+        "a cancelled run's calls can be undone"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_did_not_run_has_nothing_to_undo() {
     let undone = Undone::default();
-    let agent = agent_on(&runtime(), pay(&undone, paid_back).needs_approval());
-    let run = agent.start("Pay.").unwrap();
+    let session = agent_on(&runtime(), pay(&undone, paid_back).needs_approval());
+    let run = session.start("Pay.").unwrap();
     until(&run, |event| matches!(event, andon_runtime::Event::ApprovalRequested { .. })).await;
     run.deny(&id("c"), None, None).unwrap();
-    settled(&agent, &run).await;
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::NeverStarted(id("c"))));
+    settled(&session, &run).await;
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::NeverStarted(id("c"))));
     assert_eq!(run.receipt().unwrap().addenda, [], "nothing was begun, and nothing is on record");
 }
 
@@ -328,19 +340,19 @@ async fn a_call_that_goes_on_is_undone_only_when_it_has_ended() {
     for (tool, verdict) in [(detached, Verdict::Detached), (thread, Verdict::Late)] {
         let seen = Undone::default();
         let undone = Arc::clone(&seen);
-        let agent = agent_on(
+        let session = agent_on(
             &runtime(),
             tool.compensation(secs(5), move |undo| {
                 undone.lock().unwrap().push(undo);
                 async { paid_back() }
             }),
         );
-        let run = start_until_tool(&agent, "Pay.", "c").await;
+        let run = start_until_tool(&session, "Pay.", "c").await;
         settle_down().await;
-        stop(&agent, &run, Cancel::graceful()).await;
-        assert_eq!(agent.compensate(&run, &id("c"), None).await, Err(CompensateError::StillRunning(id("c"))));
-        agent.runtime().idle().await;
-        assert!(agent.compensate(&run, &id("c"), None).await.unwrap().is_done());
+        stop(&session, &run, Cancel::graceful()).await;
+        assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::StillRunning(id("c"))));
+        session.agent().runtime().idle().await;
+        assert!(session.agent().compensate(&run, &id("c"), None).await.unwrap().is_done());
         assert_eq!(seen.lock().unwrap()[0].verdict, verdict);
     }
 }
@@ -348,12 +360,17 @@ async fn a_call_that_goes_on_is_undone_only_when_it_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_without_a_compensation_says_so() {
     let log = ToolLog::new();
-    let agent = agent_on(&runtime(), tools::quick("pay", &log));
-    let run = run_of(&agent).await;
+    let session = agent_on(&runtime(), tools::quick("pay", &log));
+    let run = run_of(&session).await;
     let expected = Err(CompensateError::NoCompensation("pay".to_owned()));
-    assert_eq!(agent.compensate(&run, &id("c"), None).await, expected);
+    assert_eq!(session.agent().compensate(&run, &id("c"), None).await, expected);
 
-    let other = Agent::builder().model(ScriptedModel::new([])).runtime(agent.runtime()).name("other").build().unwrap();
+    let other = Agent::builder()
+        .model(ScriptedModel::new([]))
+        .runtime(session.agent().runtime())
+        .name("other")
+        .build()
+        .unwrap();
     assert_eq!(other.compensate(&run, &id("c"), None).await, expected, "an agent that has no such tool");
 }
 
@@ -361,9 +378,9 @@ async fn a_tool_without_a_compensation_says_so() {
 async fn a_tool_with_a_budget_and_nothing_to_run_has_failed_in_words() {
     let mut spec = andon_runtime::ToolSpec::new("pay", "Pays.", json!({"type": "object"}));
     spec.compensation = Some(secs(1));
-    let agent = agent_on(&runtime(), FnTool::from_spec(spec, |_| Work::task(async { Ok("paid".into()) })));
-    let run = run_of(&agent).await;
-    let failed = agent.compensate(&run, &id("c"), None).await.unwrap();
+    let session = agent_on(&runtime(), FnTool::from_spec(spec, |_| Work::task(async { Ok("paid".into()) })));
+    let run = run_of(&session).await;
+    let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
     assert!(!failed.is_done());
     assert!(failed.result.to_text().contains("has no compensation"), "{}", failed.result.to_text());
 }
@@ -379,14 +396,14 @@ async fn of_many_threads_that_ask_at_once_only_one_undoes_the_call() {
             async { paid_back() }
         });
         let model = ScriptedModel::new([calls(&[("c", "pay")])]);
-        let agent = Agent::builder().model(model).runtime(&Runtime::builder().build()).tool(tool).build().unwrap();
-        let run = Arc::new(agent.start("Pay.").unwrap());
+        let session = Agent::builder().model(model).runtime(&Runtime::builder().build()).tool(tool).open();
+        let run = Arc::new(session.start("Pay.").unwrap());
         run.outcome().await;
         let asked: Vec<_> = (0..8)
             .map(|_| {
-                let (agent, run) = (agent.clone(), Arc::clone(&run));
+                let (session, run) = (session.clone(), Arc::clone(&run));
                 #[expect(clippy::disallowed_methods, reason = "the callers are not part of the runtime")]
-                tokio::spawn(async move { agent.compensate(&run, &id("c"), None).await.is_ok() })
+                tokio::spawn(async move { session.agent().compensate(&run, &id("c"), None).await.is_ok() })
             })
             .collect();
         let mut done = 0;
@@ -425,9 +442,9 @@ async fn a_compensation_that_blocks_its_thread_or_panics_when_it_is_dropped_is_u
     });
     for tool in [blocks, panics] {
         let runtime = Runtime::builder().build();
-        let agent = agent_on(&runtime, tool);
-        let run = run_of(&agent).await;
-        let asked = tokio::time::timeout(secs(20), agent.compensate(&run, &id("c"), None)).await;
+        let session = agent_on(&runtime, tool);
+        let run = run_of(&session).await;
+        let asked = tokio::time::timeout(secs(20), session.agent().compensate(&run, &id("c"), None)).await;
         assert_eq!(asked.expect("nobody waits for it").unwrap().end, ToolEnd::Unknown);
         assert_eq!(compensation(&run.receipt().unwrap()), Some(Compensation::Unknown));
     }

@@ -4,20 +4,20 @@ use andon_runtime::{ModelError, NotCompleted};
 
 use crate::common::*;
 
-async fn not_completed(agent: &Agent) -> NotCompleted {
-    agent.run("Go.").await.unwrap().completed().unwrap_err()
+async fn not_completed(session: &Session) -> NotCompleted {
+    session.run("Go.").await.unwrap().completed().unwrap_err()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_completed_run_gives_its_text_in_one_line() {
-    let agent = scripted([says("All is well.")]).build().unwrap();
-    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "All is well.");
+    let session = scripted([says("All is well.")]).open();
+    assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "All is well.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_provider_gives_an_error_and_not_an_empty_text() {
     let dead = vec![Act::Fail(ModelError::fatal("no connection to the provider: check its address"))];
-    let error = not_completed(&scripted([dead]).build().unwrap()).await;
+    let error = not_completed(&scripted([dead]).open()).await;
     assert!(
         error.to_string().starts_with("the run failed: no connection to the provider: check its address"),
         "{error}"
@@ -27,17 +27,17 @@ async fn a_dead_provider_gives_an_error_and_not_an_empty_text() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_stream_gives_an_error_that_has_the_half_answer() {
-    let error = not_completed(&scripted([vec![Act::text("Half an "), Act::Break]]).build().unwrap()).await;
+    let error = not_completed(&scripted([vec![Act::text("Half an "), Act::Break]]).open()).await;
     assert!(error.to_string().starts_with("the run failed: the model's answer broke off: "), "{error}");
     assert_eq!(error.outcome.text_so_far(), "Half an ");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_run_gives_an_error_that_says_who_cancelled_it_and_why() {
-    let agent = scripted([says_and_hangs("Half an answer")]).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = scripted([says_and_hangs("Half an answer")]).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     run.cancel(Cancel::graceful().by("ada").note("too long"));
-    let error = cancelled(&agent, &run).await.completed().unwrap_err();
+    let error = cancelled(&session, &run).await.completed().unwrap_err();
     assert!(error.to_string().starts_with("the run was cancelled: requested, by ada (too long); "), "{error}");
     assert_eq!(error.outcome.text_so_far(), "Half an answer");
 }
@@ -46,8 +46,8 @@ async fn a_cancelled_run_gives_an_error_that_says_who_cancelled_it_and_why() {
 async fn a_lost_run_gives_an_error_that_says_where_to_look() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Half an answer")]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = Agent::builder().model(model).runtime(&runtime_on(&journal)).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
     journal.crash();
 

@@ -8,15 +8,15 @@ use crate::common::*;
 
 const ARGUMENTS: &str = "{\"n\":  7}";
 
-fn agent_in(runtime: &Runtime, log: &ToolLog) -> Agent {
+fn agent_in(runtime: &Runtime, log: &ToolLog) -> Session {
     let asks = [Act::call(0, "g", "danger", ARGUMENTS), Act::call(1, "h", "danger", "{}"), vec![Act::tool_use()]];
     let model = ScriptedModel::new([answer(asks), says("Done.")]);
     let tool = tools::quick("danger", log).needs_approval();
-    Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session("s").unwrap()
+    Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session(LOCAL, "s").unwrap()
 }
 
-async fn waiting(agent: &Agent) -> Run {
-    let run = agent.start("Do it.").unwrap();
+async fn waiting(session: &Session) -> Run {
+    let run = session.start("Do it.").unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { call, .. } if *call == id("h"))).await;
     settle_down().await;
     run
@@ -42,8 +42,8 @@ fn verdict(run: &Run, call: &str) -> Option<Approval> {
 #[tokio::test(start_paused = true)]
 async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
     let log = ToolLog::new();
-    let agent = agent_in(&runtime(), &log);
-    let run = waiting(&agent).await;
+    let session = agent_in(&runtime(), &log);
+    let run = waiting(&session).await;
     // Other arguments, the other call's, and the same JSON written differently.
     for wrong in [Digest::of(b"[]"), asked(&run, "h"), Digest::of(b"{\"n\":7}")] {
         assert_eq!(run.approve_exactly(&id("g"), wrong, Some("ada")), Err(DecideError::OtherArguments));
@@ -54,7 +54,7 @@ async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
     assert_eq!(run.approve_exactly(&id("g"), right, Some("ada")), Ok(()));
     assert_eq!(run.approve_exactly(&id("g"), right, Some("ada")), Err(DecideError::NotWaiting));
     assert_eq!(run.approve(&id("h"), None), Ok(()), "the order of the questions does not matter");
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     assert_eq!(log.started(), 2);
     assert_eq!(verdict(&run, "g"), Some(Approval::Approved { by: Some("ada".into()), arguments: Some(right) }));
     assert_eq!(right, Digest::of(ARGUMENTS.as_bytes()), "of the bytes that the model wrote");
@@ -64,12 +64,12 @@ async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
 async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
     for right in [true, false] {
         let log = ToolLog::new();
-        let agent = agent_in(&runtime(), &log);
-        let run = waiting(&agent).await;
+        let session = agent_in(&runtime(), &log);
+        let run = waiting(&session).await;
         let digest = if right { asked(&run, "g") } else { Digest::of(b"") };
         run.cancel(Cancel::graceful());
         assert_eq!(run.approve_exactly(&id("g"), digest, None), Err(DecideError::TooLate));
-        cancelled(&agent, &run).await;
+        cancelled(&session, &run).await;
         assert_eq!(run.approve_exactly(&id("g"), digest, None), Err(DecideError::TooLate));
         assert_eq!((log.started(), verdict(&run, "g")), (0, Some(Approval::Closed)));
     }
@@ -78,13 +78,13 @@ async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_no_after_a_wrong_yes_tells_the_model_why() {
     let log = ToolLog::new();
-    let agent = agent_in(&runtime(), &log);
-    let run = waiting(&agent).await;
+    let session = agent_in(&runtime(), &log);
+    let run = waiting(&session).await;
     assert_eq!(run.approve_exactly(&id("g"), Digest::of(b""), None), Err(DecideError::OtherArguments));
     run.deny(&id("g"), Some("ada"), Some("Seven is too many.")).unwrap();
     run.approve_exactly(&id("h"), asked(&run, "h"), None).unwrap();
-    let outcome = settled(&agent, &run).await;
-    let told = result_of(&agent.history().await.unwrap(), "g");
+    let outcome = settled(&session, &run).await;
+    let told = result_of(&session.history().await.unwrap(), "g");
     assert_eq!(told.status, ResultStatus::Refused);
     assert_eq!(told.to_text(), "Not run: a person was asked and said no. Seven is too many.");
     let account = outcome.receipt.calls.iter().find(|account| account.call == id("g")).unwrap();
@@ -102,13 +102,13 @@ async fn a_yes_is_bound_to_the_same_arguments_after_a_restart() {
     let next = next_runtime_on(&andon_testkit::TestJournal::new(journal.durable(), None));
     let model = ScriptedModel::new([says("Done.")]);
     let tool = tools::quick("danger", &log).needs_approval();
-    let agent = Agent::builder().model(model).runtime(&next).tool(tool).build().unwrap().session("s").unwrap();
+    let session = Agent::builder().model(model).runtime(&next).tool(tool).build().unwrap().session(LOCAL, "s").unwrap();
     next.recover().await.unwrap();
     let run = next.find(run.id()).await.unwrap().unwrap();
     assert_eq!(run.approve_exactly(&id("g"), Digest::of(b"{}"), None), Err(DecideError::OtherArguments));
     assert_eq!(run.approve_exactly(&id("g"), seen, Some("ada")), Ok(()));
     run.deny(&id("h"), None, None).unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!(log.started(), 1);
     assert_eq!(verdict(&run, "g"), Some(Approval::Approved { by: Some("ada".into()), arguments: Some(seen) }));
 }

@@ -44,16 +44,16 @@ fn rich() -> ScriptedModel {
     ScriptedModel::new([first, says("Done.")])
 }
 
-async fn settled_rich_run() -> (andon_runtime::Agent, Run) {
-    let agent = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).build().unwrap();
-    let (run, _) = run_to_end(&agent, "Go.").await;
-    (agent, run)
+async fn settled_rich_run() -> (Session, Run) {
+    let session = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).open();
+    let (run, _) = run_to_end(&session, "Go.").await;
+    (session, run)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_gets_the_past_and_then_the_present_without_gap_or_repeat() {
-    let agent = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).open();
+    let run = session.start("Go.").unwrap();
     let live = read_all(&mut run.feed()).await;
     assert_eq!(check_feed(&live), Vec::<String>::new());
     assert_eq!(shown(&live), "Hä?Köln {}Done.");
@@ -66,8 +66,8 @@ async fn readers_that_join_at_any_item_of_a_live_run_see_the_same_run() {
     let (_, run) = settled_rich_run().await;
     let whole = joined(read_all(&mut run.feed()).await);
 
-    let agent = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent(&rich()).tool(tools::slow("look", secs(1), &ToolLog::new())).open();
+    let run = session.start("Go.").unwrap();
     let mut first = run.feed();
     let mut joiners = vec![(Vec::new(), run.feed())];
     let mut seen = Vec::new();
@@ -97,13 +97,13 @@ async fn readers_that_join_at_any_item_of_a_live_run_see_the_same_run() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_joins_in_the_middle_of_an_answer_gets_all_of_it() {
     let model = ScriptedModel::new([vec![Act::text("Early "), Act::Pause(secs(1)), Act::text("late."), Act::end()]]);
-    let agent = agent(&model).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Early").await;
+    let session = agent(&model).open();
+    let run = start_until_shown(&session, "Go.", "Early").await;
     let mut late = run.feed();
     let first = all_there(&mut late);
     assert_eq!(shown(&first), "Early ");
     assert_eq!(shown(&read_all(&mut late).await), "late.");
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,13 +166,13 @@ async fn a_hundred_readers_that_stopped_neither_hold_up_the_run_nor_cost_memory(
         vec![Act::text("Begin. ")],
         vec![Act::Flood("0123456789", 50_000), Act::usage(1, 1), Act::end()],
     ])]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.start("Flood.").unwrap();
+    let session = agent(&model).open();
+    let run = session.start("Flood.").unwrap();
     let mut stopped: Vec<Feed> = (0..100).map(|_| run.feed()).collect();
     for reader in &mut stopped {
         reader.next().await;
     }
-    let outcome = settled(&agent, &run).await;
+    let outcome = settled(&session, &run).await;
     assert_eq!(outcome.text_so_far().len(), 500_007);
     assert_eq!(model.open(), 0);
     // A reader is a place in the log, without a buffer: the whole flood is one delta when it goes on.
@@ -185,28 +185,28 @@ async fn a_hundred_readers_that_stopped_neither_hold_up_the_run_nor_cost_memory(
 
 #[tokio::test(start_paused = true)]
 async fn dropping_every_feed_changes_nothing_for_the_run() {
-    let agent = agent(&rich()).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = agent(&rich()).tool(tools::quick("look", &ToolLog::new())).open();
+    let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     feed.next().await;
     drop(feed);
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_feed_of_a_settled_run_is_read_from_the_journal() {
-    let (agent, run) = settled_rich_run().await;
+    let (session, run) = settled_rich_run().await;
     let live = joined(read_all(&mut run.feed()).await);
-    let mut stored = agent.runtime().feed(run.id(), Cursor::default()).await.unwrap().unwrap();
+    let mut stored = session.agent().runtime().feed(run.id(), Cursor::default()).await.unwrap().unwrap();
     assert_eq!(joined(read_all(&mut stored).await), live);
 
     for item in &live {
-        let mut rest = agent.runtime().feed(run.id(), item.cursor()).await.unwrap().unwrap();
+        let mut rest = session.agent().runtime().feed(run.id(), item.cursor()).await.unwrap().unwrap();
         let expected: Vec<FeedItem> = live.iter().skip_while(|other| *other != item).skip(1).cloned().collect();
         assert_eq!(joined(read_all(&mut rest).await), expected);
     }
     let nobody = andon_runtime::RunId::new("nobody").unwrap();
-    assert!(agent.runtime().feed(&nobody, Cursor::default()).await.unwrap().is_none());
+    assert!(session.agent().runtime().feed(&nobody, Cursor::default()).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,14 +230,13 @@ async fn a_place_past_what_is_stored_is_told_that_text_was_lost_and_then_gets_wh
 #[tokio::test(start_paused = true)]
 async fn everything_that_was_started_is_finished_in_the_feed_of_a_stopped_run() {
     let log = ToolLog::new();
-    let agent = scripted([calls(&[("a", "slow"), ("b", "danger")])])
+    let session = scripted([calls(&[("a", "slow"), ("b", "danger")])])
         .tool(tools::slow("slow", secs(60), &log))
         .tool(tools::quick("danger", &log).needs_approval())
         .before_run(|_| async { andon_runtime::Decision::Continue })
-        .build()
-        .unwrap();
-    let run = start_until_tool(&agent, "Go.", "a").await;
-    stop(&agent, &run, Cancel::graceful()).await;
+        .open();
+    let run = start_until_tool(&session, "Go.", "a").await;
+    stop(&session, &run, Cancel::graceful()).await;
     let types = event_types(&run);
     let times = |name: &str| types.iter().filter(|found| *found == name).count();
     for (begun, ended) in [

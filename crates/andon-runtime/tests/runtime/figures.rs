@@ -6,14 +6,14 @@ use std::time::Duration;
 use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage};
 use andon_runtime::{
     Agent, AnchorSetup, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run, Runtime,
-    SessionKey,
+    Session, SessionKey,
 };
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::common::passes_on::*;
-use crate::common::{memory, millis, next_runtime_on, runtime, runtime_on, secs};
+use crate::common::{LOCAL, Open as _, memory, millis, next_runtime_on, runtime, runtime_on, secs};
 
 fn silent_after(text: &str) -> Vec<Act> {
     vec![Act::usage(12, 0), Act::text(text), Act::Silence]
@@ -23,13 +23,13 @@ fn whole(text: &str, input: u64, output: u64) -> Vec<Act> {
     vec![Act::text(text), Act::usage(input, output), Act::end()]
 }
 
-fn agent_on(runtime: &Runtime, model: &ScriptedModel) -> Agent {
-    Agent::builder().name("a").model(model.clone()).runtime(runtime).build().unwrap().session("s").unwrap()
+fn agent_on(runtime: &Runtime, model: &ScriptedModel) -> Session {
+    Agent::builder().name("a").model(model.clone()).runtime(runtime).build().unwrap().session(LOCAL, "s").unwrap()
 }
 
 /// Starts a run, and pulls once it has shown something.
-async fn cut(agent: &Agent) -> (Run, Arc<Outcome>) {
-    let run = agent.start("Go.").unwrap();
+async fn cut(session: &Session) -> (Run, Arc<Outcome>) {
+    let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
         if matches!(item, andon_runtime::FeedItem::Delta(_)) {
@@ -46,9 +46,9 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     let runtime = runtime();
     let after = After::drained(secs(3), 70, " three four");
     let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(after);
-    let agent = agent_on(&runtime, &model);
+    let session = agent_on(&runtime, &model);
     let asked = Instant::now();
-    let (run, outcome) = cut(&agent).await;
+    let (run, outcome) = cut(&session).await;
     assert!(asked.elapsed() < millis(5), "the run waited for the drain");
 
     let account = &outcome.receipt.model_calls[0];
@@ -67,7 +67,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     assert_eq!(receipt.revision, 2);
     let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
     assert_eq!(parts, &[andon_runtime::Part::text(" three four")]);
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     assert!(!history.iter().any(|message| message.text().contains("three")), "nobody was shown it: {history:?}");
 }
 
@@ -75,10 +75,10 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
 async fn the_next_prompt_does_not_wait_for_a_look_up() {
     let runtime = runtime();
     let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(After::looked_up(secs(5), 33));
-    let agent = agent_on(&runtime, &model);
-    let (run, _) = cut(&agent).await;
+    let session = agent_on(&runtime, &model);
+    let (run, _) = cut(&session).await;
     let asked = Instant::now();
-    agent.run("Go on.").await.unwrap();
+    session.run("Go on.").await.unwrap();
     assert!(asked.elapsed() < millis(5));
     assert_eq!(run.receipt().unwrap().model_calls[0].pending.unwrap().what, Pending::LookingUp);
     runtime.idle().await;
@@ -137,8 +137,8 @@ async fn work_that_panics_has_learned_nothing_and_says_so() {
     }
     let runtime = runtime();
     let model = Panics(ScriptedModel::new([silent_after("One")]));
-    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let (run, _) = cut(&agent).await;
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let (run, _) = cut(&session).await;
     runtime.idle().await;
     let receipt = run.receipt().unwrap();
     assert_eq!((receipt.model_calls[0].pending, receipt.revision), (None, 1));
@@ -174,9 +174,9 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
     let first = runtime_on(&journal);
     let meter = Arc::<ScriptedMeter>::default();
     let model = ScriptedModel::new([whole("Yes.", 10, 3), whole("No.", 20, 4)]).metered(&meter);
-    let agent = agent_on(&first, &model);
+    let session = agent_on(&first, &model);
     for prompt in ["So?", "Or?"] {
-        agent.run(prompt).await.unwrap();
+        session.run(prompt).await.unwrap();
         first.idle().await;
     }
     assert_eq!((meter.learned(), meter.recalled().len()), (2, 0));
@@ -185,9 +185,9 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
 
     let (next, meter) = (next_runtime_on(&journal), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([]).metered(&meter);
-    let agent = agent_on(&next, &model);
-    agent.run("So?").await.unwrap();
-    agent.run("Or?").await.unwrap();
+    let session = agent_on(&next, &model);
+    session.run("So?").await.unwrap();
+    session.run("Or?").await.unwrap();
     let recalled = meter.recalled();
     assert_eq!(recalled.len(), 1, "once for each model: {recalled:?}");
     assert_eq!((recalled[0].about.as_str(), &recalled[0].page["calls"]), ("scripted-1", &json!(2)));
@@ -215,9 +215,9 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     let log = ToolLog::default();
     let builder =
         Agent::builder().model(model.clone()).runtime(&runtime).tool(andon_testkit::tools::quick("look", &log));
-    let agent = builder.build().unwrap().session("s").unwrap();
-    agent.run("Look.").await.unwrap();
-    agent.run("And now?").await.unwrap();
+    let session = builder.build().unwrap().session(LOCAL, "s").unwrap();
+    session.run("Look.").await.unwrap();
+    session.run("And now?").await.unwrap();
     let anchors: Vec<_> = model.requests().into_iter().map(|request| request.anchor).collect();
     let seen: Vec<_> = anchors
         .iter()
@@ -226,7 +226,7 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     // The first call was sent one message; the second also the answer and its result; the third also the next prompt.
     assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
 
-    let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
+    let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session(LOCAL, "s").unwrap();
     other.run("Who are you?").await.unwrap();
     assert_eq!(model.requests()[3].anchor, None, "another agent has other instructions and tools");
 }
@@ -241,21 +241,21 @@ fn measured_from(model: &ScriptedModel) -> Option<(Option<u64>, usize, AnchorSet
 async fn a_conversation_is_measured_from_its_last_reported_call_also_after_a_restart() {
     let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([whole("So.", 30, 4), whole("Yes.", 50, 4), silent_after("Well")]).metered(&meter);
-    let agent = agent_on(&runtime_on(&journal), &model);
-    agent.run("Look.").await.unwrap();
-    agent.run("And?").await.unwrap();
-    cut(&agent).await;
+    let session = agent_on(&runtime_on(&journal), &model);
+    session.run("Look.").await.unwrap();
+    session.run("And?").await.unwrap();
+    cut(&session).await;
     assert_eq!(measured_from(&model), Some((Some(50), 3, AnchorSetup::Same)));
 
     // Two prompts and answers were sent, and a prompt whose answer was cut came since.
     let next = ScriptedModel::new([whole("Hm.", 90, 4), whole("Oh.", 99, 4)]).metered(&meter);
-    let agent = agent_on(&next_runtime_on(&journal), &next);
-    agent.run("Again?").await.unwrap();
+    let session = agent_on(&next_runtime_on(&journal), &next);
+    session.run("Again?").await.unwrap();
     assert_eq!(measured_from(&next), Some((Some(50), 3, AnchorSetup::MayDiffer)));
     let request = next.requests().pop().unwrap();
     assert_eq!(request.anchor.unwrap().answered_by.as_deref(), Some("scripted-1"));
     assert_eq!(request.history.get(3).unwrap().text(), "Yes.");
-    agent.run("And now?").await.unwrap();
+    session.run("And now?").await.unwrap();
     assert_eq!(measured_from(&next), Some((Some(90), 7, AnchorSetup::Same)));
 }
 
@@ -275,16 +275,16 @@ async fn a_session_that_was_forgotten_is_measured_from_the_record() {
 async fn two_agents_in_one_session_are_each_measured_from_their_own_calls_and_so_is_one_that_is_built_again() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([whole("A.", 30, 4), whole("B.", 900, 4), whole("A.", 60, 4)]).metered(&meter);
-    let agent = |instructions: &'static str| {
+    let talks = |instructions: &'static str| {
         let builder = Agent::builder().name("a").model(model.clone()).runtime(&runtime).instructions(instructions);
-        builder.build().unwrap().session("s").unwrap()
+        builder.build().unwrap().session(LOCAL, "s").unwrap()
     };
-    agent("Be brief.").run("Look.").await.unwrap();
-    agent("Be long.").run("Look.").await.unwrap();
+    talks("Be brief.").run("Look.").await.unwrap();
+    talks("Be long.").run("Look.").await.unwrap();
     assert_eq!(measured_from(&model), None, "it is another setup");
-    agent("Be brief.").run("Look.").await.unwrap();
+    talks("Be brief.").run("Look.").await.unwrap();
     assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::Same)));
-    agent("Be long.").run("Look.").await.unwrap();
+    talks("Be long.").run("Look.").await.unwrap();
     assert_eq!(measured_from(&model), Some((Some(900), 3, AnchorSetup::Same)));
 }
 
@@ -307,10 +307,10 @@ async fn a_call_whose_output_nobody_reported_does_not_take_the_place_of_one_that
     let only_input = Usage { input: Figure::reported(44), ..Usage::UNKNOWN };
     let only_input = vec![Act::text("Or."), Act::Piece(Piece::Usage(Box::new(only_input))), Act::end()];
     let model = ScriptedModel::new([whole("So.", 30, 4), only_input, whole("Yes.", 60, 4)]).metered(&meter);
-    let agent = agent_on(&runtime_on(&journal), &model);
-    agent.run("Look.").await.unwrap();
-    agent.run("Or?").await.unwrap();
-    agent.run("And?").await.unwrap();
+    let session = agent_on(&runtime_on(&journal), &model);
+    session.run("Look.").await.unwrap();
+    session.run("Or?").await.unwrap();
+    session.run("And?").await.unwrap();
     assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::Same)));
 }
 
@@ -425,7 +425,7 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
     let runtime = runtime();
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(millis(10), "busy"))];
     let model = ScriptedModel::new([busy, vec![Act::text("One two"), Act::Silence], whole("So.", 9, 4)]);
-    let agent = agent_on(&runtime, &model);
+    let session = agent_on(&runtime, &model);
     let told = |outcome: &Outcome| -> Vec<_> {
         let calls = outcome.receipt.model_calls.iter();
         calls
@@ -436,9 +436,9 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
             .collect()
     };
     let expected = |id: &str| [Some("scripted".to_owned()), Some("scripted-1".to_owned()), Some(id.to_owned())];
-    let (run, stopped) = cut(&agent).await;
+    let (run, stopped) = cut(&session).await;
     assert_eq!(told(&stopped), [expected("req-1"), expected("req-2")]);
-    assert_eq!(told(&agent.run("Go on.").await.unwrap()), [expected("req-3")]);
+    assert_eq!(told(&session.run("Go on.").await.unwrap()), [expected("req-3")]);
     assert_eq!(run.receipt().unwrap().model_calls, stopped.receipt.model_calls);
 }
 
@@ -499,20 +499,20 @@ async fn a_meter_that_panics_costs_its_figures_and_nothing_else() {
     }
     let runtime = runtime();
     let model = Model(ScriptedModel::new([silent_after("One"), whole("Two.", 3, 4)]));
-    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let (_, outcome) = cut(&agent).await;
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let (_, outcome) = cut(&session).await;
     assert!(outcome.is_cancelled(), "{:?}", outcome.ending);
     assert_eq!(outcome.usage.delivered.input.value, Some(12), "what the provider has said stays");
-    assert_eq!(agent.run("Go on.").await.unwrap().stop_reason(), "end_turn");
+    assert_eq!(session.run("Go on.").await.unwrap().stop_reason(), "end_turn");
 }
 
 #[test]
 fn a_pending_figure_has_its_last_word_though_the_callers_tokio_runtime_is_dropped() {
     let runtime = Runtime::builder().build();
     let model = ScriptedModel::new([silent_after("One")]).after_a_cut(After::looked_up(secs(60), 40));
-    let agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let session = Agent::builder().name("a").model(model).runtime(&runtime).open();
     let callers = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let run = callers.block_on(async { cut(&agent).await.0 });
+    let run = callers.block_on(async { cut(&session).await.0 });
     drop(callers);
     let next = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let receipt = next.block_on(async { tokio::time::timeout(secs(30), run.last_word()).await }).unwrap().unwrap();

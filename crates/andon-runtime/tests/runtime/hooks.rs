@@ -54,10 +54,10 @@ fn ends(run: &Run) -> Vec<(HookPoint, HookEnd)> {
 async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = ToolLog::new();
-    let (mut agent, _) = hooked(&log);
+    let (mut session, _) = hooked(&log);
     for point in POINTS {
         let seen = Arc::clone(&seen);
-        agent = hook(agent, point, move |moment| {
+        session = hook(session, point, move |moment| {
             let said = match moment.what {
                 What::BeforeRun { input } => format!("before run: {}", input.text()),
                 What::BeforeModel => "before model".to_owned(),
@@ -70,8 +70,8 @@ async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
             async { Decision::Continue }
         });
     }
-    let agent = agent.build().unwrap();
-    run_to_end(&agent, "Look.").await;
+    let session = session.open();
+    run_to_end(&session, "Look.").await;
     assert_eq!(
         *seen.lock().unwrap(),
         [
@@ -98,7 +98,7 @@ async fn hooks_of_one_point_are_called_in_the_order_in_which_they_were_given() {
             async { Decision::Continue }
         });
     }
-    agent.build().unwrap().run("Go.").await.unwrap();
+    agent.open().run("Go.").await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
 }
 
@@ -107,16 +107,15 @@ async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = ToolLog::new();
     let hears = Arc::clone(&seen);
-    let agent = scripted([calls(&[("a", "look"), ("b", "look"), ("c", "look")])])
+    let session = scripted([calls(&[("a", "look"), ("b", "look"), ("c", "look")])])
         .tool(tools::quick("look", &log))
         .after_tool(move |moment| {
             let What::AfterTool { result } = moment.what else { panic!("not a tool") };
             hears.lock().unwrap().push(result.call.to_string());
             async { Decision::Continue }
         })
-        .build()
-        .unwrap();
-    let (run, _) = run_to_end(&agent, "Look.").await;
+        .open();
+    let (run, _) = run_to_end(&session, "Look.").await;
     let finished = |event: Event| match event {
         Event::ToolFinished { call, .. } => Some(call.to_string()),
         _ => None,
@@ -133,10 +132,10 @@ async fn a_hook_may_take_its_time_and_the_run_waits_for_it() {
             tokio::time::sleep(secs(5)).await;
             Decision::Continue
         });
-        let agent = agent.build().unwrap();
+        let session = agent.open();
         let began = Instant::now();
-        let run = agent.start("Look.").unwrap();
-        assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+        let run = session.start("Look.").unwrap();
+        assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
         let times = ends(&run).len();
         assert_eq!(began.elapsed(), secs(5) * u32::try_from(times).unwrap(), "{point:?}");
     }
@@ -146,12 +145,12 @@ async fn a_hook_may_take_its_time_and_the_run_waits_for_it() {
 async fn a_hook_that_denies_a_tool_call_is_quoted_to_the_model_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
-    let agent = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Look.").await;
+    let session = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).open();
+    let (_, outcome) = run_to_end(&session, "Look.").await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
     let told = "Not run: a rule of this program does not allow it. Not on Sundays.";
     let expected = ToolResult::text(id("c"), ResultStatus::Refused, told);
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
+    assert_eq!(result_of(&session.history().await.unwrap(), "c"), expected);
     let account = &outcome.receipt.calls[0];
     assert_eq!((account.verdict, account.refused), (Verdict::NeverStarted, Some(Refusal::DeniedByHook)));
 }
@@ -165,9 +164,9 @@ async fn a_hook_at_any_point_may_cancel_the_run() {
             let cancel = cancel.clone();
             async move { Decision::Cancel(cancel) }
         });
-        let agent = agent.build().unwrap();
-        let run = agent.start("Look.").unwrap();
-        let outcome = cancelled_because(&agent, &run, Reason::Policy).await;
+        let session = agent.open();
+        let run = session.start("Look.").unwrap();
+        let outcome = cancelled_because(&session, &run, Reason::Policy).await;
         assert_eq!(outcome.receipt.by.as_deref(), Some("guard"), "{point:?}");
         assert_eq!(ends(&run), [(point, HookEnd::Cancelled)]);
         let calls = match point {
@@ -183,10 +182,10 @@ async fn a_hook_at_any_point_may_cancel_the_run() {
 async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
-    let agent = agent.before_tool(|_| async { panic!("oh no") }).build().unwrap();
-    let (run, outcome) = run_to_end(&agent, "Look.").await;
+    let session = agent.before_tool(|_| async { panic!("oh no") }).open();
+    let (run, outcome) = run_to_end(&session, "Look.").await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
-    let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+    let told = result_of(&session.history().await.unwrap(), "c").to_text();
     assert!(told.contains("The program's own check crashed: oh no"), "{told}");
     assert_eq!(ends(&run), [(HookPoint::BeforeTool, HookEnd::Panicked)]);
 }
@@ -194,11 +193,11 @@ async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn an_after_tool_hook_that_panics_is_on_record_and_the_result_stands() {
     let (agent, _) = hooked(&ToolLog::new());
-    let agent = agent.after_tool(|_| async { panic!("oh no") }).build().unwrap();
-    let run = agent.start("Look.").unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    let session = agent.after_tool(|_| async { panic!("oh no") }).open();
+    let run = session.start("Look.").unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!(ends(&run), [(HookPoint::AfterTool, HookEnd::Panicked)]);
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Ok);
+    assert_eq!(result_of(&session.history().await.unwrap(), "c").status, ResultStatus::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,13 +211,13 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
     for (point, name) in points {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
-        let agent = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).build().unwrap();
-        let (_, outcome) = run_to_end(&agent, "Look.").await;
+        let session = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).open();
+        let (_, outcome) = run_to_end(&session, "Look.").await;
         let message = format!("the {name} hook panicked");
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
 
         let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
-        let same = plain.session(agent.session_key().session.as_str()).unwrap();
+        let same = plain.session_by_key(session.key()).unwrap();
         assert_usable(&same).await;
     }
 }
@@ -227,10 +226,10 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
 async fn a_hook_that_waits_forever_is_left_at_once_on_cancel() {
     for point in POINTS.into_iter().filter(|point| *point != HookPoint::AfterRun) {
         let (agent, _) = hooked(&ToolLog::new());
-        let agent = hook(agent, point, wait_forever).build().unwrap();
-        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
+        let session = hook(agent, point, wait_forever).open();
+        let run = start_until(&session, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
-        stop(&agent, &run, Cancel::graceful()).await;
+        stop(&session, &run, Cancel::graceful()).await;
         assert_eq!(pulled.elapsed(), secs(0), "{point:?}");
         assert_eq!(ends(&run), [(point, HookEnd::Cut)]);
     }
@@ -238,10 +237,10 @@ async fn a_hook_that_waits_forever_is_left_at_once_on_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
-    let agent = scripted([says_and_hangs("Half")]).after_run(wait_forever).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = scripted([says_and_hangs("Half")]).after_run(wait_forever).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     let pulled = Instant::now();
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(
         (pulled.elapsed(), ends(&run)),
         (andon_runtime::DEFAULT_GRACE, vec![(HookPoint::AfterRun, HookEnd::Cut)])
@@ -251,9 +250,9 @@ async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_after_the_turn_that_a_cancel_lets_finish() {
     let agent = scripted([calls(&[("a", "slow")])]).tool(tools::slow("slow", secs(5), &ToolLog::new()));
-    let agent = agent.after_run(|_| async { Decision::Continue }).build().unwrap();
-    let run = at_work(&agent).await;
-    stop(&agent, &run, Cancel::after_turn()).await;
+    let session = agent.after_run(|_| async { Decision::Continue }).open();
+    let run = at_work(&session).await;
+    stop(&session, &run, Cancel::after_turn()).await;
     assert_eq!(ends(&run), [(HookPoint::AfterRun, HookEnd::Continued)]);
 }
 
@@ -262,10 +261,10 @@ async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
     let own = |point| if point == HookPoint::AfterRun { andon_runtime::DEFAULT_GRACE } else { secs(0) };
     for point in POINTS {
         let (agent, _) = hooked(&ToolLog::new());
-        let agent = hook(agent, point, wait_forever).build().unwrap();
-        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
+        let session = hook(agent, point, wait_forever).open();
+        let run = start_until(&session, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let pulled = Instant::now();
-        stop(&agent, &run, Cancel::graceful().grace(secs(30))).await;
+        stop(&session, &run, Cancel::graceful().grace(secs(30))).await;
         assert_eq!((pulled.elapsed(), ends(&run)), (own(point), vec![(point, HookEnd::Cut)]));
     }
 }
@@ -275,8 +274,8 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
     for point in POINTS {
         let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
         let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime_on(&journal));
-        let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_forever).build().unwrap();
-        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
+        let session = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_forever).open();
+        let run = start_until(&session, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         let asked = Instant::now();
         let reply = run.cancel(Cancel::after_turn());
         assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Ok(())), "{point:?}");
@@ -287,30 +286,30 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
         let hardened = run.cancel(Cancel::graceful());
         assert_eq!((hardened.kind().as_str(), hardened.recorded().await), ("hardened", Ok(())), "{point:?}");
         assert_eq!(asked.elapsed(), secs(0), "{point:?}");
-        cancelled(&agent, &run).await;
+        cancelled(&session, &run).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_not_called_with_force_now() {
-    let agent = scripted([says_and_hangs("Half")]).after_run(wait_forever).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
-    stop(&agent, &run, Cancel::now()).await;
+    let session = scripted([says_and_hangs("Half")]).after_run(wait_forever).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
+    stop(&session, &run, Cancel::now()).await;
     assert_eq!(ends(&run), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
-    let agent = scripted([says("Done.")]).after_run(wait_forever).build().unwrap();
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
+    let session = scripted([says("Done.")]).after_run(wait_forever).open();
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
-    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Done.");
+    assert_eq!(cancelled(&session, &run).await.text_so_far(), "Done.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_does_not_wait_for_the_hook_of_the_call_after_it() {
     let log = ToolLog::new();
-    let agent = scripted([calls(&[("a", "look"), ("b", "look")])])
+    let session = scripted([calls(&[("a", "look"), ("b", "look")])])
         .tool(tools::quick("look", &log))
         .before_tool(|moment| async move {
             match moment.what {
@@ -318,25 +317,23 @@ async fn a_tool_does_not_wait_for_the_hook_of_the_call_after_it() {
                 _ => Decision::Continue,
             }
         })
-        .build()
-        .unwrap();
-    let run = start_until(&agent, "Look.", |event| matches!(event, Event::ToolFinished { .. })).await;
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+        .open();
+    let run = start_until(&session, "Look.", |event| matches!(event, Event::ToolFinished { .. })).await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
     assert_eq!((verdicts, log.started()), (vec![Verdict::Finished, Verdict::NeverStarted], 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_may_watch_the_cord_of_its_run() {
-    let agent = scripted([])
+    let session = scripted([])
         .before_run(|moment| async move {
             assert!(!moment.cord.is_pulled());
             assert_eq!(moment.cord.run_id(), &moment.run);
             Decision::Continue
         })
-        .build()
-        .unwrap();
-    let outcome = agent.run("Go.").await.unwrap();
+        .open();
+    let outcome = session.run("Go.").await.unwrap();
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
 }
 
@@ -345,7 +342,7 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
     let log = ToolLog::new();
     let done = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&done);
-    let agent = scripted([calls(&[("s", "slow")])])
+    let session = scripted([calls(&[("s", "slow")])])
         .tool(tools::slow("slow", secs(60), &log))
         .after_run(move |_| {
             let flag = Arc::clone(&flag);
@@ -355,12 +352,11 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
                 Decision::Continue
             }
         })
-        .build()
-        .unwrap();
-    let run = start_until_tool(&agent, "Go.", "s").await;
+        .open();
+    let run = start_until_tool(&session, "Go.", "s").await;
     settle_down().await;
     let pulled = Instant::now();
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     let came_to_its_end = done.load(Ordering::SeqCst);
     assert_eq!((pulled.elapsed(), came_to_its_end), (secs(3), true), "two for the tool, and one for the hook");
 }

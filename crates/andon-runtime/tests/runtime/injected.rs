@@ -27,9 +27,9 @@ fn persuaded() -> ScriptedModel {
 async fn a_model_that_was_told_not_to_stop_is_stopped_and_has_decided_nothing() {
     let agent = Agent::builder().model(persuaded()).runtime(&runtime()).tool(reads_the_page()).tool(pays());
     let limits = Limits { tokens: Some(5_000), ..Limits::default() };
-    let agent = agent.limits(limits).build().unwrap().session_of("ada", "s").unwrap();
+    let agent = agent.limits(limits).build().unwrap().session("ada", "s").unwrap();
     let run = start_until(&agent, "Read the page.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
-    assert_eq!(run.session(), agent.session_key(), "it goes on in the session in which it began");
+    assert_eq!(run.session(), agent.key(), "it goes on in the session in which it began");
     run.cancel(Cancel::graceful().by("ada"));
     let outcome = run.outcome().await;
     assert_eq!((outcome.stop_reason(), outcome.receipt.by.as_deref()), ("cancelled", Some("ada")));
@@ -47,8 +47,9 @@ async fn a_model_that_talks_on_and_on_does_not_outlive_the_stop() {
         calls(&[("a", "read")]),
         vec![Act::text("I will not stop. "), Act::Flood("Never. ", 1_000_000), Act::Silence],
     ]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime()).tool(reads_the_page()).build().unwrap();
-    let run = start_until(&agent, "Read the page.", |event| matches!(event, Event::ModelStarted { call: 2, .. })).await;
+    let session = Agent::builder().model(model.clone()).runtime(&runtime()).tool(reads_the_page()).open();
+    let run =
+        start_until(&session, "Read the page.", |event| matches!(event, Event::ModelStarted { call: 2, .. })).await;
     run.cancel(Cancel::now());
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(model.open(), 0, "its connection is closed");

@@ -35,10 +35,10 @@ fn failed_by_the_journal() -> Ending {
 }
 
 /// The run has settled on disk, as failed by the journal, with one end in its feed; and no task of it is left.
-async fn assert_failed_later(agent: &Agent, run: &Run) -> Arc<Outcome> {
-    let outcome = settled(agent, run).await;
+async fn assert_failed_later(session: &Session, run: &Run) -> Arc<Outcome> {
+    let outcome = settled(session, run).await;
     assert_eq!(*outcome.ending, failed_by_the_journal());
-    assert_eq!((run.stalled(), agent.runtime().journal_trouble()), (None, None));
+    assert_eq!((run.stalled(), session.agent().runtime().journal_trouble()), (None, None));
     outcome
 }
 
@@ -139,12 +139,12 @@ impl Journal for Faulty {
 }
 
 /// A later process: the same agent and session on what is durable.
-async fn next_process(journal: &TestJournal, agent: &Agent) -> (Agent, ScriptedModel) {
+async fn next_process(journal: &TestJournal, session: &Session) -> (Session, ScriptedModel) {
     let runtime = next_runtime_on(&TestJournal::new(journal.durable(), None));
     runtime.recover().await.expect("what is durable can be read");
     let model = ScriptedModel::new([]);
     let next = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
-    (next.session(agent.session_key().session.as_str()).unwrap(), model)
+    (next.session_by_key(session.key()).unwrap(), model)
 }
 
 // ---- a disk that fails ----
@@ -154,7 +154,7 @@ async fn a_journal_that_fails_from_the_beginning_fails_the_run_before_any_model_
     let journal = memory();
     journal.fail(disk_full());
     let model = ScriptedModel::new([]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
     let run = agent.start("Go.").unwrap();
     assert_not_started(&run).await;
     assert_eq!(model.calls(), 0);
@@ -166,30 +166,29 @@ async fn a_journal_that_fails_while_tools_run_tells_them_to_end_and_keeps_what_t
     let journal = memory();
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("k", "kind"), ("q", "slow")])]);
-    let agent = Agent::builder()
+    let session = Agent::builder()
         .model(model.clone())
         .runtime(&runtime_on(&journal))
         .tool(tools::cooperative("kind", secs(600), &log))
         .tool(tools::slow("slow", secs(1), &log))
-        .build()
-        .unwrap();
-    let run = start_until_tool(&agent, "Go.", "q").await;
+        .open();
+    let run = start_until_tool(&session, "Go.", "q").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
     assert_eq!((log.running(), model.open(), model.calls()), (0, 0, 1));
     journal.heal();
-    assert_failed_later(&agent, &run).await;
-    let history = agent.history().await.unwrap();
+    assert_failed_later(&session, &run).await;
+    let history = session.history().await.unwrap();
     assert_eq!(result_of(&history, "q").status, ResultStatus::Ok, "it had finished, and its result is kept");
-    agent.runtime().idle().await;
-    assert_eq!(agent.runtime().tasks(), 0);
+    session.agent().runtime().idle().await;
+    assert_eq!(session.agent().runtime().tasks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_disk_works_again() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
     let run = start_until_shown(&agent, "Go.", "Shown").await;
     journal.fail(disk_full());
     let reply = run.cancel(Cancel::graceful());
@@ -209,11 +208,11 @@ async fn a_run_whose_end_the_journal_does_not_accept_can_be_cancelled_until_it_d
     let model = ScriptedModel::new([calls(&[("a", "look")])]);
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
-    let agent = builder.tool(tools::slow("look", secs(1), &log)).build().unwrap();
-    let run = start_until_tool(&agent, "Go.", "a").await;
+    let session = builder.tool(tools::slow("look", secs(1), &log)).open();
+    let run = start_until_tool(&session, "Go.", "a").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
-    let runtime = agent.runtime();
+    let runtime = session.agent().runtime();
     assert_eq!(runtime.runs(), [run.id().clone()], "it is in progress");
     assert_eq!(runtime.journal_trouble(), Some(disk_full()));
 
@@ -224,10 +223,10 @@ async fn a_run_whose_end_the_journal_does_not_accept_can_be_cancelled_until_it_d
     assert_eq!(run.try_outcome(), None, "nothing that is undriven counts as settled");
 
     journal.heal();
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = cancelled(&session, &run).await;
     assert_eq!(outcome.receipt.by.as_deref(), Some("ada"));
     assert_eq!(runtime.cancel(run.id(), Cancel::now()).await.unwrap().kind().as_str(), "too_late");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,9 +234,9 @@ async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() 
     let journal = memory();
     let model =
         ScriptedModel::new([vec![Act::text("Shown"), Act::Pause(secs(1)), Act::end()], says_and_hangs("Again")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let elsewhere = agent.session("elsewhere").unwrap();
-    let (completes, stops) = (agent.start("Go.").unwrap(), elsewhere.start("Go.").unwrap());
+    let session = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
+    let elsewhere = session.agent().session(LOCAL, "elsewhere").unwrap();
+    let (completes, stops) = (session.start("Go.").unwrap(), elsewhere.start("Go.").unwrap());
     until_shown(&completes, "Shown").await;
     until_shown(&stops, "Again").await;
     journal.fail(disk_full());
@@ -247,15 +246,15 @@ async fn a_run_that_was_about_to_complete_completes_when_the_disk_works_again() 
     journal.heal();
     cancelled(&elsewhere, &stops).await;
     // Its answer was complete, and no model is called twice for one answer.
-    let outcome = settled(&agent, &completes).await;
+    let outcome = settled(&session, &completes).await;
     assert_eq!((outcome.text_so_far(), model.calls()), ("Shown".to_owned(), 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_before() {
     let journal = memory();
-    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let session = scripted_on(&journal, [says_and_hangs("Shown")]).open();
+    let run = start_until_shown(&session, "Go.", "Shown").await;
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
     let mut feed = run.feed();
@@ -272,30 +271,30 @@ async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_bef
 async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let session = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
+    let run = start_until_shown(&session, "Go.", "Shown").await;
     journal.fail(disk_full());
     // A fact in the middle of the answer, which cannot be recorded.
     run.cancel(Cancel::after_turn());
     assert_stalled(&run).await;
     assert_eq!(model.open(), 0);
     journal.heal();
-    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Shown");
-    assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Shown [cut]"]);
+    assert_eq!(cancelled(&session, &run).await.text_so_far(), "Shown");
+    assert_eq!(texts(&session.history().await.unwrap()), ["Go.", "Shown [cut]"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_its_next_fact() {
     let journal = memory();
     let drip = || vec![Act::text("drip "), Act::Pause(millis(20))];
-    let agent = scripted_on(&journal, [answer((0..1_000).map(|_| drip()))]).build().unwrap();
-    let run = start_until_shown(&agent, "Drip.", "drip").await;
+    let session = scripted_on(&journal, [answer((0..1_000).map(|_| drip()))]).open();
+    let run = start_until_shown(&session, "Drip.", "drip").await;
     journal.fail(disk_full());
     let failed = Instant::now();
     assert_stalled(&run).await;
     assert!(failed.elapsed() <= millis(200), "{:?} of text were shown that nobody can keep", failed.elapsed());
     journal.heal();
-    assert_failed_later(&agent, &run).await;
+    assert_failed_later(&session, &run).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,23 +303,23 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     let model = ScriptedModel::new([calls(&[("p", "pay")]), says("Paid once.")]);
     let log = ToolLog::new();
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
-    let agent = builder.tool(tools::slow("pay", secs(1), &log)).build().unwrap();
-    let run = start_until_tool(&agent, "Pay.", "p").await;
+    let session = builder.tool(tools::slow("pay", secs(1), &log)).open();
+    let run = start_until_tool(&session, "Pay.", "p").await;
     journal.fail(disk_full());
     assert_stalled(&run).await;
-    let refused = agent.run("Did you pay?").await.unwrap();
+    let refused = session.run("Did you pay?").await.unwrap();
     assert!(
         matches!(&*refused.ending, Ending::Failed(failure) if failure.message.ends_with("the run was not started"))
     );
     assert_eq!(model.calls(), 1, "no model is called that would not know");
 
     journal.heal();
-    let next = agent.run("Did you pay?").await.unwrap();
+    let next = session.run("Did you pay?").await.unwrap();
     assert_eq!(next.text_so_far(), "Paid once.");
     assert_eq!(log.started(), 1);
     let asked = model.requests().pop().unwrap();
     assert_eq!(result_of(&asked.history.to_vec(), "p").status, ResultStatus::Ok, "the model is told of the payment");
-    assert_failed_later(&agent, &run).await;
+    assert_failed_later(&session, &run).await;
 }
 
 /// Checks P6: a run that can never be written does not affect others.
@@ -333,9 +332,9 @@ async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
         false => Does::Takes,
     });
     let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
-    let agent = Agent::builder().model(model).runtime(&journal.runtime()).build().unwrap();
-    let elsewhere = agent.session("elsewhere").unwrap();
-    let first = start_until_shown(&agent, "Go.", "One").await;
+    let session = Agent::builder().model(model).runtime(&journal.runtime()).open();
+    let elsewhere = session.agent().session(LOCAL, "elsewhere").unwrap();
+    let first = start_until_shown(&session, "Go.", "One").await;
     let second = start_until_shown(&elsewhere, "Go.", "Two").await;
     journal.journal.fail(disk_full());
     for run in [&first, &second] {
@@ -347,7 +346,7 @@ async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
     cancelled(&elsewhere, &second).await;
     assert_stalled(&first).await;
     *poisoned.lock() = None;
-    cancelled(&agent, &first).await;
+    cancelled(&session, &first).await;
 }
 
 /// Checks P6: settling may take as long as the disk does, and the caller's runtime need not last that long.
@@ -356,20 +355,20 @@ fn a_run_that_is_being_settled_is_not_lost_with_its_callers_runtime() {
     let journal = Faulty::once(is_answer);
     journal.hold_claims();
     let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
-    let agent = Agent::builder().model(ScriptedModel::new([says("Said.")])).runtime(&runtime).build().unwrap();
+    let session = Agent::builder().model(ScriptedModel::new([says("Said.")])).runtime(&runtime).open();
     let tokio_runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let gone = tokio_runtime();
     let run = gone.block_on(async {
-        let run = agent.start("Go.").unwrap();
+        let run = session.start("Go.").unwrap();
         journal.until_a_claim_is_held().await;
         run
     });
     drop(gone);
     journal.let_claims_through();
     tokio_runtime().block_on(async {
-        let outcome = tokio::time::timeout(secs(60), settled(&agent, &run)).await.expect("it settles");
+        let outcome = tokio::time::timeout(secs(60), settled(&session, &run)).await.expect("it settles");
         assert!(matches!(*outcome.ending, Ending::Completed { .. }), "its answer was whole: {:?}", outcome.ending);
-        assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Said."]);
+        assert_eq!(texts(&session.history().await.unwrap()), ["Go.", "Said."]);
     });
 }
 
@@ -389,13 +388,13 @@ async fn a_request_that_came_after_a_write_that_was_denied_and_done_is_on_record
     journal.hold_claims();
     let log = ToolLog::new();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&journal.runtime());
-    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = builder.tool(tools::quick("look", &log)).open();
+    let run = session.start("Go.").unwrap();
     journal.until_a_claim_is_held().await;
     let reply = run.cancel(Cancel::graceful().by("ada"));
     assert_eq!(reply.kind().as_str(), "accepted");
     journal.let_claims_through();
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = cancelled(&session, &run).await;
     assert_eq!((outcome.receipt.by.as_deref(), log.started()), (Some("ada"), 0));
     assert_eq!(check_stored(&journal.journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
 }
@@ -405,9 +404,8 @@ async fn a_request_that_came_after_a_write_that_was_denied_and_done_is_on_record
 async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     let journal = memory();
     let runtime = runtime_on(&journal);
-    let agent =
-        Agent::builder().model(ScriptedModel::new([says_and_hangs("Shown")])).runtime(&runtime).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let session = Agent::builder().model(ScriptedModel::new([says_and_hangs("Shown")])).runtime(&runtime).open();
+    let run = start_until_shown(&session, "Go.", "Shown").await;
     journal.fail(disk_full());
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert_eq!(run.state(), State::Running);
@@ -420,8 +418,8 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
 #[tokio::test(start_paused = true)]
 async fn what_recovery_could_not_settle_can_be_cancelled() {
     let journal = memory();
-    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let session = scripted_on(&journal, [says_and_hangs("Shown")]).open();
+    let run = start_until_shown(&session, "Go.", "Shown").await;
 
     let after_a_crash = TestJournal::new(journal.durable(), None);
     let runtime = next_runtime_on(&after_a_crash);
@@ -442,9 +440,9 @@ async fn a_tool_whose_intent_could_not_be_recorded_was_never_started_and_is_not_
         Faulty::once(|entry| entry.fact().is_some_and(|record| matches!(record.event, Event::ToolStarted { .. })));
     let log = ToolLog::new();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&journal.runtime());
-    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = assert_failed_later(&agent, &run).await;
+    let session = builder.tool(tools::quick("look", &log)).open();
+    let run = session.start("Go.").unwrap();
+    let outcome = assert_failed_later(&session, &run).await;
     assert_eq!(log.started(), 0);
     let verdicts: Vec<_> = outcome.receipt.calls.iter().map(|call| call.verdict).collect();
     assert_eq!(verdicts, [Verdict::NeverStarted]);
@@ -456,12 +454,12 @@ async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_o
     let runtime = hiccup.runtime();
     let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
     let model = ScriptedModel::new([answer([drip("One "), drip("two "), drip("three "), vec![Act::end()]])]);
-    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = agent.start("Count.").unwrap();
-    let outcome = assert_failed_later(&agent, &run).await;
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let run = session.start("Count.").unwrap();
+    let outcome = assert_failed_later(&session, &run).await;
     assert!(hiccup.has_refused());
     assert_eq!(outcome.text_so_far(), "One ", "all that was shown");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -470,16 +468,16 @@ async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() 
     let shared = Arc::clone(&held) as Arc<dyn Journal>;
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     let model = ScriptedModel::new([vec![Act::text("One "), Act::Pause(millis(40)), Act::text("two."), Act::end()]]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
-    let run = agent.start("Count.").unwrap();
+    let session = Agent::builder().model(model.clone()).runtime(&runtime).open();
+    let run = session.start("Count.").unwrap();
     held.until_a_batch_is_held().await;
     // The rest of the answer comes after the text that waits.
     tokio::time::sleep(secs(1)).await;
     assert_eq!((run.try_outcome(), model.open()), (None, 0));
     held.refuse(&disk_full());
-    let outcome = settled(&agent, &run).await;
+    let outcome = settled(&session, &run).await;
     assert_eq!(outcome.text_so_far(), "One two.");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -488,30 +486,30 @@ async fn usage_that_is_reported_while_the_disk_stalls_is_kept_also_if_the_disk_t
     let shared = Arc::clone(&held) as Arc<dyn Journal>;
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     let answer = vec![Act::text("One "), Act::Pause(millis(90)), Act::usage(40, 3), Act::Silence];
-    let agent = Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).build().unwrap();
-    let run = agent.start("Count.").unwrap();
+    let session = Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).open();
+    let run = session.start("Count.").unwrap();
     held.until_a_batch_is_held().await;
     // By now text would have to wait for the disk.
     tokio::time::sleep(secs(1)).await;
     held.refuse(&disk_full());
-    let usage = assert_failed_later(&agent, &run).await.usage;
+    let usage = assert_failed_later(&session, &run).await.usage;
     assert_eq!((usage.delivered.input.value, usage.delivered.output.value), (Some(40), Some(3)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_the_next_one() {
     let journal = memory();
-    let agent = scripted_on(&journal, [says_and_hangs("Shown")]).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let session = scripted_on(&journal, [says_and_hangs("Shown")]).open();
+    let run = start_until_shown(&session, "Go.", "Shown").await;
     journal.fail(disk_full());
-    agent.runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
+    session.agent().runtime().shutdown(secs(10)).await.expect("a full disk does not keep a program from exiting");
     let ending = Arc::clone(&run.outcome().await.ending);
     let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
                    by recovery";
     assert_eq!(*ending, Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() }));
 
-    let (next, _) = next_process(&journal, &agent).await;
-    let found = next.runtime().find(run.id()).await.unwrap().unwrap();
+    let (next, _) = next_process(&journal, &session).await;
+    let found = next.agent().runtime().find(run.id()).await.unwrap().unwrap();
     assert_eq!(*found.try_outcome().unwrap().ending, Ending::Lost);
     assert_usable(&next).await;
 }
@@ -519,8 +517,9 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
 #[tokio::test(start_paused = true)]
 async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
     let journal = memory();
-    let agent = scripted_on(&journal, (0..100).map(|_| says_and_hangs("Shown"))).build().unwrap();
-    let sessions: Vec<Agent> = (0..100).map(|number| agent.session(format!("s{number}")).unwrap()).collect();
+    let agent = scripted_on(&journal, (0..100).map(|_| says_and_hangs("Shown"))).open();
+    let sessions: Vec<Session> =
+        (0..100).map(|number| agent.agent().session(LOCAL, format!("s{number}")).unwrap()).collect();
     let runs: Vec<Run> = sessions.iter().map(|session| session.start("Go.").unwrap()).collect();
     for run in &runs {
         until_shown(run, "Shown").await;
@@ -538,28 +537,28 @@ async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
         cancelled(session, run).await;
     }
     assert!(healed.elapsed() <= secs(2), "they follow the first at once: {:?}", healed.elapsed());
-    agent.runtime().idle().await;
-    assert_eq!(agent.runtime().tasks(), 0);
+    agent.agent().runtime().idle().await;
+    assert_eq!(agent.agent().runtime().tasks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_on_record_starts_no_run_and_leaves_no_prompt_behind() {
     let journal = memory();
     let model = ScriptedModel::new([says("First.")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let session = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
     let id = RunId::new("mine").unwrap();
-    agent.prompt("One.").run_id(id.clone()).run().await.unwrap();
+    session.prompt("One.").run_id(id.clone()).run().await.unwrap();
     let stored = journal.durable().stored(&id).unwrap().entries;
 
-    let again = agent.prompt("Two.").run_id(id.clone()).run().await.unwrap();
+    let again = session.prompt("Two.").run_id(id.clone()).run().await.unwrap();
     let message = format!("{}; the run was not started", JournalError::RunExists(id.clone()));
     assert_eq!(*again.ending, Ending::Failed(Failure { error: FailureKind::Journal, message }));
     assert_eq!(model.calls(), 1);
     assert_eq!(journal.durable().stored(&id).unwrap().entries, stored);
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     assert_eq!(texts(&history), ["One.", "First."]);
-    assert_eq!(history, journal.durable().history(agent.session_key()).await.unwrap());
-    assert_usable(&agent).await;
+    assert_eq!(history, journal.durable().history(session.key()).await.unwrap());
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -568,14 +567,14 @@ async fn a_disk_that_fails_once_under_an_answer_fails_that_run_and_the_next_prom
     let runtime = hiccup.runtime();
     let log = ToolLog::new();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
-    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("First.").unwrap();
-    assert_failed_later(&agent, &run).await;
+    let session = builder.tool(tools::quick("look", &log)).open();
+    let run = session.start("First.").unwrap();
+    assert_failed_later(&session, &run).await;
     assert_eq!(log.started(), 0, "no effect without its intent on record");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 
-    let (next, _) = next_process(&hiccup.journal, &agent).await;
-    let found = next.runtime().find(run.id()).await.unwrap().unwrap();
+    let (next, _) = next_process(&hiccup.journal, &session).await;
+    let found = next.agent().runtime().find(run.id()).await.unwrap().unwrap();
     assert_eq!(*found.try_outcome().unwrap().ending, failed_by_the_journal(), "what was told is what is on record");
     assert_usable(&next).await;
 }
@@ -583,16 +582,16 @@ async fn a_disk_that_fails_once_under_an_answer_fails_that_run_and_the_next_prom
 // ---- a disk that stalls ----
 
 /// An agent on a disk that takes ten seconds for each append.
-fn stalling(model: &ScriptedModel) -> (Agent, TestJournal) {
+fn stalling(model: &ScriptedModel) -> (Session, TestJournal) {
     let journal = TestJournal::slow(None, secs(10));
-    (Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap(), journal)
+    (Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open(), journal)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
     let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Pause(millis(10)), Act::Flood("more ", 100)]]);
-    let (agent, _) = stalling(&model);
-    let run = start_until_shown(&agent, "Go.", "Shown").await;
+    let (session, _) = stalling(&model);
+    let run = start_until_shown(&session, "Go.", "Shown").await;
     let pulled = Instant::now();
     let reply = run.cancel(Cancel::graceful());
     let at_the_pull = run.passed();
@@ -601,17 +600,17 @@ async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
     assert!(run.try_outcome().is_none(), "the outcome does");
     assert_eq!(reply.recorded().await, Ok(()));
     assert!(pulled.elapsed() >= secs(10));
-    assert_eq!(cancelled(&agent, &run).await.text_so_far(), "Shown ");
+    assert_eq!(cancelled(&session, &run).await.text_so_far(), "Shown ");
     assert_eq!(run.passed(), at_the_pull);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pull_while_a_fact_waits_for_the_stalling_disk_lets_no_model_be_called() {
     let model = ScriptedModel::new([]);
-    let (agent, _) = stalling(&model);
-    let run = agent.start("Go.").unwrap();
+    let (session, _) = stalling(&model);
+    let run = session.start("Go.").unwrap();
     settle_down().await;
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!((model.calls(), run.passed().models), (0, 0));
 }
 
@@ -621,13 +620,13 @@ async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_st
     let journal = TestJournal::slow(None, secs(10));
     let model = ScriptedModel::new([calls(&[("a", "look")])]);
     let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
-    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = builder.tool(tools::quick("look", &log)).open();
+    let run = session.start("Go.").unwrap();
     while model.calls() == 0 || model.open() > 0 {
         tokio::time::sleep(millis(1)).await;
     }
     settle_down().await;
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!((log.started(), run.passed().tools), (0, 0));
 }
 
@@ -636,32 +635,32 @@ async fn a_tool_gets_its_grace_and_no_more_although_the_disk_stalls() {
     let log = ToolLog::new();
     let journal = TestJournal::slow(None, secs(10));
     let builder = scripted_on(&journal, [calls(&[("m", "mule")])]);
-    let agent = builder.tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
-    let run = start_until_tool(&agent, "Go.", "m").await;
+    let session = builder.tool(tools::stubborn("mule", secs(600), &log)).open();
+    let run = start_until_tool(&session, "Go.", "m").await;
     run.cancel(Cancel::graceful());
     tokio::time::sleep(millis(501)).await;
     assert_eq!((log.running(), run.try_outcome().is_none()), (0, true));
-    cancelled(&agent, &run).await;
+    cancelled(&session, &run).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_goes_on() {
     let drip = || vec![Act::text("."), Act::Pause(millis(10))];
     let model = ScriptedModel::new([answer((0..20).map(|_| drip()).chain([vec![Act::end()]]))]);
-    let (agent, _) = stalling(&model);
-    let run = start_until_shown(&agent, "Drip.", ".").await;
+    let (session, _) = stalling(&model);
+    let run = start_until_shown(&session, "Drip.", ".").await;
     tokio::time::sleep(secs(9)).await;
     let shown = usize::try_from(run.passed().pieces).unwrap();
     assert!((5..=6).contains(&shown), "{shown} pieces were shown in the first 50 ms and none after");
-    assert_eq!(settled(&agent, &run).await.text_so_far(), ".".repeat(20));
+    assert_eq!(settled(&session, &run).await.text_so_far(), ".".repeat(20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_while_the_disk_stalls() {
     let model = ScriptedModel::new([]);
-    let (agent, _) = stalling(&model);
+    let (session, _) = stalling(&model);
     let limits = andon_runtime::Limits { deadline: Some(secs(3)), ..andon_runtime::Limits::NONE };
-    let run = agent.prompt("Go.").limits(limits).start().unwrap();
-    cancelled_because(&agent, &run, andon_runtime::Reason::Deadline).await;
+    let run = session.prompt("Go.").limits(limits).start().unwrap();
+    cancelled_because(&session, &run, andon_runtime::Reason::Deadline).await;
     assert_eq!(model.calls(), 0);
 }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::{
-    Agent, Answer, CALIBRATION, Journal, Lesson, Meter, Model, Request, Runtime, Sighting, Usage, Used,
+    Agent, Answer, CALIBRATION, Journal, Lesson, Meter, Model, Request, Runtime, Session, Sighting, Usage, Used,
 };
 use andon_testkit::{Act, ScriptedModel};
 use parking_lot::{Condvar, Mutex};
 use serde_json::json;
 
-use crate::common::{memory, runtime_on, secs};
+use crate::common::{LOCAL, Open as _, memory, runtime_on, secs};
 
 /// A meter that learns only when the test lets it.
 #[derive(Default)]
@@ -68,10 +68,10 @@ impl Model for Metered {
     }
 }
 
-fn agent(runtime: &Runtime, meter: &Arc<Slow>, calls: usize) -> Agent {
+fn agent(runtime: &Runtime, meter: &Arc<Slow>, calls: usize) -> Session {
     let answers = vec![vec![Act::text("Yes."), Act::usage(10, 3), Act::end()]; calls];
     let model = Metered(ScriptedModel::new(answers), Arc::clone(meter));
-    Agent::builder().model(model).runtime(runtime).build().unwrap()
+    Agent::builder().model(model).runtime(runtime).open()
 }
 
 async fn soon<T>(what: impl Future<Output = T>) -> T {
@@ -79,10 +79,10 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 /// Completes this many runs, each in its own session, while the meter is held up.
-async fn end_runs(agent: &Agent, runs: usize) {
+async fn end_runs(session: &Session, runs: usize) {
     for number in 0..runs {
-        let agent = agent.session(format!("s{number}")).unwrap();
-        soon(agent.run("So?")).await.unwrap();
+        let session = session.agent().session(LOCAL, format!("s{number}")).unwrap();
+        soon(session.run("So?")).await.unwrap();
     }
 }
 

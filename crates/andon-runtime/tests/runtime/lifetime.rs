@@ -13,11 +13,11 @@ fn current_thread() -> tokio::runtime::Runtime {
 #[tokio::test(start_paused = true)]
 async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
     let model = slow_answer();
-    let agent = agent(&model).build().unwrap();
-    let runtime = agent.runtime().clone();
-    let run = start_until_shown(&agent, "Go.", "Slowly").await;
+    let session = agent(&model).open();
+    let runtime = session.agent().runtime().clone();
+    let run = start_until_shown(&session, "Go.", "Slowly").await;
     let id = run.id().clone();
-    drop((run, agent));
+    drop((run, session));
     runtime.idle().await;
     let outcome = runtime.find(&id).await.unwrap().unwrap().try_outcome().unwrap();
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
@@ -26,50 +26,50 @@ async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_future_of_agent_run_does_not_cancel_the_run() {
-    let agent = agent(&slow_answer()).build().unwrap();
-    let given_up = tokio::time::timeout(secs(1), agent.run("Go.")).await;
+    let session = agent(&slow_answer()).open();
+    let given_up = tokio::time::timeout(secs(1), session.run("Go.")).await;
     assert!(given_up.is_err());
-    let run = agent.current().unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Slowly done.");
+    let run = session.current().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Slowly done.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_on_drop_cancels_when_the_handle_or_the_future_is_dropped() {
     let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
-    let agent = agent(&model).build().unwrap();
-    let run = agent.prompt("Go.").cancel_on_drop().start().unwrap();
+    let session = agent(&model).open();
+    let run = session.prompt("Go.").cancel_on_drop().start().unwrap();
     until_shown(&run, "One").await;
-    let watched = agent.current().unwrap();
+    let watched = session.current().unwrap();
     drop(run);
-    let outcome = cancelled_because(&agent, &watched, Reason::ClientDisconnected).await;
+    let outcome = cancelled_because(&session, &watched, Reason::ClientDisconnected).await;
     assert_eq!(outcome.receipt.note.as_deref(), Some("the run's handle was dropped"));
 
-    let given_up = tokio::time::timeout(secs(1), agent.prompt("Go.").cancel_on_drop().run()).await;
+    let given_up = tokio::time::timeout(secs(1), session.prompt("Go.").cancel_on_drop().run()).await;
     assert!(given_up.is_err());
-    let watched = agent.current().unwrap();
-    assert_eq!(cancelled_because(&agent, &watched, Reason::ClientDisconnected).await.text_so_far(), "Two");
+    let watched = session.current().unwrap();
+    assert_eq!(cancelled_because(&session, &watched, Reason::ClientDisconnected).await.text_so_far(), "Two");
     assert_eq!(model.open(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_another_handle_on_a_run_does_not_cancel_it() {
-    let agent = agent(&slow_answer()).build().unwrap();
-    let run = agent.prompt("Go.").cancel_on_drop().start().unwrap();
-    drop(agent.current().unwrap());
-    drop(agent.runtime().find(run.id()).await.unwrap().unwrap());
-    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+    let session = agent(&slow_answer()).open();
+    let run = session.prompt("Go.").cancel_on_drop().start().unwrap();
+    drop(session.current().unwrap());
+    drop(session.agent().runtime().find(run.id()).await.unwrap().unwrap());
+    assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
 }
 
 #[test]
 fn a_run_can_be_started_and_stopped_from_a_plain_thread_without_a_tokio_runtime() {
     let runtime = Runtime::builder().build();
     let model = ScriptedModel::new([says_and_hangs("Plain")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(model.clone()).runtime(&runtime).open();
+    let run = session.start("Go.").unwrap();
     current_thread().block_on(until_shown(&run, "Plain"));
     assert_eq!(run.cancel(Cancel::graceful()).kind().as_str(), "accepted");
     current_thread().block_on(async {
-        cancelled(&agent, &run).await;
+        cancelled(&session, &run).await;
         runtime.idle().await;
     });
     assert_eq!((model.open(), runtime.tasks()), (0, 0));
@@ -79,16 +79,16 @@ fn a_run_can_be_started_and_stopped_from_a_plain_thread_without_a_tokio_runtime(
 async fn shutdown_cancels_everything_with_reason_shutdown_and_leaves_no_task() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([says_and_hangs("One"), calls(&[("m", "mule")])]);
-    let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-    let elsewhere = agent.session("elsewhere").unwrap();
-    let first = start_until_shown(&agent, "1", "One").await;
-    let queued = agent.prompt("2").when_busy(WhenBusy::Queue).start().unwrap();
+    let session = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).open();
+    let elsewhere = session.agent().session(LOCAL, "elsewhere").unwrap();
+    let first = start_until_shown(&session, "1", "One").await;
+    let queued = session.prompt("2").when_busy(WhenBusy::Queue).start().unwrap();
     let tooled = start_until_tool(&elsewhere, "3", "m").await;
 
-    assert_eq!(agent.runtime().shutdown(secs(10)).await, Ok(()));
-    assert_eq!((agent.runtime().tasks(), agent.runtime().runs()), (0, vec![]));
-    for (agent, run) in [(&agent, &first), (&agent, &queued), (&elsewhere, &tooled)] {
-        let outcome = cancelled_because(agent, run, Reason::Shutdown).await;
+    assert_eq!(session.agent().runtime().shutdown(secs(10)).await, Ok(()));
+    assert_eq!((session.agent().runtime().tasks(), session.agent().runtime().runs()), (0, vec![]));
+    for (session, run) in [(&session, &first), (&session, &queued), (&elsewhere, &tooled)] {
+        let outcome = cancelled_because(session, run, Reason::Shutdown).await;
         assert_eq!(outcome.receipt.by.as_deref(), Some("runtime"));
     }
     assert_eq!((model.open(), log.running()), (0, 0));
@@ -96,22 +96,22 @@ async fn shutdown_cancels_everything_with_reason_shutdown_and_leaves_no_task() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_waits_for_everything_and_stops_nothing() {
-    let agent = agent(&slow_answer()).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    agent.runtime().idle().await;
+    let session = agent(&slow_answer()).open();
+    let run = session.start("Go.").unwrap();
+    session.agent().runtime().idle().await;
     assert_eq!(run.try_outcome().unwrap().stop_reason(), "end_turn");
-    assert_eq!(agent.runtime().tasks(), 0);
+    assert_eq!(session.agent().runtime().tasks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_run_leaves_no_task_behind() {
     let log = ToolLog::new();
     let tools = [tools::slow("slow", secs(600), &log), tools::cooperative("kind", secs(600), &log)];
-    let agent = with_tools(scripted([calls(&[("a", "slow"), ("b", "kind")])]), tools);
-    let run = start_until_tool(&agent, "Go.", "b").await;
-    stop(&agent, &run, Cancel::now()).await;
-    agent.runtime().idle().await;
-    assert_eq!((log.running(), agent.runtime().tasks()), (0, 0));
+    let session = with_tools(scripted([calls(&[("a", "slow"), ("b", "kind")])]), tools);
+    let run = start_until_tool(&session, "Go.", "b").await;
+    stop(&session, &run, Cancel::now()).await;
+    session.agent().runtime().idle().await;
+    assert_eq!((log.running(), session.agent().runtime().tasks()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,10 +123,10 @@ async fn a_signal_of_the_caller_is_heard_whatever_the_run_waits_for() {
     let busy = ScriptedModel::new([vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(200), "429"))]]);
     for model in [silent, tooled, asked, busy] {
         let tools = [tools::cooperative("kind", secs(600), &log), tools::quick("danger", &log).needs_approval()];
-        let agent = with_tools(agent(&model), tools);
+        let session = with_tools(agent(&model), tools);
         let began = tokio::time::Instant::now();
-        let run = agent.prompt("Go.").cancel_when(tokio::time::sleep(secs(3))).start().unwrap();
-        let outcome = cancelled(&agent, &run).await;
+        let run = session.prompt("Go.").cancel_when(tokio::time::sleep(secs(3))).start().unwrap();
+        let outcome = cancelled(&session, &run).await;
         assert_eq!((began.elapsed(), outcome.receipt.note.as_deref()), (secs(3), Some("the caller's signal")));
     }
 }
@@ -134,8 +134,7 @@ async fn a_signal_of_the_caller_is_heard_whatever_the_run_waits_for() {
 #[test]
 fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_driven() {
     let runtime = Runtime::builder().build();
-    let build =
-        |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).build().unwrap();
+    let build = |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).open();
     // This runtime has completed its run, and its owner now does something else for a long time.
     let idle = current_thread();
     idle.block_on(build(ScriptedModel::new([says("Quick.")]), "quick").run("Go.")).unwrap();
@@ -143,8 +142,8 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
     let driven = current_thread();
     let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(100))];
     let model = ScriptedModel::new([answer([drip("One "), drip("two "), vec![Act::end()]])]);
-    let agent = build(model, "slow");
-    let outcome = driven.block_on(async { tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await });
+    let session = build(model, "slow");
+    let outcome = driven.block_on(async { tokio::time::timeout(Duration::from_secs(60), session.run("Go.")).await });
     assert_eq!(
         outcome.expect("the run waits for nobody else's thread").unwrap().completed().unwrap().text(),
         "One two "
@@ -155,15 +154,15 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
 #[test]
 fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() {
     let runtime = Runtime::builder().build();
-    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime).build().unwrap();
+    let session = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime).open();
     let gone = current_thread();
-    let run = gone.block_on(start_until_shown(&agent, "Go.", "Half"));
+    let run = gone.block_on(start_until_shown(&session, "Go.", "Half"));
     drop(gone);
 
     current_thread().block_on(async {
         let outcome = tokio::time::timeout(secs(60), run.outcome()).await;
         outcome.expect("whoever waits for the outcome is told");
         assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
-        assert_usable(&agent).await;
+        assert_usable(&session).await;
     });
 }

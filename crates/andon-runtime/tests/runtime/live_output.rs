@@ -18,9 +18,9 @@ fn tool<R: Future<Output = Returned> + Send + 'static>(name: &str, does: fn(Invo
     FnTool::new(name, "Shows its work.", json!({"type": "object"}), does).effect(Effect::ReadOnly)
 }
 
-fn on(journal: &TestJournal, tool: FnTool) -> Agent {
+fn on(journal: &TestJournal, tool: FnTool) -> Session {
     let model = ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")]);
-    Agent::builder().model(model).runtime(&runtime_on(journal)).tool(tool).build().unwrap()
+    Agent::builder().model(model).runtime(&runtime_on(journal)).tool(tool).open()
 }
 
 /// What these items show of a call.
@@ -100,16 +100,16 @@ async fn what_a_tool_shows_is_the_same_live_and_from_the_journal_on_a_quick_and_
         TestJournal::slow(None, secs(2)),
     ];
     for journal in disks {
-        let agent = on(&journal, tool("tool", counts));
-        let run = agent.start("Go.").unwrap();
+        let session = on(&journal, tool("tool", counts));
+        let run = session.start("Go.").unwrap();
         let live = read_all(&mut run.feed()).await;
-        settled(&agent, &run).await;
+        settled(&session, &run).await;
         assert_eq!(shown_by(&live, "c"), counted());
         assert_nothing_after_the_end(&live);
         let told = feed_from_journal(&journal, &run).await;
         assert_eq!(joined(&told), joined(&live));
         assert_nothing_after_the_end(&told);
-        assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "counted", "the model sees none of it");
+        assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "counted", "the model sees none of it");
     }
 }
 
@@ -130,12 +130,12 @@ async fn a_stopped_call_keeps_what_it_had_shown() {
                 }
                 Ok("done".into())
             });
-            let agent = on(&journal, talks.on_cancel(on_cancel).grace(millis(100)));
-            let run = start_until_shown(&agent, "Go.", "7 ").await;
+            let session = on(&journal, talks.on_cancel(on_cancel).grace(millis(100)));
+            let run = start_until_shown(&session, "Go.", "7 ").await;
             run.cancel(cancel.clone());
             let live = read_all(&mut run.feed()).await;
-            cancelled(&agent, &run).await;
-            agent.runtime().idle().await;
+            cancelled(&session, &run).await;
+            session.agent().runtime().idle().await;
             let expected: String = (1..200).map(|number| format!("{number} ")).collect();
             let shown = shown_by(&live, "c");
             assert!(shown.contains("7 ") && expected.starts_with(&shown), "{disk:?} {cancel:?} {on_cancel:?}: {shown}");
@@ -161,10 +161,10 @@ async fn tools_of_one_turn_that_talk_at_once_are_told_apart_and_each_keeps_its_o
             Ok("done".into())
         });
         let model = ScriptedModel::new([calls(&[("a", "tool"), ("b", "tool"), ("c", "tool")]), says("Well.")]);
-        let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).tool(talks).build().unwrap();
-        let run = agent.start("Go.").unwrap();
+        let session = Agent::builder().model(model).runtime(&runtime_on(&journal)).tool(talks).open();
+        let run = session.start("Go.").unwrap();
         let live = read_all(&mut run.feed()).await;
-        settled(&agent, &run).await;
+        settled(&session, &run).await;
         for call in ["a", "b", "c"] {
             let expected: String = (0..30).map(|number| format!("{call}{number} ")).collect();
             assert_eq!(shown_by(&live, call), expected);
@@ -184,12 +184,12 @@ async fn once_a_call_is_closed_nothing_of_it_is_shown_whoever_still_holds_its_pr
         async { Ok("done".into()) }
     });
     let model = ScriptedModel::new([calls(&[("c", "tool")]), says_and_hangs("Hm")]);
-    let agent = agent(&model).tool(tool).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Hm").await;
+    let session = agent(&model).tool(tool).open();
+    let run = start_until_shown(&session, "Go.", "Hm").await;
     kept.lock().unwrap()[0].show("while the model speaks");
     run.cancel(Cancel::now());
     kept.lock().unwrap()[0].show("after the pull");
-    cancelled(&agent, &run).await;
+    cancelled(&session, &run).await;
     kept.lock().unwrap()[0].show("after the end");
     settle_down().await;
     let items = read_all(&mut run.feed()).await;
@@ -222,8 +222,8 @@ async fn a_call_shows_256_kib_and_then_one_notice_and_a_character_is_never_cut()
                 Ok("done".into())
             }
         });
-        let agent = on(&journal, tool);
-        let (run, _) = run_to_end(&agent, "Go.").await;
+        let session = on(&journal, tool);
+        let (run, _) = run_to_end(&session, "Go.").await;
         let live = shown_by(&read_all(&mut run.feed()).await, "c");
         let kept = live.strip_suffix(NOTICE).unwrap_or_else(|| panic!("{chunk}: no notice at the end"));
         assert!(!kept.contains("256 KiB"), "one notice");
@@ -246,8 +246,8 @@ async fn what_fits_exactly_is_shown_without_a_notice_and_one_huge_text_is_cut() 
     });
     for (tool, kept, has_notice) in [(exact, CAP, false), (huge, CAP / 3 * 3, true)] {
         let journal = memory();
-        let agent = on(&journal, tool);
-        let (run, _) = run_to_end(&agent, "Go.").await;
+        let session = on(&journal, tool);
+        let (run, _) = run_to_end(&session, "Go.").await;
         let live = shown_by(&read_all(&mut run.feed()).await, "c");
         assert_eq!((live.ends_with(NOTICE), live.trim_end_matches(NOTICE).len()), (has_notice, kept));
         assert_eq!(shown_by(&feed_from_journal(&journal, &run).await, "c"), live);
@@ -260,8 +260,8 @@ async fn the_bound_is_each_calls_own() {
         call.progress.show(&"x".repeat(CAP - 1));
         Ok("done".into())
     });
-    let agent = scripted([calls(&[("a", "tool"), ("b", "tool")]), says("Well.")]).tool(talks).build().unwrap();
-    let (run, _) = run_to_end(&agent, "Go.").await;
+    let session = scripted([calls(&[("a", "tool"), ("b", "tool")]), says("Well.")]).tool(talks).open();
+    let (run, _) = run_to_end(&session, "Go.").await;
     let items = read_all(&mut run.feed()).await;
     assert_eq!((shown_by(&items, "a").len(), shown_by(&items, "b").len()), (CAP - 1, CAP - 1));
 }
@@ -269,10 +269,10 @@ async fn the_bound_is_each_calls_own() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_can_go_on_from_any_byte_of_what_a_tool_shows() {
     for journal in [memory(), TestJournal::slow(None, millis(30))] {
-        let agent = on(&journal, tool("tool", counts));
-        let run = agent.start("Go.").unwrap();
+        let session = on(&journal, tool("tool", counts));
+        let run = session.start("Go.").unwrap();
         let live = read_all(&mut run.feed()).await;
-        settled(&agent, &run).await;
+        settled(&session, &run).await;
         let whole = joined(&live);
         let (seq, _, text) = whole.iter().find(|(_, kind, _)| matches!(kind, Kind::ToolOutput(_))).unwrap();
         let next = next_runtime_on(&journal);
@@ -292,8 +292,8 @@ async fn a_reader_can_go_on_from_any_byte_of_what_a_tool_shows() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_and_goes_while_a_tool_talks_misses_nothing_and_sees_nothing_twice() {
     let journal = TestJournal::slow(None, millis(30));
-    let agent = on(&journal, tool("tool", counts));
-    let run = agent.start("Go.").unwrap();
+    let session = on(&journal, tool("tool", counts));
+    let run = session.start("Go.").unwrap();
     let (mut cursor, mut items) = (Cursor::default(), Vec::new());
     loop {
         // A new reader for each item.
@@ -301,14 +301,14 @@ async fn a_reader_that_comes_and_goes_while_a_tool_talks_misses_nothing_and_sees
         cursor = item.cursor();
         items.push(item);
     }
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     assert_eq!(shown_by(&items, "c"), counted());
     assert_eq!(joined(&items), joined(&feed_from_journal(&journal, &run).await));
 }
 
 /// A tool that talks for two seconds, and a reader that notes what it saw and when.
-async fn watched(agent: &Agent, until: std::time::Duration) -> (Run, Vec<(Instant, FeedItem)>) {
-    let run = agent.start("Go.").unwrap();
+async fn watched(session: &Session, until: std::time::Duration) -> (Run, Vec<(Instant, FeedItem)>) {
+    let run = session.start("Go.").unwrap();
     let (mut feed, mut seen) = (run.feed(), Vec::new());
     let dies = Instant::now() + until;
     while let Ok(Some(item)) = tokio::time::timeout_at(dies, feed.next()).await {
@@ -329,8 +329,8 @@ async fn talks(call: Invocation) -> Returned {
 async fn after_a_crash_what_a_tool_had_shown_is_there_but_for_the_last_50_milliseconds() {
     for at in [millis(103), millis(250), millis(777)] {
         let journal = memory();
-        let agent = on(&journal, tool("tool", talks));
-        let (run, seen) = watched(&agent, at).await;
+        let session = on(&journal, tool("tool", talks));
+        let (run, seen) = watched(&session, at).await;
         journal.crash();
         let died = Instant::now();
         let durable = TestJournal::new(journal.durable(), None);
@@ -352,8 +352,8 @@ async fn after_a_crash_what_a_tool_had_shown_is_there_but_for_the_last_50_millis
 #[tokio::test(start_paused = true)]
 async fn a_reader_whose_place_was_lost_in_a_crash_is_told_so_and_goes_on() {
     let journal = memory();
-    let agent = on(&journal, tool("tool", talks));
-    let (run, seen) = watched(&agent, millis(250)).await;
+    let session = on(&journal, tool("tool", talks));
+    let (run, seen) = watched(&session, millis(250)).await;
     journal.crash();
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
     next.recover().await.unwrap();
@@ -367,8 +367,8 @@ async fn a_reader_whose_place_was_lost_in_a_crash_is_told_so_and_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn on_a_disk_that_has_stopped_no_more_is_shown_than_a_crash_may_lose() {
     let journal = TestJournal::slow(None, secs(5));
-    let agent = on(&journal, tool("tool", talks));
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
+    let session = on(&journal, tool("tool", talks));
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     let began = Instant::now();
     let mut feed = run.feed_from(Cursor { seq: run.seq(), byte: 0 });
     let mut shown = String::new();
@@ -384,7 +384,7 @@ async fn on_a_disk_that_has_stopped_no_more_is_shown_than_a_crash_may_lose() {
     }
     assert!(shown.starts_with("å0 å1 "), "{shown}");
     let live = read_all(&mut run.feed()).await;
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     let expected: String = (0..200).map(|number| format!("å{number} ")).collect();
     assert_eq!(shown_by(&live, "c"), expected, "what had to wait is shown in the end");
 }
@@ -404,8 +404,8 @@ async fn a_journal_that_fails_while_a_tool_shows_ends_the_run_and_the_tool() {
             }
         }
     });
-    let agent = on(&journal, tool);
-    let run = start_until_shown(&agent, "Go.", "on and on").await;
+    let session = on(&journal, tool);
+    let run = start_until_shown(&session, "Go.", "on and on").await;
     journal.fail(JournalError::Storage("disk full".into()));
     let failed = Instant::now();
     run.settled().await.unwrap_err();
@@ -414,7 +414,7 @@ async fn a_journal_that_fails_while_a_tool_shows_ends_the_run_and_the_tool() {
     journal.heal();
     let outcome = run.outcome().await;
     assert!(matches!(&*outcome.ending, Ending::Failed(failure) if failure.message.contains("disk full")));
-    agent.runtime().idle().await;
+    session.agent().runtime().idle().await;
     assert_nothing_after_the_end(&read_all(&mut run.feed()).await);
 }
 
@@ -438,13 +438,13 @@ async fn what_a_tool_says_while_facts_are_on_their_way_comes_after_them_and_is_n
     let model = ScriptedModel::new([calls(&[("q", "quick"), ("c", "tool")]), says("Well.")]);
     let quick = tool("quick", |_| async { Ok("ok".into()) });
     let talks = tool("tool", talks);
-    let agent = Agent::builder().model(model).runtime(&runtime).tool(quick).tool(talks).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(model).runtime(&runtime).tool(quick).tool(talks).open();
+    let run = session.start("Go.").unwrap();
     journal.until_a_batch_is_held().await;
     sleep(millis(500)).await;
     journal.release().await;
     let live = read_all(&mut run.feed()).await;
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     let expected: String = (0..200).map(|number| format!("å{number} ")).collect();
     assert_eq!(shown_by(&live, "c"), expected);
     assert_nothing_after_the_end(&live);
@@ -469,10 +469,10 @@ async fn from_several_threads_at_once_every_line_is_whole_and_each_threads_are_i
     let journal = memory();
     let runtime = Runtime::builder().journal(Arc::new(journal.clone())).build();
     let model = ScriptedModel::new([calls(&[("c", "tool")])]);
-    let agent = Agent::builder().model(model).runtime(&runtime).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(model).runtime(&runtime).tool(tool).open();
+    let run = session.start("Go.").unwrap();
     let live = read_all(&mut run.feed()).await;
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     let shown = shown_by(&live, "c");
     for thread in 0..4 {
         let own: Vec<&str> = shown.lines().filter(|line| line.starts_with(&format!("{thread}:"))).collect();
@@ -503,8 +503,8 @@ async fn a_tool_that_shows_in_a_tight_loop_does_not_keep_a_pull_waiting() {
     let in_task = FnTool::new("task", "Talks.", json!({"type": "object"}), talks).effect(Effect::ReadOnly);
     let model = ScriptedModel::new([calls(&[("a", "task"), ("b", "thread"), ("c", "thread")])]);
     let runtime = Runtime::builder().build();
-    let agent = Agent::builder().model(model).runtime(&runtime).tool(in_task).tool(on_thread).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(model).runtime(&runtime).tool(in_task).tool(on_thread).open();
+    let run = session.start("Go.").unwrap();
     tokio::time::timeout(secs(60), until_shown(&run, "y")).await.unwrap();
     // The tools talk until the cord is pulled: a pull that waited for them would wait forever.
     run.cancel(Cancel::graceful());

@@ -40,7 +40,7 @@ async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
     let runtime = watched([Arc::clone(&notes) as Arc<dyn Observer>]);
     let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "look")]), says("Done.")]);
     let agent = Agent::builder().model(model).runtime(&runtime).tool(tools::quick("look", &ToolLog::new()));
-    let run = agent.build().unwrap().start("Go.").unwrap();
+    let run = agent.open().start("Go.").unwrap();
     run.outcome().await;
     runtime.idle().await;
     let facts = read_all(&mut run.feed()).await.into_iter().filter_map(|item| match item {
@@ -56,8 +56,8 @@ async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
 async fn an_observer_that_panics_hurts_neither_the_run_nor_the_next_observer() {
     let notes = Arc::new(Notes::default());
     let runtime = watched([Arc::new(Panics) as Arc<dyn Observer>, Arc::clone(&notes) as _]);
-    let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build().unwrap();
-    let outcome = agent.run("Go.").await.unwrap();
+    let session = Agent::builder().model(Practice::instant()).runtime(&runtime).open();
+    let outcome = session.run("Go.").await.unwrap();
     runtime.idle().await;
     assert_eq!(outcome.stop_reason(), "end_turn");
     let told = notes.0.lock().len() as u64;
@@ -85,8 +85,8 @@ async fn a_pull_and_a_reader_do_not_wait_for_an_observer() {
     let ((is_in, entered), (let_go, go_on)) = (channel(), channel());
     let slow = Slow { is_in: Mutex::new(is_in), go_on: Mutex::new(go_on) };
     let runtime = Runtime::builder().observer(Arc::new(slow)).build();
-    let agent = Agent::builder().model(Practice::new()).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(Practice::new()).runtime(&runtime).open();
+    let run = session.start("Go.").unwrap();
     tokio::task::spawn_blocking(move || entered.recv().unwrap()).await.unwrap();
     // The observer is in its call: the fact that it was told is shown, and the cord can be pulled.
     let mut feed = run.feed();
@@ -104,8 +104,8 @@ async fn a_pull_and_a_reader_do_not_wait_for_an_observer() {
 async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
-    let agent = agent.build().unwrap();
-    let _run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = agent.open();
+    let _run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
     journal.crash();
 

@@ -28,10 +28,10 @@ enum Dropped {
 type IsHeld = fn(&Entry) -> bool;
 
 /// Starts a run, does more in the same tokio runtime, and shuts that runtime down.
-fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (Run, T) {
+fn start_and_shut_down<T>(session: &Session, then: impl AsyncFnOnce(&Run) -> T) -> (Run, T) {
     let gone = tokio_runtime();
     let both = gone.block_on(async {
-        let run = agent.start("Go.").unwrap();
+        let run = session.start("Go.").unwrap();
         let more = then(&run).await;
         (run, more)
     });
@@ -44,26 +44,26 @@ async fn within_a_minute<T>(wait: impl Future<Output = T>) -> T {
 }
 
 /// Waits for the end of a run and checks every promise, in memory and in the journal.
-async fn settled_as_stored(agent: &Agent, run: &Run, journal: &dyn Journal) -> Arc<Outcome> {
-    let outcome = within_a_minute(settled(agent, run)).await;
+async fn settled_as_stored(session: &Session, run: &Run, journal: &dyn Journal) -> Arc<Outcome> {
+    let outcome = within_a_minute(settled(session, run)).await;
     let stored = journal.read(run.id()).await.unwrap().unwrap();
     assert_eq!(check_stored(&stored), Vec::<String>::new());
-    assert_eq!(agent.history().await.unwrap(), journal.history(agent.session_key()).await.unwrap());
+    assert_eq!(session.history().await.unwrap(), journal.history(session.key()).await.unwrap());
     outcome
 }
 
 #[test]
 fn a_run_whose_driver_was_never_polled_is_lost_on_record_and_its_session_is_free() {
     let (journal, model) = (memory(), ScriptedModel::new([]));
-    let agent = agent_on(Arc::new(journal.clone()), model.clone()).build().unwrap();
-    let (run, ()) = start_and_shut_down(&agent, async |_| {});
+    let session = agent_on(Arc::new(journal.clone()), model.clone()).open();
+    let (run, ()) = start_and_shut_down(&session, async |_| {});
 
     tokio_runtime().block_on(async {
-        let outcome = settled_as_stored(&agent, &run, &journal).await;
+        let outcome = settled_as_stored(&session, &run, &journal).await;
         assert_eq!((&*outcome.ending, model.calls()), (&Ending::Lost, 0));
         assert_eq!(event_types(&run), ["run_accepted", "run_settled"]);
         assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "too_late");
-        assert_usable(&agent).await;
+        assert_usable(&session).await;
     });
 }
 
@@ -80,16 +80,16 @@ fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_after_t
         let (journal, log) = (HeldJournal::new(holds_from), ToolLog::new());
         let model = ScriptedModel::new([calls(&[("a", "look")]), says("Hi.")]);
         let builder = agent_on(Arc::clone(&journal) as Arc<dyn Journal>, model);
-        let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
-        let (run, ()) = start_and_shut_down(&agent, async |_| journal.until_a_batch_is_held().await);
+        let session = builder.tool(tools::quick("look", &log)).open();
+        let (run, ()) = start_and_shut_down(&session, async |_| journal.until_a_batch_is_held().await);
 
         tokio_runtime().block_on(async {
             within_a_minute(journal.until_a_claim_is_held()).await;
             assert!(run.try_outcome().is_none(), "nothing is shown before the journal has answered");
             journal.release().await;
-            let outcome = settled_as_stored(&agent, &run, &*journal).await;
+            let outcome = settled_as_stored(&session, &run, &*journal).await;
             assert_eq!((&*outcome.ending, log.started()), (&ending, started));
-            assert_eq!(texts(&agent.history().await.unwrap()), history);
+            assert_eq!(texts(&session.history().await.unwrap()), history);
         });
     }
 }
@@ -99,8 +99,8 @@ fn a_cancel_that_was_accepted_is_on_record_and_in_force_although_the_driver_is_d
     for moment in [Dropped::AtOnce, Dropped::OnceItIsHeard] {
         let journal = memory();
         let builder = agent_on(Arc::new(journal.clone()), ScriptedModel::new([]));
-        let agent = builder.before_model(|_| std::future::pending::<Decision>()).build().unwrap();
-        let (run, reply) = start_and_shut_down(&agent, async |run| {
+        let session = builder.before_model(|_| std::future::pending::<Decision>()).open();
+        let (run, reply) = start_and_shut_down(&session, async |run| {
             until(run, |event| matches!(event, Event::HookStarted { .. })).await;
             let reply = run.cancel(Cancel::after_turn().by("ada"));
             if moment == Dropped::OnceItIsHeard {
@@ -111,7 +111,7 @@ fn a_cancel_that_was_accepted_is_on_record_and_in_force_although_the_driver_is_d
         assert_eq!(reply.kind().as_str(), "accepted");
 
         tokio_runtime().block_on(async {
-            let outcome = settled_as_stored(&agent, &run, &journal).await;
+            let outcome = settled_as_stored(&session, &run, &journal).await;
             assert_eq!(*outcome.ending, Ending::Cancelled { reason: Reason::Requested }, "{moment:?}");
             assert_eq!(outcome.receipt.by.as_deref(), Some("ada"));
             assert_eq!(within_a_minute(reply.recorded()).await, Ok(()));
@@ -123,18 +123,18 @@ fn a_cancel_that_was_accepted_is_on_record_and_in_force_although_the_driver_is_d
 #[test]
 fn a_dropped_run_under_an_id_that_is_on_record_leaves_the_run_of_that_id_as_it_was() {
     let journal = memory();
-    let agent = agent_on(Arc::new(journal.clone()), ScriptedModel::new([says("Hi.")])).build().unwrap();
+    let session = agent_on(Arc::new(journal.clone()), ScriptedModel::new([says("Hi.")])).open();
     let id = RunId::new("mine").unwrap();
-    tokio_runtime().block_on(agent.prompt("Go.").run_id(id.clone()).run()).unwrap();
+    tokio_runtime().block_on(session.prompt("Go.").run_id(id.clone()).run()).unwrap();
     let before = journal.durable().stored(&id).unwrap().entries;
     let gone = tokio_runtime();
-    let run = gone.block_on(async { agent.prompt("Again.").run_id(id.clone()).start().unwrap() });
+    let run = gone.block_on(async { session.prompt("Again.").run_id(id.clone()).start().unwrap() });
     drop(gone);
 
     tokio_runtime().block_on(async {
         let outcome = within_a_minute(run.outcome()).await;
         assert_eq!(journal.durable().stored(&id).unwrap().entries, before);
-        assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Hi."]);
+        assert_eq!(texts(&session.history().await.unwrap()), ["Go.", "Hi."]);
         assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
     });
 }
@@ -144,8 +144,8 @@ fn the_last_word_on_a_run_whose_driver_is_gone_comes_with_the_estimate_of_its_op
     let model = ScriptedModel::new([vec![Act::usage(12, 0), Act::text("Half an answer"), Act::Silence]]);
     let model = model.metered(&Arc::<ScriptedMeter>::default());
     let journal = memory();
-    let agent = agent_on(Arc::new(journal.clone()), model).build().unwrap();
-    let (run, ()) = start_and_shut_down(&agent, async |run| {
+    let session = agent_on(Arc::new(journal.clone()), model).open();
+    let (run, ()) = start_and_shut_down(&session, async |run| {
         let mut feed = run.feed();
         while let Some(item) = feed.next().await {
             if matches!(item, FeedItem::Delta(_)) {
@@ -160,6 +160,6 @@ fn the_last_word_on_a_run_whose_driver_is_gone_comes_with_the_estimate_of_its_op
         assert_eq!((account.pending, account.usage.delivered.input.value), (None, Some(12)));
         let output = account.usage.delivered.output;
         assert_eq!((output.value, output.provenance), (Some(4), Provenance::Estimated));
-        settled_as_stored(&agent, &run, &journal).await;
+        settled_as_stored(&session, &run, &journal).await;
     });
 }

@@ -16,7 +16,7 @@ struct Process {
     journal: TestJournal,
     runtime: Runtime,
     model: ScriptedModel,
-    agent: Option<Agent>,
+    session: Option<Session>,
     recovered: Vec<Recovered>,
 }
 
@@ -34,7 +34,7 @@ impl Process {
         has_agent: bool,
     ) -> Self {
         let mut process =
-            Self { journal, runtime, model: ScriptedModel::new(answers), agent: None, recovered: Vec::new() };
+            Self { journal, runtime, model: ScriptedModel::new(answers), session: None, recovered: Vec::new() };
         if has_agent {
             process.build_agent();
         }
@@ -44,8 +44,8 @@ impl Process {
 
     fn build_agent(&mut self) {
         let builder = Agent::builder().model(self.model.clone()).runtime(&self.runtime);
-        let agent = builder.tool(tools::quick("danger", &ToolLog::new()).needs_approval()).build().unwrap();
-        self.agent = Some(agent.session("s").unwrap());
+        let session = builder.tool(tools::quick("danger", &ToolLog::new()).needs_approval()).open();
+        self.session = Some(session.agent().session(LOCAL, "s").unwrap());
     }
 
     async fn first(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
@@ -60,12 +60,12 @@ impl Process {
         Self::on(self.journal.durable(), answers, true).await
     }
 
-    fn agent(&self) -> &Agent {
-        self.agent.as_ref().unwrap()
+    fn session(&self) -> &Session {
+        self.session.as_ref().unwrap()
     }
 
     fn prompt(&self, policy: OnDisconnect) -> Prompt {
-        self.agent().prompt("Do it.").on_disconnect(policy)
+        self.session().prompt("Do it.").on_disconnect(policy)
     }
 
     /// A run that waits for a person.
@@ -122,7 +122,7 @@ async fn a_run_that_waits_for_a_person_is_stopped_at_the_restart_if_a_reader_had
         assert_eq!((receipt.reason, receipt.by.as_deref()), (Some(Reason::ClientDisconnected), Some("server")));
         assert_eq!(receipt.note.as_deref(), Some(RESTARTED));
         // Its session is free, and a third process finds nothing more to do.
-        assert_usable(next.agent()).await;
+        assert_usable(next.session()).await;
         assert_eq!(next.restarted([]).await.recovered, []);
     }
 }
@@ -130,7 +130,7 @@ async fn a_run_that_waits_for_a_person_is_stopped_at_the_restart_if_a_reader_had
 #[tokio::test(start_paused = true)]
 async fn a_queued_run_whose_reader_was_lost_does_not_begin_and_the_next_one_does() {
     let first = Process::first([says_and_hangs("Once")]).await;
-    let seated = first.agent().start("Go.").unwrap();
+    let seated = first.session().start("Go.").unwrap();
     until_shown(&seated, "Once").await;
     let queue = |policy| first.prompt(policy).when_busy(WhenBusy::Queue);
     let left = queue(OnDisconnect::Cancel).with_reader().start().unwrap();
@@ -260,10 +260,10 @@ fn a_run_that_is_recovered_in_the_process_that_drove_it_has_lost_nobody() {
         let tokio = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let runtime = Runtime::builder().build();
         let builder = Agent::builder().model(ScriptedModel::new([asks(), says("Done.")])).runtime(&runtime);
-        let agent = builder.tool(tools::quick("danger", &ToolLog::new()).needs_approval()).build().unwrap();
+        let session = builder.tool(tools::quick("danger", &ToolLog::new()).needs_approval()).open();
         let first = tokio();
         let (run, reader) = first.block_on(async {
-            let run = agent.prompt("Do it.").on_disconnect(OnDisconnect::Cancel).with_reader().start().unwrap();
+            let run = session.prompt("Do it.").on_disconnect(OnDisconnect::Cancel).with_reader().start().unwrap();
             let reader = run.watch();
             until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
             (run, reader)
@@ -295,7 +295,7 @@ async fn an_export_tells_that_a_reader_had_come_and_the_run_does_not_go_on_elsew
         let run = here.ask(if came_with_it { prompt.with_reader() } else { prompt }).await;
         let _reader = run.watch();
         settle_down().await;
-        let export = here.runtime.export(here.agent().session_key()).await.unwrap().unwrap();
+        let export = here.runtime.export(here.session().key()).await.unwrap().unwrap();
 
         let there = Process::first([]).await;
         there.runtime.import(&export).await.unwrap();

@@ -25,27 +25,27 @@ fn first_process(model: &ScriptedModel) -> (TestJournal, AgentBuilder) {
 struct Next {
     runtime: Runtime,
     recovered: Vec<Recovered>,
-    agent: Agent,
+    session: Session,
     model: ScriptedModel,
     tools: ToolLog,
 }
 
-async fn crash(journal: &TestJournal, agent: &Agent) -> Next {
+async fn crash(journal: &TestJournal, session: &Session) -> Next {
     journal.crash();
     let runtime = next_runtime_on(&TestJournal::new(journal.durable(), None));
     let recovered = runtime.recover().await.unwrap();
     let (model, tools) = (ScriptedModel::new([]), ToolLog::new());
     let builder = Agent::builder().model(model.clone()).runtime(&runtime);
     let next = builder.tool(tools::quick("look", &tools)).build().unwrap();
-    let agent = next.session(agent.session_key().session.as_str()).unwrap();
-    Next { runtime, recovered, agent, model, tools }
+    let session = next.session_by_key(session.key()).unwrap();
+    Next { runtime, recovered, session, model, tools }
 }
 
 impl Next {
     /// The run as the new process finds it, with every promise checked.
     async fn find(&self, run: &Run) -> Run {
         let found = self.runtime.find(run.id()).await.unwrap().unwrap();
-        let history = self.agent.history().await.unwrap();
+        let history = self.session.history().await.unwrap();
         assert_nothing_lost(&found, &history).await;
         assert_eq!(check_history(&history), Vec::<String>::new());
         found
@@ -57,7 +57,7 @@ impl Next {
 
     async fn assert_usable_and_nothing_was_rerun(&self) {
         assert_eq!((self.model.calls(), self.tools.started()), (0, 0), "recovery runs nothing");
-        assert_usable(&self.agent).await;
+        assert_usable(&self.session).await;
         assert_eq!((self.model.calls(), self.tools.started()), (1, 0));
     }
 }
@@ -65,11 +65,11 @@ impl Next {
 #[tokio::test(start_paused = true)]
 async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_lost() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half an answer")]));
-    let agent = builder.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = builder.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
 
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     assert_eq!(next.endings(), [Ending::Lost]);
     let found = next.find(&run).await;
     let expected = Message { role: Role::Assistant, parts: vec![Part::text("Half an answer")], cut: Some(Cut::Lost) };
@@ -86,8 +86,8 @@ async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_los
 async fn cut_by_a_crash() -> (TestJournal, Run) {
     let answer = vec![Act::usage(12, 0), Act::text("Half an answer"), Act::Silence];
     let (journal, builder) = first_process(&ScriptedModel::new([answer]));
-    let agent = builder.name("a").build().unwrap().session("s").unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = builder.name("a").build().unwrap().session(LOCAL, "s").unwrap();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     let is_durable = |stored: Stored| stored.entries.iter().any(|entry| matches!(entry, Entry::Lump(_)));
     while !journal.durable().stored(run.id()).is_some_and(is_durable) {
         tokio::task::yield_now().await;
@@ -101,7 +101,7 @@ async fn what_a_call_used_that_a_crash_cut_is_estimated_from_what_is_on_record()
     let (journal, run) = cut_by_a_crash().await;
     let runtime = next_runtime_on(&journal);
     let model = ScriptedModel::new([]).metered(&Arc::new(ScriptedMeter::unprepared()));
-    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).open();
     runtime.recover().await.unwrap();
     runtime.idle().await;
     let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
@@ -158,7 +158,7 @@ async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_afte
     let (end, never) = channel();
     let runtime = next_runtime_on(&journal);
     let stuck = StuckModel(ScriptedModel::new([]), Arc::new(Stuck(Arc::default(), Mutex::new(never))));
-    let _agent = Agent::builder().name("a").model(stuck).runtime(&runtime).build().unwrap();
+    let _agent = Agent::builder().name("a").model(stuck).runtime(&runtime).open();
     runtime.recover().await.unwrap();
     journal.crash();
 
@@ -167,7 +167,7 @@ async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_afte
     runtime.recover().await.unwrap();
     assert!(runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().model_calls[0].pending.is_some());
     let model = ScriptedModel::new([]).metered(&Arc::default());
-    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).open();
     // The agent was not there the first time.
     for _ in 0..2 {
         runtime.recover().await.unwrap();
@@ -192,7 +192,7 @@ async fn a_call_that_a_crash_cut_is_estimated_once_there_is_an_agent_that_asked_
     // Neither an agent of another model nor none at all can estimate it.
     let runtime = next_runtime_on(&journal);
     let other = Renamed(ScriptedModel::new([]).metered(&Arc::default()));
-    let other = Agent::builder().name("a").model(other).runtime(&runtime).build().unwrap();
+    let other = Agent::builder().name("a").model(other).runtime(&runtime).open();
     assert_eq!(account(&runtime).await.usage.delivered.output, Figure::UNKNOWN);
     drop(other);
     assert_eq!(account(&runtime).await.usage.delivered.output, Figure::UNKNOWN);
@@ -201,7 +201,7 @@ async fn a_call_that_a_crash_cut_is_estimated_once_there_is_an_agent_that_asked_
     let journal = TestJournal::new(journal.durable(), None);
     let runtime = next_runtime_on(&journal);
     let model = ScriptedModel::new([]).metered(&Arc::default());
-    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).open();
     assert_eq!(account(&runtime).await.usage.delivered.output.value, Some(4));
     assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
 }
@@ -239,7 +239,7 @@ async fn an_agent_that_asks_another_model_now_does_not_estimate_what_the_earlier
     let (journal, run) = cut_by_a_crash().await;
     let runtime = next_runtime_on(&journal);
     let other = Renamed(ScriptedModel::new([]).metered(&Arc::default()));
-    let _agent = Agent::builder().name("a").model(other).runtime(&runtime).build().unwrap();
+    let _agent = Agent::builder().name("a").model(other).runtime(&runtime).open();
     runtime.recover().await.unwrap();
     runtime.idle().await;
     let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
@@ -251,11 +251,11 @@ async fn a_crash_at_any_millisecond_loses_at_most_the_last_fifty_of_what_was_sho
     for at in (1..200).step_by(7) {
         let drip = (0..400).flat_map(|_| [Act::text("."), Act::Pause(millis(1))]).collect();
         let (journal, builder) = first_process(&ScriptedModel::new([drip]));
-        let agent = builder.build().unwrap();
-        let run = agent.start("Drip.").unwrap();
+        let session = builder.open();
+        let run = session.start("Drip.").unwrap();
         tokio::time::sleep(millis(at)).await;
         let shown = run.passed().pieces;
-        let next = crash(&journal, &agent).await;
+        let next = crash(&journal, &session).await;
         let kept = next.find(&run).await.outcome().await.text_so_far().len() as u64;
         assert!(kept <= shown && shown - kept <= 50, "{kept} of {shown} after {at} ms");
     }
@@ -265,12 +265,12 @@ async fn a_crash_at_any_millisecond_loses_at_most_the_last_fifty_of_what_was_sho
 async fn a_cancel_that_was_acknowledged_survives_the_crash() {
     let log = ToolLog::new();
     let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("m", "mule")])]));
-    let agent = builder.tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-    let run = start_until_tool(&agent, "Go.", "m").await;
+    let session = builder.tool(tools::stubborn("mule", secs(60), &log)).open();
+    let run = start_until_tool(&session, "Go.", "m").await;
     let reply = run.cancel(Cancel::graceful().by("ada").note("stop button"));
     assert_eq!(reply.recorded().await, Ok(()));
 
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     assert_eq!(next.endings(), [Ending::Cancelled { reason: Reason::Requested }]);
     let receipt = next.find(&run).await.receipt().unwrap();
     assert_eq!((receipt.by.as_deref(), receipt.note.as_deref()), (Some("ada"), Some("stop button")));
@@ -284,18 +284,14 @@ async fn a_tool_that_ran_at_the_crash_is_unknown_and_never_run_again() {
     let log = ToolLog::new();
     let (journal, builder) =
         first_process(&ScriptedModel::new([calls(&[("a", "quick"), ("b", "look"), ("c", "quick")])]));
-    let agent = builder
-        .tool(tools::quick("quick", &log))
-        .tool(tools::slow("look", secs(60), &log))
-        .sequential_tools()
-        .build()
-        .unwrap();
-    let run = start_until_tool(&agent, "Look.", "b").await;
+    let session =
+        builder.tool(tools::quick("quick", &log)).tool(tools::slow("look", secs(60), &log)).sequential_tools().open();
+    let run = start_until_tool(&session, "Look.", "b").await;
 
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     assert_eq!(next.endings(), [Ending::Lost]);
     let found = next.find(&run).await;
-    let history = next.agent.history().await.unwrap();
+    let history = next.session.history().await.unwrap();
     let statuses = ["a", "b", "c"].map(|call| result_of(&history, call).status);
     assert_eq!(statuses, [ResultStatus::Ok, ResultStatus::Unknown, ResultStatus::Refused]);
     let refused: Vec<_> = found.receipt().unwrap().calls.iter().map(|account| account.refused).collect();
@@ -307,16 +303,16 @@ async fn a_tool_that_ran_at_the_crash_is_unknown_and_never_run_again() {
 async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))];
     let (journal, builder) = first_process(&ScriptedModel::new([busy]));
-    let agent = builder.build().unwrap();
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
-    let next = crash(&journal, &agent).await;
+    let session = builder.open();
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let next = crash(&journal, &session).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::BackoffFinished)), 1);
     next.assert_usable_and_nothing_was_rerun().await;
 
     let (journal, builder) = first_process(&ScriptedModel::new([]));
-    let agent = builder.before_model(|_| std::future::pending()).build().unwrap();
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
-    let next = crash(&journal, &agent).await;
+    let session = builder.before_model(|_| std::future::pending()).open();
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
+    let next = crash(&journal, &session).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
     next.assert_usable_and_nothing_was_rerun().await;
 }
@@ -324,12 +320,12 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
 #[tokio::test(start_paused = true)]
 async fn recovering_again_changes_nothing_and_a_settled_run_is_left_alone() {
     let (journal, builder) = first_process(&ScriptedModel::new([says("Done."), says_and_hangs("Half")]));
-    let agent = builder.build().unwrap();
-    let done = agent.start("First.").unwrap();
+    let session = builder.open();
+    let done = session.start("First.").unwrap();
     done.outcome().await;
-    let lost = start_until_shown(&agent, "Second.", "Half").await;
+    let lost = start_until_shown(&session, "Second.", "Half").await;
 
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     let recovered: Vec<_> = next.recovered.iter().map(|recovered| recovered.run.clone()).collect();
     assert_eq!(recovered, [lost.id().clone()]);
     assert_eq!(next.find(&done).await.records(), done.records());
@@ -344,8 +340,8 @@ async fn recovering_again_changes_nothing_and_a_settled_run_is_left_alone() {
 async fn the_writer_that_was_thought_dead_can_no_longer_write() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Half")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
 
     let other = next_runtime_on(&journal);
@@ -361,8 +357,8 @@ async fn the_writer_that_was_thought_dead_can_no_longer_write() {
 async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_by_the_other() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
-    let agent = agent.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = agent.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     let other = next_runtime_on(&journal);
     assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
     run.cancel(Cancel::graceful());
@@ -374,8 +370,8 @@ async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_
 async fn a_cancel_of_a_run_that_was_taken_over_is_told_that_it_is_not_on_record() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
-    let agent = agent.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = agent.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     next_runtime_on(&journal).recover().await.unwrap();
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
@@ -391,10 +387,10 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
         Act::text("and half."),
         Act::end(),
     ]]));
-    let agent = builder.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
-    assert_eq!(agent.runtime().recover().await.unwrap(), []);
-    let outcome = settled(&agent, &run).await;
+    let session = builder.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
+    assert_eq!(session.agent().runtime().recover().await.unwrap(), []);
+    let outcome = settled(&session, &run).await;
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
     assert_eq!(outcome.text_so_far(), "Half and half.");
     assert_eq!(check_stored(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
@@ -403,13 +399,13 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_works_again() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
-    let agent = builder.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = builder.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     journal.fail(JournalError::Storage("disk full".to_owned()));
-    agent.runtime().shutdown(secs(10)).await.unwrap();
+    session.agent().runtime().shutdown(secs(10)).await.unwrap();
     assert_eq!(run.receipt(), Some(run.outcome().await.receipt.clone()));
 
-    let runtime = agent.runtime();
+    let runtime = session.agent().runtime();
     let refused = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap_err();
     assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it has ended");
     journal.heal();
@@ -422,8 +418,8 @@ async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_onc
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_saw_more_than_survived_is_told_that_text_was_lost() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Never durable")]));
-    let agent = builder.build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = builder.open();
+    let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     let seen = loop {
         match feed.next().await.unwrap() {
@@ -431,7 +427,7 @@ async fn a_reader_that_saw_more_than_survived_is_told_that_text_was_lost() {
             FeedItem::Fact(_) | FeedItem::TextLost { .. } => {}
         }
     };
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     let mut rest = next.runtime.feed(run.id(), seen).await.unwrap().unwrap();
     let items = read_all(&mut rest).await;
     assert_eq!(items[0], FeedItem::TextLost { at: Cursor { byte: 0, ..seen } });
@@ -444,10 +440,10 @@ async fn a_reader_that_saw_more_than_survived_is_told_that_text_was_lost() {
 async fn usage_that_was_reported_before_the_crash_is_kept() {
     let (journal, builder) =
         first_process(&ScriptedModel::new([vec![Act::usage(40, 3), Act::text("Half"), Act::Silence]]));
-    let agent = builder.build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = builder.open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(millis(50)).await;
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     let usage = next.find(&run).await.outcome().await.usage;
     assert_eq!((usage.delivered.input.value, usage.delivered.output.value), (Some(40), Some(3)));
     assert_eq!((usage.billed.output.value, usage.billed.output.low), (None, Some(3)));
@@ -456,9 +452,9 @@ async fn usage_that_was_reported_before_the_crash_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn histories_of_a_recovered_session_are_the_same_from_memory_and_from_the_journal() {
     let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("a", "look")]), says("One.")]));
-    let agent = builder.tool(tools::quick("look", &ToolLog::new())).build().unwrap();
-    agent.run("First.").await.unwrap();
-    let memory: Vec<Arc<Message>> = agent.history().await.unwrap();
-    let next = crash(&journal, &agent).await;
-    assert_eq!(next.agent.history().await.unwrap(), memory);
+    let session = builder.tool(tools::quick("look", &ToolLog::new())).open();
+    session.run("First.").await.unwrap();
+    let memory: Vec<Arc<Message>> = session.history().await.unwrap();
+    let next = crash(&journal, &session).await;
+    assert_eq!(next.session.history().await.unwrap(), memory);
 }

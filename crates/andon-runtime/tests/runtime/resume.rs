@@ -15,7 +15,7 @@ struct Process {
     runtime: Runtime,
     model: ScriptedModel,
     tools: ToolLog,
-    agent: Option<Agent>,
+    session: Option<Session>,
     recovered: Vec<Recovered>,
 }
 
@@ -27,9 +27,9 @@ impl Process {
     fn first(answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>) -> Self {
         let journal = memory();
         let (runtime, model, tools) = (runtime_on(&journal), ScriptedModel::new(answers), ToolLog::new());
-        let agent = dangerous(Agent::builder().model(model.clone()).runtime(&runtime), &tools).build().unwrap();
-        let agent = Some(agent.session("s").unwrap());
-        Self { journal, runtime, model, tools, agent, recovered: Vec::new() }
+        let session = dangerous(Agent::builder().model(model.clone()).runtime(&runtime), &tools).open();
+        let session = Some(session.agent().session(LOCAL, "s").unwrap());
+        Self { journal, runtime, model, tools, session, recovered: Vec::new() }
     }
 
     /// The same, with a run that waits for a person.
@@ -49,17 +49,17 @@ impl Process {
         let journal = TestJournal::new(self.journal.durable(), None);
         let (runtime, model, tools) = (next_runtime_on(&journal), ScriptedModel::new(answers), ToolLog::new());
         let builder = build(Agent::builder().model(model.clone()).runtime(&runtime), &tools);
-        let agent = builder.map(|builder| builder.build().unwrap().session("s").unwrap());
+        let session = builder.map(|builder| builder.build().unwrap().session(LOCAL, "s").unwrap());
         let recovered = runtime.recover().await.unwrap();
-        Self { journal, runtime, model, tools, agent, recovered }
+        Self { journal, runtime, model, tools, session, recovered }
     }
 
     async fn restarted(&self, answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>) -> Self {
         self.next(answers, |builder, log| Some(dangerous(builder, log))).await
     }
 
-    fn agent(&self) -> &Agent {
-        self.agent.as_ref().expect("this process has an agent")
+    fn session(&self) -> &Session {
+        self.session.as_ref().expect("this process has an agent")
     }
 
     async fn find(&self, run: &Run) -> Run {
@@ -71,12 +71,12 @@ impl Process {
     }
 
     async fn history(&self) -> Vec<String> {
-        texts(&self.agent().history().await.unwrap())
+        texts(&self.session().history().await.unwrap())
     }
 
     /// Starts the run that waits for a person.
     async fn ask(&self) -> Run {
-        let run = self.agent().start("Do it.").unwrap();
+        let run = self.session().start("Do it.").unwrap();
         until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
         settle_down().await;
         run
@@ -84,7 +84,7 @@ impl Process {
 }
 
 fn lives_on(process: &Process, state: State) -> Fate {
-    Fate::LivesOn { session: process.agent().session_key().clone(), state }
+    Fate::LivesOn { session: process.session().key().clone(), state }
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +101,7 @@ async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once(
     found.approve(&id("g"), Some("ada")).unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!((first.tools.started(), next.tools.started()), (0, 1));
-    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+    assert_nothing_lost(&found, &next.session().history().await.unwrap()).await;
     let epochs: Vec<u32> = found.records().iter().map(|record| record.epoch).collect();
     assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
     assert_eq!(count(&found, |event| matches!(event, Event::ApprovalRequested { .. })), 1, "asked once on record");
@@ -114,7 +114,7 @@ async fn a_no_after_the_restart_is_told_to_the_model() {
     let found = next.find(&run).await;
     found.deny(&id("g"), Some("ada"), Some("too late at night")).unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
-    let result = result_of(&next.agent().history().await.unwrap(), "g");
+    let result = result_of(&next.session().history().await.unwrap(), "g");
     assert_eq!(result.status, ResultStatus::Refused);
     assert!(result.to_text().contains("too late at night"));
     assert_eq!(next.tools.started(), 0);
@@ -153,16 +153,16 @@ async fn a_run_that_lives_on_can_be_stopped_like_any_other() {
     let closed =
         |event: &Event| matches!(event, Event::ApprovalResolved { verdict, .. } if **verdict == Approval::Closed);
     assert_eq!(count(&found, closed), 1);
-    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
-    assert_usable(next.agent()).await;
+    assert_nothing_lost(&found, &next.session().history().await.unwrap()).await;
+    assert_usable(next.session()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled() {
     let first = Process::first([says_and_hangs("Busy")]);
-    let lost = first.agent().start("First.").unwrap();
+    let lost = first.session().start("First.").unwrap();
     until_shown(&lost, "Busy").await;
-    let queue = |text: &str| first.agent().prompt(text).when_busy(WhenBusy::Queue).start().unwrap();
+    let queue = |text: &str| first.session().prompt(text).when_busy(WhenBusy::Queue).start().unwrap();
     let queued = [queue("Second."), queue("Third."), queue("Fourth.")];
     for run in &queued {
         until(run, |event| matches!(event, Event::RunAccepted { .. })).await;
@@ -170,14 +170,14 @@ async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled
     tokio::time::sleep(millis(50)).await;
 
     let next = first.restarted([says("Two."), says("Three."), says("Four.")]).await;
-    let session = next.agent().session_key().clone();
+    let session = next.session().key().clone();
     let mut fates = vec![Fate::Settled { session, ending: Arc::new(Ending::Lost) }];
     fates.extend(std::iter::repeat_n(lives_on(&next, State::Queued), 3));
     assert_eq!(next.fates(), fates);
     for run in &queued {
         let found = next.find(run).await;
         assert_eq!(*found.outcome().await.ending, DONE);
-        assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+        assert_nothing_lost(&found, &next.session().history().await.unwrap()).await;
     }
     let said = ["First.", "Busy [cut]", "Second.", "Two.", "Third.", "Three.", "Fourth.", "Four."];
     assert_eq!(next.history().await, said);
@@ -186,13 +186,13 @@ async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
-    let queued = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    let queued = first.session().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
     until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
 
     let next = first.restarted([says("Done."), says("And that.")]).await;
     assert_eq!(next.fates(), [lives_on(&next, State::Waiting), lives_on(&next, State::Queued)]);
-    let refused = next.agent().start("Me first!").unwrap_err();
+    let refused = next.session().start("Me first!").unwrap_err();
     assert!(matches!(refused, StartError::Busy { run: busy, .. } if busy == *run.id()));
     settle_down().await;
     assert_eq!(next.model.calls(), 0);
@@ -211,7 +211,7 @@ async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there()
     assert_eq!((parked.state(), parked.try_outcome().is_none()), (State::Waiting, true));
 
     let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
-    let agent = dangerous(builder, &next.tools).build().unwrap();
+    let agent = dangerous(builder, &next.tools).open();
     let recovered = next.runtime.recover().await.unwrap();
     assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
     let found = next.find(&run).await;
@@ -261,7 +261,7 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
     let receipt = next.find(&run).await.receipt().unwrap();
     let by: Vec<_> = receipt.requests.iter().map(|request| request.by.as_deref().unwrap()).collect();
     assert_eq!(by, ["ada", "cleo"], "a request that is not harder than the one before changes nothing");
-    assert_usable(next.agent()).await;
+    assert_usable(next.session()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,16 +270,16 @@ async fn a_call_that_the_present_agent_cannot_make_is_refused_and_nobody_is_aske
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
     let found = next.find(&run).await;
     assert_eq!(*found.outcome().await.ending, DONE);
-    let result = result_of(&next.agent().history().await.unwrap(), "g");
+    let result = result_of(&next.session().history().await.unwrap(), "g");
     assert_eq!(result.status, ResultStatus::Refused);
-    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+    assert_nothing_lost(&found, &next.session().history().await.unwrap()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn limits_outlive_the_process() {
     let first = Process::first([calls(&[("g", "danger")])]);
     let limits = Limits { deadline: Some(secs(3600)), ..Limits::NONE };
-    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
     // The next process begins a day later.
@@ -289,7 +289,7 @@ async fn limits_outlive_the_process() {
 
     let first = Process::first([calls(&[("g", "danger")])]);
     let limits = Limits { turns: Some(1), ..Limits::NONE };
-    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
     let next = first.restarted([says("Never said.")]).await;
@@ -319,7 +319,7 @@ async fn the_first_process_can_no_longer_write_when_another_has_revived_its_run(
     let other = next_runtime_on(&first.journal);
     let log = ToolLog::new();
     let model = ScriptedModel::new([says("Done.")]);
-    let agent = dangerous(Agent::builder().model(model).runtime(&other), &log).build().unwrap();
+    let session = dangerous(Agent::builder().model(model).runtime(&other), &log).open();
     other.recover().await.unwrap();
     run.approve(&id("g"), None).unwrap();
     assert!(
@@ -330,7 +330,7 @@ async fn the_first_process_can_no_longer_write_when_another_has_revived_its_run(
     let found = other.find(run.id()).await.unwrap().unwrap();
     found.approve(&id("g"), None).unwrap();
     assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
-    drop(agent);
+    drop(session);
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,7 +345,7 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
         })
     };
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
-    let queued = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    let queued = first.session().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
     until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
     let next = first.next([says("Done."), says("Too.")], |builder, log| Some(counting(dangerous(builder, log)))).await;
@@ -359,9 +359,9 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
 #[tokio::test(start_paused = true)]
 async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
     let first = Process::first([says_and_hangs("Busy")]);
-    let run = first.agent().start("Go.").unwrap();
+    let run = first.session().start("Go.").unwrap();
     until_shown(&run, "Busy").await;
-    let queued = first.agent().prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
+    let queued = first.session().prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
     let key = run.session().clone();
 
     let deleting = first.runtime.delete_session(&key, Cancel::graceful().by("ada"));
@@ -369,11 +369,11 @@ async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(queued.outcome().await.stop_reason(), "cancelled");
     assert!(first.journal.durable().run_ids().is_empty());
-    assert_eq!(first.agent().history().await.unwrap(), []);
+    assert_eq!(first.session().history().await.unwrap(), []);
     assert_eq!(first.runtime.state(&key).await.unwrap(), None);
     assert!(first.runtime.find(run.id()).await.unwrap().is_none());
     assert_eq!(first.runtime.delete_session(&key, Cancel::graceful()).await, Ok(false), "there is none any more");
-    assert_usable(first.agent()).await;
+    assert_usable(first.session()).await;
     assert_eq!(first.history().await.len(), 2, "it starts from the beginning");
 }
 
@@ -386,13 +386,13 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
     let clock = Arc::new(andon_runtime::TestClock::new());
     let runtime = Runtime::builder().journal(shared).one_lane().clock(clock).seed(1).build();
     let model = ScriptedModel::new([says_and_hangs("Busy")]);
-    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Busy").await;
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let run = start_until_shown(&session, "Go.", "Busy").await;
     let key = run.session().clone();
     let mut deleting = Box::pin(runtime.delete_session(&key, Cancel::now()));
     let held = async {
         journal.until_a_batch_is_held().await;
-        let turned_away = agent.start("Me!").unwrap_err();
+        let turned_away = session.start("Me!").unwrap_err();
         assert!(matches!(turned_away, StartError::SessionClosing { .. }), "{turned_away}");
         let twice = runtime.delete_session(&key, Cancel::now()).await;
         assert!(matches!(twice, Err(JournalError::SessionClosing(_))), "{twice:?}");
@@ -401,7 +401,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
     let (deleted, ()) = tokio::join!(&mut deleting, held);
     assert_eq!(deleted, Ok(true));
     drop(deleting);
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,14 +421,14 @@ async fn two_recoveries_at_once_take_a_run_up_once() {
     first.journal.crash();
     let journal = TestJournal::new(first.journal.durable(), None);
     let (runtime, model, log) = (next_runtime_on(&journal), ScriptedModel::new([says("Done.")]), ToolLog::new());
-    let agent = dangerous(Agent::builder().model(model).runtime(&runtime), &log).build().unwrap();
+    let session = dangerous(Agent::builder().model(model).runtime(&runtime), &log).open();
     let (one, other) = tokio::join!(runtime.recover(), runtime.recover());
     let fates = [one.unwrap(), other.unwrap()].concat();
     assert_eq!(fates.len(), 1, "{fates:?}");
     let found = runtime.find(run.id()).await.unwrap().unwrap();
     found.approve(&id("g"), None).unwrap();
     assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
-    drop(agent);
+    drop(session);
 }
 
 /// A journal whose claims and histories wait until the test releases them.
@@ -473,21 +473,21 @@ impl Journal for Late {
     }
 }
 
-/// A parked run in a runtime whose journal is late, and the agent that it needs.
-async fn parked() -> (Process, Run, Arc<Late>, Runtime, Agent) {
+/// A parked run in a runtime whose journal is late, and its session with the agent that it needs.
+async fn parked() -> (Process, Run, Arc<Late>, Runtime, Session) {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
     assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::Parked { .. }));
     let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
-    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
-    (first, run, late, runtime, agent)
+    let session = dangerous(builder, &ToolLog::new()).build().unwrap().session(LOCAL, "s").unwrap();
+    (first, run, late, runtime, session)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_that_is_cancelled_while_it_is_taken_up_is_cancelled_and_its_session_is_free() {
     // The claim is on its way when the cancel comes.
-    let (_first, run, late, runtime, agent) = parked().await;
+    let (_first, run, late, runtime, session) = parked().await;
     let recovering = async {
         let recovered = runtime.recover().await.unwrap();
         assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
@@ -505,12 +505,12 @@ async fn a_parked_run_that_is_cancelled_while_it_is_taken_up_is_cancelled_and_it
     assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
     assert_eq!(found.receipt().unwrap().by.as_deref(), Some("ada"));
     assert_eq!(runtime.runs(), [], "nothing is left of it");
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
-    let (_first, run, late, runtime, agent) = parked().await;
+    let (_first, run, late, runtime, session) = parked().await;
     let recovering = async { assert_eq!(runtime.recover().await.unwrap(), []) };
     let settling = async {
         settle_down().await;
@@ -523,7 +523,7 @@ async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
     };
     tokio::join!(recovering, settling);
     assert_eq!(runtime.runs(), []);
-    assert_usable(&agent).await;
+    assert_usable(&session).await;
     let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
     assert_eq!(reply.too_late(), Some(&Ending::Cancelled { reason: Reason::Requested }));
 }
@@ -531,23 +531,23 @@ async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
 #[tokio::test(start_paused = true)]
 async fn what_recovery_settles_while_a_history_is_read_is_in_the_next_one() {
     let first = Process::first([says_and_hangs("Shown and kept")]);
-    let lost = first.agent().start("Tell.").unwrap();
+    let lost = first.session().start("Tell.").unwrap();
     until_shown(&lost, "kept").await;
     tokio::time::sleep(millis(50)).await;
     first.journal.crash();
     let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
     let model = ScriptedModel::new([says("B."), says("C.")]);
-    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
-    let run = agent.start("b").unwrap();
+    let session = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session(LOCAL, "s").unwrap();
+    let run = session.start("b").unwrap();
     settle_down().await;
     runtime.recover().await.unwrap();
     late.histories.add_permits(9);
     run.outcome().await;
-    agent.run("c").await.unwrap();
+    session.run("c").await.unwrap();
     let said = ["Tell.", "Shown and kept [cut]", "b", "B.", "c", "C."];
-    assert_eq!(texts(&agent.history().await.unwrap()), said);
+    assert_eq!(texts(&session.history().await.unwrap()), said);
     assert_eq!(model.requests()[1].history.len(), 5);
-    assert_eq!(texts(&late.journal.history(agent.session_key()).await.unwrap()), said);
+    assert_eq!(texts(&late.journal.history(session.key()).await.unwrap()), said);
 }
 
 // ---- agents and sessions ----
@@ -572,8 +572,8 @@ async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     first.journal.crash();
     let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
-    let agent = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
-    assert_eq!(agent.cancel().kind(), ReplyKind::Armed);
+    let session = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).open();
+    assert_eq!(session.agent().cancel().kind(), ReplyKind::Armed);
     runtime.recover().await.unwrap();
     let found = runtime.find(run.id()).await.unwrap().unwrap();
     assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
@@ -584,7 +584,7 @@ async fn a_deadline_counts_from_when_the_run_was_accepted_and_does_not_restart()
     let first = Process::first([calls(&[("g", "danger")])]);
     // A day and ten seconds: the next process begins a day later.
     let limits = Limits { deadline: Some(secs(24 * 3600 + 10)), ..Limits::NONE };
-    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
     let next = first.restarted([]).await;
@@ -603,7 +603,7 @@ async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_sa
     // Whether the approval is accepted or not: there is no such tool.
     let _ = found.approve(&id("g"), None);
     assert_eq!(*found.outcome().await.ending, DONE);
-    assert_eq!(result_of(&next.agent().history().await.unwrap(), "g").status, ResultStatus::Refused);
+    assert_eq!(result_of(&next.session().history().await.unwrap(), "g").status, ResultStatus::Refused);
 }
 
 #[tokio::test(start_paused = true)]
@@ -611,9 +611,9 @@ async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_la
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Done.")], |_, _| None).await;
     let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
-    let agent = dangerous(builder, &next.tools).build().unwrap().session("s").unwrap();
+    let session = dangerous(builder, &next.tools).build().unwrap().session(LOCAL, "s").unwrap();
     // The session has a run that never finishes stopping: sixty-four more may wait for it.
-    let busy: Vec<Run> = (0..65).map(|_| agent.prompt("Wait.").when_busy(WhenBusy::Queue).start().unwrap()).collect();
+    let busy: Vec<Run> = (0..65).map(|_| session.prompt("Wait.").when_busy(WhenBusy::Queue).start().unwrap()).collect();
     let recovered = next.runtime.recover().await.unwrap();
     assert!(matches!(recovered[0].fate, Fate::Parked { .. }), "{recovered:?}");
     assert_eq!(next.runtime.runs().len(), 65, "the one that was turned away is not among them");
@@ -634,9 +634,9 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
     let first = tokio();
     let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("g", "danger")])])).runtime(&runtime);
-    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
+    let session = dangerous(builder, &ToolLog::new()).build().unwrap().session(LOCAL, "s").unwrap();
     let run = first.block_on(async {
-        let run = start_until(&agent, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        let run = start_until(&session, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
         while run.state() != State::Waiting {
             tokio::task::yield_now().await;
         }
@@ -650,11 +650,11 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
     second.block_on(async {
         let log = ToolLog::new();
         let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
-        let agent = dangerous(builder, &log).build().unwrap();
+        let session = dangerous(builder, &log).open();
         assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
         let found = runtime.find(run.id()).await.unwrap().unwrap();
         found.approve(&id("g"), None).unwrap();
         assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
-        drop(agent);
+        drop(session);
     });
 }

@@ -5,39 +5,39 @@ use andon_runtime::{Fate, ImportError, RunFilter, SessionFilter, StartError};
 use crate::common::*;
 
 /// A conversation with a tool call, and a run in the middle of its answer.
-async fn talked() -> (Runtime, Agent, andon_runtime::Run) {
+async fn talked() -> (Runtime, Session, andon_runtime::Run) {
     let journal = memory();
     let runtime = runtime_on(&journal);
     let answers = [calls(&[("a", "look")]), says("Seen."), says_and_hangs("Half an ans")];
     let model = ScriptedModel::new(answers);
     let builder = Agent::builder().name("guide").model(model).runtime(&runtime);
-    let agent = builder.tool(tools::quick("look", &ToolLog::new())).build().unwrap().session("s").unwrap();
-    agent.run("Look around.").await.unwrap();
-    agent
+    let session = builder.tool(tools::quick("look", &ToolLog::new())).build().unwrap().session(LOCAL, "s").unwrap();
+    session.run("Look around.").await.unwrap();
+    session
         .change_state([("mood".to_owned(), Some(json!("good"))), ("user:name".to_owned(), Some(json!("Ada")))].into())
         .await
         .unwrap();
-    let run = start_until_shown(&agent, "And now?", "Half an ans").await;
+    let run = start_until_shown(&session, "And now?", "Half an ans").await;
     tokio::time::sleep(millis(50)).await;
-    (runtime, agent, run)
+    (runtime, session, run)
 }
 
-fn elsewhere() -> (Runtime, Agent, ScriptedModel) {
+fn elsewhere() -> (Runtime, Session, ScriptedModel) {
     let runtime = next_runtime_on(&memory());
     let model = ScriptedModel::new([]);
-    let agent = Agent::builder().name("guide").model(model.clone()).runtime(&runtime).build().unwrap();
-    (runtime, agent.session("s").unwrap(), model)
+    let session = Agent::builder().name("guide").model(model.clone()).runtime(&runtime).open();
+    (runtime, session.agent().session(LOCAL, "s").unwrap(), model)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
     let (runtime, agent, run) = talked().await;
-    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let lines = runtime.export(agent.key()).await.unwrap().unwrap();
     assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
 
     let (there, other, model) = elsewhere();
     let imported = there.import(&lines).await.unwrap();
-    assert_eq!(imported.session, *agent.session_key());
+    assert_eq!(imported.session, *agent.key());
     assert_eq!(imported.recovered.unwrap().len(), 1);
     assert_eq!(other.state().await.unwrap(), agent.state().await.unwrap());
     let said = texts(&other.history().await.unwrap());
@@ -51,26 +51,26 @@ async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
 
     let again = there.import(&lines).await.unwrap_err();
     assert!(again.to_string().contains("there is already a session guide/local/s"), "{again}");
-    let before = there.export(agent.session_key()).await.unwrap().unwrap();
+    let before = there.export(agent.key()).await.unwrap().unwrap();
     assert!(there.import(&lines).await.is_err());
-    assert_eq!(there.export(agent.session_key()).await.unwrap().unwrap(), before);
+    assert_eq!(there.export(agent.key()).await.unwrap().unwrap(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_exported_can_be_exported_again_byte_for_byte() {
-    let (runtime, agent, run) = talked().await;
+    let (runtime, session, run) = talked().await;
     run.cancel(andon_runtime::Cancel::now());
     run.outcome().await;
-    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let lines = runtime.export(session.key()).await.unwrap().unwrap();
     let (there, _, _) = elsewhere();
     there.import(&lines).await.unwrap();
-    assert_eq!(there.export(agent.session_key()).await.unwrap().unwrap(), lines);
+    assert_eq!(there.export(session.key()).await.unwrap().unwrap(), lines);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_export_that_is_incomplete_or_not_valid_is_refused_with_its_line_and_nothing_is_imported() {
-    let (runtime, agent, _run) = talked().await;
-    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let (runtime, session, _run) = talked().await;
+    let lines = runtime.export(session.key()).await.unwrap().unwrap();
     let all: Vec<&str> = lines.lines().collect();
     let (there, _, _) = elsewhere();
     let mut refused = Vec::new();
@@ -97,34 +97,34 @@ async fn an_export_that_is_incomplete_or_not_valid_is_refused_with_its_line_and_
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_knows_has_nothing_to_export_and_no_state() {
-    let (runtime, agent, _model) = elsewhere();
-    assert_eq!(runtime.export(agent.session_key()).await, Ok(None));
-    assert_eq!(runtime.state(agent.session_key()).await, Ok(None));
-    assert_eq!(agent.state().await.unwrap(), andon_runtime::StateMap::new());
+    let (runtime, session, _model) = elsewhere();
+    assert_eq!(runtime.export(session.key()).await, Ok(None));
+    assert_eq!(runtime.state(session.key()).await, Ok(None));
+    assert_eq!(session.state().await.unwrap(), andon_runtime::StateMap::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn state_is_kept_beside_the_conversation_and_shared_as_far_as_its_key_says() {
-    let (_, agent, _) = elsewhere();
+    let (_, session, _) = elsewhere();
     let change = |pairs: &[(&str, Option<serde_json::Value>)]| {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
     };
-    agent
+    session
         .change_state(change(&[("a", Some(json!(1))), ("app:b", Some(json!(2))), ("temp:c", Some(json!(3)))]))
         .await
         .unwrap();
-    let others = agent.session_of("bob", "t").unwrap();
+    let others = session.agent().session("bob", "t").unwrap();
     others.change_state(change(&[("user:d", Some(json!(4)))])).await.unwrap();
-    assert_eq!(json!(agent.state().await.unwrap()), json!({"a": 1, "app:b": 2}));
+    assert_eq!(json!(session.state().await.unwrap()), json!({"a": 1, "app:b": 2}));
     assert_eq!(json!(others.state().await.unwrap()), json!({"app:b": 2, "user:d": 4}));
-    agent.change_state(change(&[("a", None), ("app:b", Some(json!(null)))])).await.unwrap();
-    assert_eq!(json!(agent.state().await.unwrap()), json!({"app:b": null}));
+    session.change_state(change(&[("a", None), ("app:b", Some(json!(null)))])).await.unwrap();
+    assert_eq!(json!(session.state().await.unwrap()), json!({"app:b": null}));
 }
 
 #[tokio::test(start_paused = true)]
 async fn lists_tell_what_runs_and_what_has_run() {
-    let (runtime, agent, run) = talked().await;
-    let queued = agent.prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
+    let (runtime, session, run) = talked().await;
+    let queued = session.prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
     until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     let runs = runtime.list_runs(RunFilter::default()).await.unwrap();
     let told: Vec<_> = runs.iter().map(|info| (info.title.as_str(), info.state, info.ending.is_some())).collect();
@@ -141,9 +141,9 @@ async fn lists_tell_what_runs_and_what_has_run() {
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recovered() {
     let journal = memory();
-    let agent = scripted_on(&journal, [says_and_hangs("One"), says_and_hangs("Two")]).build().unwrap();
-    let broken = agent.session("broken").unwrap().start("Go.").unwrap();
-    let sound = agent.session("sound").unwrap().start("Go.").unwrap();
+    let session = scripted_on(&journal, [says_and_hangs("One"), says_and_hangs("Two")]).open();
+    let broken = session.agent().session(LOCAL, "broken").unwrap().start("Go.").unwrap();
+    let sound = session.agent().session(LOCAL, "sound").unwrap().start("Go.").unwrap();
     until_shown(&broken, "One").await;
     until_shown(&sound, "Two").await;
     let seq = broken.seq() + 1;
@@ -165,9 +165,9 @@ async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recov
 
 #[tokio::test(start_paused = true)]
 async fn the_limits_of_a_run_are_on_its_record() {
-    let (_, agent, _) = elsewhere();
+    let (_, session, _) = elsewhere();
     let limits = Limits { turns: Some(3), deadline: Some(secs(60)), ..Limits::NONE };
-    let run = agent.prompt("Go.").limits(limits).start().unwrap();
+    let run = session.prompt("Go.").limits(limits).start().unwrap();
     run.outcome().await;
     let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };
     assert_eq!(accepted.limits, limits);
@@ -175,10 +175,10 @@ async fn the_limits_of_a_run_are_on_its_record() {
 
 #[tokio::test(start_paused = true)]
 async fn what_no_run_can_have_is_refused_in_an_export() {
-    let (runtime, agent, run) = talked().await;
+    let (runtime, session, run) = talked().await;
     run.cancel(andon_runtime::Cancel::now());
     run.outcome().await;
-    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let lines = runtime.export(session.key()).await.unwrap().unwrap();
     let (there, _, _) = elsewhere();
     let refused = |lines: String| {
         let there = there.clone();
@@ -216,8 +216,8 @@ async fn what_no_run_can_have_is_refused_in_an_export() {
 async fn a_session_with_a_record_that_is_not_valid_can_be_deleted() {
     let journal = memory();
     let runtime = runtime_on(&journal);
-    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();
-    let broken = start_until_shown(&agent, "Go.", "One").await;
+    let session = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).open();
+    let broken = start_until_shown(&session, "Go.", "One").await;
     let mut record = (*broken.records()[0]).clone();
     (record.seq, record.event) = (broken.seq() + 1, Event::RunStarted);
     let entries = vec![andon_runtime::core::event::Entry::Fact(Arc::new(record))];
@@ -244,7 +244,7 @@ async fn two_agents_of_one_name_in_one_session_take_turns_and_leave_a_valid_hist
     let runtime = runtime();
     let in_session = |model: &ScriptedModel, tool: &str, log: &ToolLog| {
         let builder = Agent::builder().name("guide").model(model.clone()).runtime(&runtime);
-        builder.tool(tools::quick(tool, log)).build().unwrap().session("s").unwrap()
+        builder.tool(tools::quick(tool, log)).build().unwrap().session(LOCAL, "s").unwrap()
     };
     let log = ToolLog::new();
     let one = in_session(&ScriptedModel::new([calls(&[("a", "look")]), says_and_hangs("I see")]), "look", &log);

@@ -16,12 +16,12 @@ fn us(time: Duration) -> u64 {
 }
 
 /// A run in the middle of its answer, on an idle disk.
-async fn in_its_answer(runtime: &Runtime) -> (Agent, Run) {
+async fn in_its_answer(runtime: &Runtime) -> (Session, Run) {
     let model = ScriptedModel::new([says_and_hangs("Half")]);
-    let agent = Agent::builder().model(model).runtime(runtime).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = Agent::builder().model(model).runtime(runtime).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     tokio::time::sleep(secs(1)).await;
-    (agent, run)
+    (session, run)
 }
 
 async fn found_by(runtime: &Runtime, run: &Run) -> Receipt {
@@ -31,12 +31,12 @@ async fn found_by(runtime: &Runtime, run: &Run) -> Receipt {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_run_settles_when_its_outcome_is_on_disk_and_not_when_it_is_quiet() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
-    let (agent, run) = in_its_answer(&runtime).await;
+    let (session, run) = in_its_answer(&runtime).await;
     let pulled = tokio::time::Instant::now();
     let reply = run.cancel(Cancel::graceful());
     reply.recorded().await.unwrap();
     let recorded_us = us(pulled.elapsed());
-    let receipt = cancelled(&agent, &run).await.receipt.clone();
+    let receipt = cancelled(&session, &run).await.receipt.clone();
 
     let took = Took { delivered_us: Some(0), quiet_us: Some(0), settled_us: Some(us(DISK)) };
     assert_eq!((receipt.took, receipt.on_disk), (took, true));
@@ -55,8 +55,8 @@ async fn the_instants_of_a_stop_are_in_order_however_slow_the_disk_and_the_tools
         let runtime = runtime_on(&TestJournal::slow(None, millis(disk)));
         let model = ScriptedModel::new([calls(&[("m", "mule")])]);
         let builder = Agent::builder().model(model).runtime(&runtime);
-        let agent = builder.tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-        let run = at_work(&agent).await;
+        let session = builder.tool(tools::stubborn("mule", secs(60), &log)).open();
+        let run = at_work(&session).await;
         let pulled = tokio::time::Instant::now();
         let reply = run.cancel(Cancel::graceful());
         reply.recorded().await.unwrap();
@@ -70,8 +70,8 @@ async fn the_instants_of_a_stop_are_in_order_however_slow_the_disk_and_the_tools
 #[tokio::test(start_paused = true)]
 async fn a_run_that_nobody_stopped_settles_on_disk_too() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
-    let agent = Agent::builder().model(ScriptedModel::new([says("Hi.")])).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
+    let session = Agent::builder().model(ScriptedModel::new([says("Hi.")])).runtime(&runtime).open();
+    let run = session.start("Go.").unwrap();
     let receipt = run.outcome().await.receipt.clone();
     let ended = run.records().last().unwrap().at.wall;
     assert_eq!((receipt.settled_at, receipt.took), (Some(Wall(ended.0 + us(DISK))), Took::default()));
@@ -81,9 +81,9 @@ async fn a_run_that_nobody_stopped_settles_on_disk_too() {
 #[tokio::test(start_paused = true)]
 async fn a_restart_shows_the_instant_that_was_told_live() {
     let journal = TestJournal::slow(None, DISK);
-    let (agent, run) = in_its_answer(&runtime_on(&journal)).await;
+    let (session, run) = in_its_answer(&runtime_on(&journal)).await;
     run.cancel(Cancel::graceful().by("ada"));
-    let told = cancelled(&agent, &run).await.receipt.clone();
+    let told = cancelled(&session, &run).await.receipt.clone();
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
     assert_eq!(next.recover().await, Ok(vec![]));
     assert_eq!(found_by(&next, &run).await, told);
@@ -107,9 +107,9 @@ async fn a_crash_between_the_commit_and_the_keeping_of_the_instant_loses_the_ins
     let journal = memory();
     let probe = Arc::new(DiesAt("driver: settled on disk", journal.clone()));
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(Arc::new(TestClock::new()));
-    let (agent, run) = in_its_answer(&builder.seed(1).probe(probe).build()).await;
+    let (session, run) = in_its_answer(&builder.seed(1).probe(probe).build()).await;
     run.cancel(Cancel::graceful());
-    let told = cancelled(&agent, &run).await.receipt.clone();
+    let told = cancelled(&session, &run).await.receipt.clone();
     assert!(told.settled_at.is_some(), "whoever was there has seen it");
 
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
@@ -144,8 +144,8 @@ async fn a_recovered_run_settles_when_recoverys_commit_is_on_disk() {
 async fn what_is_learned_after_the_end_does_not_change_when_it_was() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
     let model = ScriptedModel::new([says_and_hangs("Half")]).after_a_cut(After::drained(secs(3), 70, " three four"));
-    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
     run.cancel(Cancel::now());
     let told = run.outcome().await.receipt.clone();
     let later = run.last_word().await.unwrap();
@@ -186,10 +186,10 @@ async fn observers_are_told_the_instant_that_is_in_the_receipt() {
 #[tokio::test(start_paused = true)]
 async fn an_export_carries_the_instant_and_one_without_it_is_read() {
     let runtime = runtime_on(&TestJournal::slow(None, DISK));
-    let (agent, run) = in_its_answer(&runtime).await;
+    let (session, run) = in_its_answer(&runtime).await;
     run.cancel(Cancel::graceful());
-    let told = cancelled(&agent, &run).await.receipt.clone();
-    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let told = cancelled(&session, &run).await.receipt.clone();
+    let lines = runtime.export(session.key()).await.unwrap().unwrap();
 
     let there = next_runtime_on(&memory());
     there.import(&lines).await.unwrap();
@@ -235,7 +235,7 @@ async fn a_run_whose_driver_panics_after_its_end_has_settled_once_and_says_when(
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(Arc::new(TestClock::new()));
     let runtime = builder.seed(1).probe(Arc::new(Panics)).build();
     let agent = Agent::builder().model(ScriptedModel::new([vec![Act::text("Hi."), Act::end()]])).runtime(&runtime);
-    let run = agent.build().unwrap().start("Go.").unwrap();
+    let run = agent.open().start("Go.").unwrap();
     let receipt = run.outcome().await.receipt.clone();
     let stored = journal.durable().stored(run.id()).unwrap();
     assert_eq!((stored.receipt(), receipt.on_disk), (Some(receipt.clone()), true));

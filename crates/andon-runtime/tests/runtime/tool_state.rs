@@ -12,9 +12,9 @@ fn tool<R: Future<Output = Returned> + Send + 'static>(does: fn(Invocation) -> R
     FnTool::new("tool", "Keeps something.", json!({"type": "object"}), does)
 }
 
-fn agent_in(runtime: &Runtime, tool: FnTool) -> Agent {
+fn agent_in(runtime: &Runtime, tool: FnTool) -> Session {
     let model = ScriptedModel::new([calls(&[("c", "tool")]), calls(&[("d", "tool")]), says("Well.")]);
-    Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap()
+    Agent::builder().model(model).runtime(runtime).tool(tool).open()
 }
 
 #[tokio::test(start_paused = true)]
@@ -25,12 +25,12 @@ async fn what_a_tool_sets_the_next_call_gets_and_so_does_a_later_process() {
         call.state.set("count", before + 1).await?;
         Ok(format!("{before}").into())
     });
-    let agent = agent_in(&runtime_on(&journal), counts).session_of("ada", "s").unwrap();
-    assert_eq!(agent.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
-    let history = agent.history().await.unwrap();
+    let session = agent_in(&runtime_on(&journal), counts).agent().session("ada", "s").unwrap();
+    assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
+    let history = session.history().await.unwrap();
     let told = ["c", "d"].map(|call| result_of(&history, call).to_text());
     assert_eq!(told, ["0", "1"]);
-    let later = next_runtime_on(&journal).state(agent.session_key()).await.unwrap().unwrap();
+    let later = next_runtime_on(&journal).state(session.key()).await.unwrap().unwrap();
     assert_eq!(later.get("count"), Some(&json!(2)));
 }
 
@@ -43,12 +43,12 @@ async fn a_keys_prefix_is_its_scope() {
         Ok(format!("{:?}", call.state.all().await?.keys().collect::<Vec<_>>()).into())
     });
     let agent = agent_in(&runtime, writes);
-    let ada = agent.session_of("ada", "one").unwrap();
+    let ada = agent.agent().session("ada", "one").unwrap();
     assert_eq!(ada.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let told = result_of(&ada.history().await.unwrap(), "c").to_text();
     assert_eq!(told, "[\"app:a\", \"own\", \"user:u\"]");
     for (user, session, keys) in [("ada", "two", &["app:a", "user:u"][..]), ("bob", "one", &["app:a"])] {
-        let other = agent.session_of(user, session).unwrap();
+        let other = agent.agent().session(user, session).unwrap();
         assert_eq!(other.run("And here?").await.unwrap().stop_reason(), "end_turn");
         assert_eq!(other.state().await.unwrap().keys().collect::<Vec<_>>(), keys, "{user} {session}");
     }
@@ -56,7 +56,7 @@ async fn a_keys_prefix_is_its_scope() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_without_a_value_is_removed() {
-    let agent = agent_in(
+    let session = agent_in(
         &runtime(),
         tool(|call| async move {
             call.state
@@ -65,9 +65,9 @@ async fn a_key_without_a_value_is_removed() {
             Ok(format!("{:?}", call.state.get("old").await?).into())
         }),
     );
-    agent.change_state(StateChange::from([("old".to_owned(), Some(json!("here")))])).await.unwrap();
-    agent.run("Go.").await.unwrap();
-    assert_eq!(agent.state().await.unwrap().into_iter().collect::<Vec<_>>(), [("new".to_owned(), json!(1))]);
+    session.change_state(StateChange::from([("old".to_owned(), Some(json!("here")))])).await.unwrap();
+    session.run("Go.").await.unwrap();
+    assert_eq!(session.state().await.unwrap().into_iter().collect::<Vec<_>>(), [("new".to_owned(), json!(1))]);
 }
 
 /// A tool that hands out its state and then goes on as the test says.
@@ -95,22 +95,22 @@ async fn assert_refused(state: &SessionState) {
 async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
     for cancel in [None, Some(Cancel::graceful()), Some(Cancel::now())] {
         let kept = Arc::default();
-        let agent = agent_in(&runtime(), leaks(&kept, cancel.is_some()));
-        let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
+        let session = agent_in(&runtime(), leaks(&kept, cancel.is_some()));
+        let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
         settle_down().await;
         if let Some(cancel) = cancel {
             run.cancel(cancel);
         }
-        settled(&agent, &run).await;
+        settled(&session, &run).await;
         let state = kept.lock().unwrap()[0].clone();
         assert_refused(&state).await;
-        assert!(agent.state().await.unwrap().get("late").is_none());
+        assert!(session.state().await.unwrap().get("late").is_none());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_can_still_save_state_during_its_grace() {
-    let agent = agent_in(
+    let session = agent_in(
         &runtime(),
         tool(|call| async move {
             call.cord.pulled().await;
@@ -118,12 +118,12 @@ async fn a_call_can_still_save_state_during_its_grace() {
             Ok("half".into())
         }),
     );
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    stop(&agent, &run, Cancel::graceful()).await;
-    assert_eq!(agent.state().await.unwrap().get("so far"), Some(&json!(7)));
+    stop(&session, &run, Cancel::graceful()).await;
+    assert_eq!(session.state().await.unwrap().get("so far"), Some(&json!(7)));
     // It changes the world, so it is unknown whether all of it was done; what it returned is kept as well.
-    let told = result_of(&agent.history().await.unwrap(), "c");
+    let told = result_of(&session.history().await.unwrap(), "c");
     assert_eq!(told.status, ResultStatus::Unknown);
     assert!(
         told.to_text().contains("may have had its effect") && told.to_text().ends_with("half"),
@@ -145,12 +145,12 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
             }
         })
     });
-    let agent = agent_in(&runtime(), tool);
-    let run = start_until(&agent, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
+    let session = agent_in(&runtime(), tool);
+    let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
-    stop(&agent, &run, Cancel::graceful()).await;
-    agent.runtime().idle().await;
-    assert!(agent.state().await.unwrap().get("late").is_none());
+    stop(&session, &run, Cancel::graceful()).await;
+    session.agent().runtime().idle().await;
+    assert!(session.state().await.unwrap().get("late").is_none());
     let receipt = run.receipt().unwrap();
     assert!(format!("{:?}", receipt.addenda[0].what).contains("refused"), "{:?}", receipt.addenda);
 }
@@ -167,8 +167,8 @@ async fn what_a_call_has_changed_is_on_record_with_its_end() {
         }
         Ok("set".into())
     });
-    let agent = agent_in(&runtime(), sets);
-    let run = agent.start("Go.").unwrap();
+    let session = agent_in(&runtime(), sets);
+    let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
         let is_second = |record: &andon_runtime::Record| matches!(&record.event, Event::ToolStarted { call, .. } if call.as_str() == "d");
@@ -195,8 +195,8 @@ async fn what_a_call_has_changed_is_on_record_with_its_end() {
 #[tokio::test(start_paused = true)]
 async fn what_comes_with_a_prompt_is_there_for_the_first_tool() {
     let reads = tool(|call| async move { Ok(format!("{:?}", call.state.get("from client").await?).into()) });
-    let agent = agent_in(&runtime(), reads);
+    let session = agent_in(&runtime(), reads);
     let state = json!({"from client": 7}).as_object().unwrap().clone();
-    agent.prompt("Go.").state(state).run().await.unwrap();
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "Some(Number(7))");
+    session.prompt("Go.").state(state).run().await.unwrap();
+    assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "Some(Number(7))");
 }

@@ -9,12 +9,13 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) use std::time::Duration;
 
 pub(crate) use andon_runtime::core::event::{Entry, Event, Learnt, Refusal};
+pub(crate) use andon_runtime::core::id::LOCAL;
 pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
 pub(crate) use andon_runtime::core::progress::Phase;
 pub(crate) use andon_runtime::{
     Agent, AgentBuilder, Cancel, Cursor, Decision, Effect, Ending, Failure, FailureKind, FeedItem, FnTool, Invocation,
     Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind, Returned,
-    Run, Runtime, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
+    Run, Runtime, Session, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
 };
 pub(crate) use andon_testkit::tools::{self, ToolLog};
 pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};
@@ -61,8 +62,19 @@ pub(crate) fn scripted_on(journal: &TestJournal, answers: impl IntoIterator<Item
     Agent::builder().model(ScriptedModel::new(answers)).runtime(&runtime_on(journal))
 }
 
-pub(crate) fn with_tools(agent: AgentBuilder, tools: impl IntoIterator<Item = FnTool>) -> Agent {
-    tools.into_iter().fold(agent, AgentBuilder::tool).build().unwrap()
+pub(crate) fn with_tools(agent: AgentBuilder, tools: impl IntoIterator<Item = FnTool>) -> Session {
+    tools.into_iter().fold(agent, AgentBuilder::tool).open()
+}
+
+/// Opens a new session with an agent.
+pub(crate) trait Open {
+    fn open(self) -> Session;
+}
+
+impl Open for AgentBuilder {
+    fn open(self) -> Session {
+        self.build().unwrap().new_session(LOCAL).unwrap()
+    }
 }
 
 pub(crate) fn id(text: &str) -> CallId {
@@ -107,29 +119,29 @@ pub(crate) async fn until_tool_started(run: &Run, call: &str) {
 }
 
 /// Starts a run and waits until this event.
-pub(crate) async fn start_until(agent: &Agent, prompt: &str, is_it: impl Fn(&Event) -> bool) -> Run {
-    let run = agent.start(prompt).unwrap();
+pub(crate) async fn start_until(session: &Session, prompt: &str, is_it: impl Fn(&Event) -> bool) -> Run {
+    let run = session.start(prompt).unwrap();
     until(&run, is_it).await;
     run
 }
 
 /// Starts a run and waits until it has shown this text.
-pub(crate) async fn start_until_shown(agent: &Agent, prompt: &str, text: &str) -> Run {
-    let run = agent.start(prompt).unwrap();
+pub(crate) async fn start_until_shown(session: &Session, prompt: &str, text: &str) -> Run {
+    let run = session.start(prompt).unwrap();
     until_shown(&run, text).await;
     run
 }
 
 /// Starts a run and waits until this call has started.
-pub(crate) async fn start_until_tool(agent: &Agent, prompt: &str, call: &str) -> Run {
-    let run = agent.start(prompt).unwrap();
+pub(crate) async fn start_until_tool(session: &Session, prompt: &str, call: &str) -> Run {
+    let run = session.start(prompt).unwrap();
     until_tool_started(&run, call).await;
     run
 }
 
 /// Starts a run and waits until its tools are at work.
-pub(crate) async fn at_work(agent: &Agent) -> Run {
-    let run = agent.start("Go.").unwrap();
+pub(crate) async fn at_work(session: &Session) -> Run {
+    let run = session.start("Go.").unwrap();
     until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     run
@@ -193,42 +205,42 @@ pub(crate) fn texts(history: &[Arc<Message>]) -> Vec<String> {
 // ---- judging ----
 
 /// Waits for a run's end and checks that nothing was lost and that its session can go on.
-pub(crate) async fn settled(agent: &Agent, run: &Run) -> Arc<Outcome> {
+pub(crate) async fn settled(session: &Session, run: &Run) -> Arc<Outcome> {
     let outcome = run.outcome().await;
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     assert_nothing_lost(run, &history).await;
     assert_eq!(check_history(&history), Vec::<String>::new());
     outcome
 }
 
 /// Starts a run and waits for its end, as [`settled`].
-pub(crate) async fn run_to_end(agent: &Agent, prompt: &str) -> (Run, Arc<Outcome>) {
-    let run = agent.start(prompt).unwrap();
-    let outcome = settled(agent, &run).await;
+pub(crate) async fn run_to_end(session: &Session, prompt: &str) -> (Run, Arc<Outcome>) {
+    let run = session.start(prompt).unwrap();
+    let outcome = settled(session, &run).await;
     (run, outcome)
 }
 
 /// Cancels a run and waits for its end, as [`cancelled`].
-pub(crate) async fn stop(agent: &Agent, run: &Run, cancel: Cancel) -> Arc<Outcome> {
+pub(crate) async fn stop(session: &Session, run: &Run, cancel: Cancel) -> Arc<Outcome> {
     run.cancel(cancel);
-    cancelled(agent, run).await
+    cancelled(session, run).await
 }
 
 /// As [`settled`], for a run that was cancelled on request.
-pub(crate) async fn cancelled(agent: &Agent, run: &Run) -> Arc<Outcome> {
-    cancelled_because(agent, run, Reason::Requested).await
+pub(crate) async fn cancelled(session: &Session, run: &Run) -> Arc<Outcome> {
+    cancelled_because(session, run, Reason::Requested).await
 }
 
-pub(crate) async fn cancelled_because(agent: &Agent, run: &Run, reason: Reason) -> Arc<Outcome> {
-    let outcome = settled(agent, run).await;
+pub(crate) async fn cancelled_because(session: &Session, run: &Run, reason: Reason) -> Arc<Outcome> {
+    let outcome = settled(session, run).await;
     assert_eq!(*outcome.ending, Ending::Cancelled { reason });
     assert_eq!(outcome.stop_reason(), "cancelled");
     outcome
 }
 
 /// Checks that the next prompt is answered as if nothing had happened.
-pub(crate) async fn assert_usable(agent: &Agent) {
-    let outcome = agent.run("And now?").await.unwrap();
+pub(crate) async fn assert_usable(session: &Session) {
+    let outcome = session.run("And now?").await.unwrap();
     assert_eq!(outcome.stop_reason(), "end_turn", "{:?}", outcome.ending);
-    assert_eq!(check_history(&agent.history().await.unwrap()), Vec::<String>::new());
+    assert_eq!(check_history(&session.history().await.unwrap()), Vec::<String>::new());
 }
