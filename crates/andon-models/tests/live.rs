@@ -17,14 +17,15 @@ async fn talk(provider: &str, key: &str, usual: &str) {
     let chosen = std::env::var(format!("ANDON_LIVE_{}", provider.to_uppercase().replace('-', "_")));
     let name = format!("{provider}/{}", chosen.as_deref().unwrap_or(usual));
     let model = andon_models::by_name(&name).unwrap();
-    let agent = Agent::builder().model(model).instructions("Be brief.").build().unwrap().session(provider).unwrap();
+    let session =
+        Agent::builder().model(model).instructions("Be brief.").build().unwrap().session("ada", provider).unwrap();
     let soon = |what| timeout(Duration::from_secs(120), what);
 
-    let whole = soon(agent.run("Say the word `hello` and nothing else.")).await.expect("in time").unwrap();
+    let whole = soon(session.run("Say the word `hello` and nothing else.")).await.expect("in time").unwrap();
     assert_eq!(whole.stop_reason(), "end_turn", "{name}: {:?}", whole.ending);
     assert_eq!(whole.usage.billed.output.provenance, Provenance::Reported, "{name}");
 
-    let run = agent.start("Count from 1 to 500, one number a line.").unwrap();
+    let run = session.start("Count from 1 to 500, one number a line.").unwrap();
     let mut feed = run.feed();
     let mut shown = String::new();
     while shown.len() < 20 {
@@ -38,10 +39,10 @@ async fn talk(provider: &str, key: &str, usual: &str) {
     let cut = timeout(Duration::from_secs(5), run.outcome()).await.expect("a stop is prompt");
     assert!(cut.is_cancelled(), "{name}: {:?}", cut.ending);
     assert!(cut.usage.delivered.output.low.is_some(), "{name}: {:?}", cut.usage);
-    assert_nothing_lost(&run, &agent.history().await.unwrap()).await;
+    assert_nothing_lost(&run, &session.history().await.unwrap()).await;
     println!("{name}: cut: {:?}", timeout(Duration::from_secs(90), run.last_word()).await.unwrap().unwrap().usage);
 
-    let again = timeout(Duration::from_secs(120), agent.run("Say the word `goodbye` and nothing else.")).await;
+    let again = timeout(Duration::from_secs(120), session.run("Say the word `goodbye` and nothing else.")).await;
     let again = again.expect("in time").unwrap();
     assert_eq!(again.stop_reason(), "end_turn", "{name}: the session does not go on: {:?}", again.ending);
 }

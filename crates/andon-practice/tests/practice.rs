@@ -9,7 +9,7 @@ use andon_practice::Practice;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{
     Agent, Answer, Cancel, Effect, FeedItem, FnTool, Kind, Message, Model, ModelStop, Part, Piece, Request, Role, Run,
-    RunId, Runtime, ToolOutput, ToolSpec, Usage,
+    RunId, Runtime, Session, ToolOutput, ToolSpec, Usage,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -165,7 +165,7 @@ async fn both_asks_for_two_tools_at_once() {
 
 // ---- with an agent around it ----
 
-fn agent(model: Practice) -> Agent {
+fn agent(model: Practice) -> Session {
     let schema = || json!({"type": "object", "properties": {"to": {"type": "integer"}}, "required": ["to"]});
     let count = FnTool::new("slow_count", "Counts.", schema(), |call| async move {
         tokio::select! {
@@ -176,7 +176,7 @@ fn agent(model: Practice) -> Agent {
     let dice = FnTool::new("dice", "Rolls.", schema(), |_| async { Ok("4 and 2".into()) });
     let runtime = Runtime::builder().one_lane().seed(1).build();
     let agent = Agent::builder().model(model).tool(count.effect(Effect::ReadOnly)).tool(dice).runtime(&runtime);
-    agent.build().unwrap()
+    agent.build().unwrap().new_session("ada").unwrap()
 }
 
 async fn wait_for(run: &Run, mut wanted: impl FnMut(&FeedItem) -> bool) {
@@ -199,8 +199,8 @@ fn is_fact(item: &FeedItem, kind: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_called_once_with_arguments_from_the_prompt_and_its_result_is_repeated() {
-    let agent = agent(Practice::new());
-    let outcome = agent.run("Count slowly to 12").await.unwrap();
+    let session = agent(Practice::new());
+    let outcome = session.run("Count slowly to 12").await.unwrap();
     assert_eq!(outcome.stop_reason(), "end_turn");
     assert!(outcome.text_so_far().contains("counted to 12"), "{}", outcome.text_so_far());
     assert_eq!((outcome.receipt.calls.len(), outcome.receipt.model_calls.len()), (1, 2));
@@ -208,8 +208,8 @@ async fn a_tool_is_called_once_with_arguments_from_the_prompt_and_its_result_is_
 
 #[tokio::test(start_paused = true)]
 async fn after_a_cut_answer_it_says_that_it_knows_and_only_once() {
-    let agent = agent(Practice::new());
-    let run = agent.start("Tell me a long story").unwrap();
+    let session = agent(Practice::new());
+    let run = session.start("Tell me a long story").unwrap();
     wait_for(&run, is_text).await;
     run.cancel(Cancel::graceful());
     let outcome = run.outcome().await;
@@ -218,16 +218,16 @@ async fn after_a_cut_answer_it_says_that_it_knows_and_only_once() {
     let delivered = outcome.usage.delivered.output.value.unwrap();
     assert!(delivered == words || delivered == words + 1, "{delivered} tokens for {words} words");
 
-    let next = agent.run("Hello").await.unwrap().completed().unwrap().text();
+    let next = session.run("Hello").await.unwrap().completed().unwrap().text();
     assert!(next.contains("I know that my last answer was stopped"), "{next}");
-    let after = agent.run("Hello").await.unwrap().completed().unwrap().text();
+    let after = session.run("Hello").await.unwrap().completed().unwrap().text();
     assert!(!after.contains("stopped after"), "{after}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_is_reported_as_stopped_beside_the_one_that_finished() {
-    let agent = agent(Practice::new());
-    let run = agent.start("Use both").unwrap();
+    let session = agent(Practice::new());
+    let run = session.start("Use both").unwrap();
     wait_for(&run, |item| is_fact(item, "tool_finished")).await;
     let history = run.records();
     let message = history.iter().find_map(|record| match &record.event {
@@ -243,14 +243,14 @@ async fn a_cancelled_call_is_reported_as_stopped_beside_the_one_that_finished() 
 
 #[tokio::test(start_paused = true)]
 async fn after_a_stop_among_tools_the_next_prompt_may_call_them_again() {
-    let agent = agent(Practice::new());
-    let run = agent.start("Count slowly to 3").unwrap();
+    let session = agent(Practice::new());
+    let run = session.start("Count slowly to 3").unwrap();
     wait_for(&run, |item| is_fact(item, "tool_started")).await;
     run.cancel(Cancel::graceful());
     assert!(run.outcome().await.is_cancelled());
-    let outcome = agent.run("Count slowly to 3").await.unwrap();
+    let outcome = session.run("Count slowly to 3").await.unwrap();
     assert_eq!(outcome.receipt.calls.len(), 1);
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     let says = |message: &&Arc<Message>| {
         message.text().contains("I know that I was stopped last time, before my tools were done")
     };
@@ -262,9 +262,9 @@ async fn after_a_stop_among_tools_the_next_prompt_may_call_them_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_tokens_stops_it_in_the_middle_of_an_answer() {
-    let agent = agent(Practice::new());
+    let session = agent(Practice::new());
     let limits = andon_runtime::Limits { tokens: Some(200), ..andon_runtime::Limits::NONE };
-    let outcome = agent.prompt("Tell me a long story").limits(limits).run().await.unwrap();
+    let outcome = session.prompt("Tell me a long story").limits(limits).run().await.unwrap();
     assert!(outcome.is_cancelled());
     let used = outcome.usage.delivered.at_least();
     assert!((200..230).contains(&used), "{used}");

@@ -57,7 +57,7 @@ async fn what_a_tool_has_started_is_ended_although_no_thread_is_left_for_it_and_
 
     // One of the blockers has a time limit: its task is not polled, and it is still given up.
     let limited = blocker(&released, &blocked).timeout(millis(100)).grace(millis(50));
-    let limited = build(ScriptedModel::new([calls(&[("l", "block")]), says("Next.")])).tool(limited).build().unwrap();
+    let limited = build(ScriptedModel::new([calls(&[("l", "block")]), says("Next.")])).tool(limited).open();
     let outcome = tokio::time::timeout(secs(20), limited.run("Go.")).await.expect("it is given up").unwrap();
     assert_eq!((outcome.stop_reason(), outcome.receipt.calls[0].verdict), ("end_turn", Verdict::Leaked));
     let told = result_of(&limited.history().await.unwrap(), "l");

@@ -83,10 +83,10 @@ async fn rate(with: With) -> Result<f64, Failed> {
     let began = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..CLIENTS {
-        let agent = agent.session(format!("s{client}"))?;
+        let session = agent.session("ada", format!("s{client}"))?;
         clients.spawn(async move {
             for _ in 0..RUNS {
-                agent.run("Go.").await.map_err(|error| error.to_string())?;
+                session.run("Go.").await.map_err(|error| error.to_string())?;
             }
             Ok::<_, String>(())
         });
@@ -111,7 +111,7 @@ async fn snapshot() -> Result<(), Failed> {
     let agent = Agent::builder().model(silent).runtime(&runtime).build()?;
     let mut runs = Vec::new();
     for n in 0..LIVE {
-        let run = agent.session(format!("s{n}"))?.prompt("Tell me a long story.").start()?;
+        let run = agent.session("ada", format!("s{n}"))?.prompt("Tell me a long story.").start()?;
         run.accepted().await?;
         runs.push(run);
     }

@@ -35,11 +35,11 @@ impl Stage {
     async fn new(world: World, answers: Vec<Vec<Act>>) -> Option<Self> {
         let model = world.model(answers);
         let tool = tools::cooperative("slow", Duration::from_secs(5), &world.tools);
-        let agent = world.open(world.agent(&model).tool(tool));
+        let session = world.open(world.agent(&model).tool(tool));
         // A crash may come before the server has started.
         let server =
             Server::with_dialects(world.runtime(), Options::default(), vec![Arc::new(Adk::default())]).await.ok()?;
-        server.apps().put(agent, None);
+        server.apps().put(session.agent().clone(), None);
         Some(Self { router: server.router(), world })
     }
 

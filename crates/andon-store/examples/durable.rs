@@ -17,9 +17,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let left = runtime.recover().await?;
         println!("{} runs were left open", left.len());
 
-        let agent = agent.session("monday")?;
-        let answer = agent.run(prompt).await?.completed()?;
-        println!("> {prompt}\n{}\n({} messages are on record)", answer.text(), agent.history().await?.len());
+        let ada = agent.session("ada", "monday")?;
+        let answer = ada.run(prompt).await?.completed()?;
+        println!("> {prompt}\n{}\n({} messages are on record)", answer.text(), ada.history().await?.len());
         runtime.idle().await;
     }
     Ok(())

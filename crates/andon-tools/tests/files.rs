@@ -18,9 +18,16 @@ use tempfile::TempDir;
 async fn ask(root: &Path, tool: &str, input: Value) -> (ResultStatus, String) {
     let call = [Act::call(0, "call-1", tool, &input.to_string()), vec![Act::tool_use()]].concat();
     let model = ScriptedModel::new([call, vec![Act::text("Done."), Act::end()]]);
-    let agent = Agent::builder().model(model).tool(ReadFile::new(root)).tool(WriteFile::new(root)).build().unwrap();
-    agent.run("go").await.unwrap();
-    let history = agent.history().await.unwrap();
+    let session = Agent::builder()
+        .model(model)
+        .tool(ReadFile::new(root))
+        .tool(WriteFile::new(root))
+        .build()
+        .unwrap()
+        .new_session("ada")
+        .unwrap();
+    session.run("go").await.unwrap();
+    let history = session.history().await.unwrap();
     let mut results = history.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
         Part::ToolResult(result) => Some(result),
         _ => None,

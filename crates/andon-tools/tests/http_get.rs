@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use andon_runtime::core::message::{ResultStatus, ToolResult};
-use andon_runtime::{Agent, CallId, Cancel, Tool};
+use andon_runtime::{Agent, CallId, Cancel, Session, Tool};
 use andon_testkit::{Act, ScriptedModel, until_shown};
 use andon_tools::HttpGet;
 use serde_json::json;
@@ -93,23 +93,29 @@ fn at_home() -> HttpGet {
     HttpGet::new().allow_private(true)
 }
 
-fn agent(tool: &HttpGet, url: &str) -> Agent {
+fn agent(tool: &HttpGet, url: &str) -> Session {
     let call = Act::call(0, "c", "http_get", &json!({ "url": url }).to_string());
     let asks = call.into_iter().chain([Act::usage(1, 1), Act::tool_use()]).collect();
     let ends = vec![Act::text("Well."), Act::usage(1, 1), Act::end()];
-    Agent::builder().model(ScriptedModel::new([asks, ends])).tool(tool.clone()).build().unwrap()
+    Agent::builder()
+        .model(ScriptedModel::new([asks, ends]))
+        .tool(tool.clone())
+        .build()
+        .unwrap()
+        .new_session("ada")
+        .unwrap()
 }
 
-async fn result(agent: &Agent) -> ToolResult {
-    let history = agent.history().await.unwrap();
+async fn result(session: &Session) -> ToolResult {
+    let history = session.history().await.unwrap();
     let mut results = history.iter().flat_map(|message| message.results());
     results.next().expect("the call has a result").clone()
 }
 
 async fn fetched(tool: &HttpGet, url: &str) -> ToolResult {
-    let agent = agent(tool, url);
-    assert_eq!(agent.run("Fetch it.").await.unwrap().stop_reason(), "end_turn");
-    result(&agent).await
+    let session = agent(tool, url);
+    assert_eq!(session.run("Fetch it.").await.unwrap().stop_reason(), "end_turn");
+    result(&session).await
 }
 
 fn ok(text: &str) -> ToolResult {
@@ -384,13 +390,13 @@ fn dripping() -> Server {
 #[tokio::test]
 async fn a_pull_in_the_middle_of_a_page_closes_the_connection_and_keeps_what_had_arrived() {
     let server = dripping();
-    let agent = agent(&at_home(), &server.url("/drip"));
-    let run = agent.start("Fetch it.").unwrap();
+    let session = agent(&at_home(), &server.url("/drip"));
+    let run = session.start("Fetch it.").unwrap();
     until_shown(&run, "11 bytes").await;
     run.cancel(Cancel::graceful());
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(server.hung_up(), "/drip");
-    let result = result(&agent).await;
+    let result = result(&session).await;
     assert_eq!(result.status, ResultStatus::Cut);
     let expected = format!("hello world\n[11 bytes of {} had arrived]", server.url("/drip"));
     assert!(result.to_text().ends_with(&expected), "{}", result.to_text());
@@ -399,13 +405,13 @@ async fn a_pull_in_the_middle_of_a_page_closes_the_connection_and_keeps_what_had
 #[tokio::test]
 async fn force_now_closes_the_connection_too() {
     let server = dripping();
-    let agent = agent(&at_home(), &server.url("/drip"));
-    let run = agent.start("Fetch it.").unwrap();
+    let session = agent(&at_home(), &server.url("/drip"));
+    let run = session.start("Fetch it.").unwrap();
     until_shown(&run, "11 bytes").await;
     run.cancel(Cancel::now());
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(server.hung_up(), "/drip");
-    assert_eq!(result(&agent).await.status, ResultStatus::Cut);
+    assert_eq!(result(&session).await.status, ResultStatus::Cut);
 }
 
 #[tokio::test]
@@ -415,13 +421,13 @@ async fn a_pull_before_a_silent_server_has_answered_closes_the_connection() {
         sender.send(()).unwrap();
         Ok(())
     });
-    let agent = agent(&at_home(), &server.url("/silent"));
-    let run = agent.start("Fetch it.").unwrap();
+    let session = agent(&at_home(), &server.url("/silent"));
+    let run = session.start("Fetch it.").unwrap();
     tokio::task::spawn_blocking(move || asked.recv_timeout(Duration::from_secs(60)).unwrap()).await.unwrap();
     run.cancel(Cancel::graceful());
     assert_eq!(run.outcome().await.stop_reason(), "cancelled");
     assert_eq!(server.hung_up(), "/silent");
-    let told = result(&agent).await.to_text();
+    let told = result(&session).await.to_text();
     assert!(told.ends_with(&format!("No data had arrived from {}.", server.url("/silent"))), "{told}");
 }
 

@@ -1,4 +1,5 @@
-//! Sessions, and what a prompt does when one is busy: it is refused, waits, or takes over.
+//! Sessions: each is a conversation of its own, and a stop of one leaves the others alone. And what a prompt does when
+//! its session is busy: it is refused, waits, or takes over.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use andon::{Agent, AgentReply, Cancel, Practice, Reason, StartError, WhenBusy};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Practice::new().pace(Duration::from_millis(5));
     let agent = Agent::builder().name("teller").model(model).build()?;
-    let ada = agent.session_of("ada", "monday")?;
-    let bob = agent.session_of("bob", "monday")?;
+    let ada = agent.session("ada", "monday")?;
+    let bob = agent.session("bob", "monday")?;
 
     // Sessions do not wait for each other; one session has one run at a time.
     let first = ada.start("Tell me a long story")?;
@@ -34,7 +35,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(next.stop_reason(), "end_turn");
     assert_eq!(bob.history().await?.len(), 4);
 
-    // With no run in progress, `agent.cancel()` arms the agent: its next run is cancelled before it calls its model.
+    // A stop of one session reaches nobody else. If nothing runs there, it says so and does nothing.
+    let (hers, his) = (ada.start("Tell me a long story")?, bob.start("Tell me a long story")?);
+    println!("ada's session: {}", ada.cancel().kind().as_str());
+    assert!(hers.outcome().await.is_cancelled());
+    assert_eq!(ada.cancel().kind(), ReplyKind::NotRunning);
+    assert_eq!(his.outcome().await.stop_reason(), "end_turn");
+
+    // `agent.cancel()` is for every run of the agent. With none in progress it arms the agent: the next run, whoever
+    // starts it, is cancelled before it calls its model.
     let reply: AgentReply = agent.cancel();
     println!("with nothing in progress: {}", reply.kind().as_str());
     assert_eq!(reply.kind(), ReplyKind::Armed);

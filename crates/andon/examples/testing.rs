@@ -44,7 +44,8 @@ fn answers() -> [Vec<Act>; 2] {
 async fn one_stop() -> Result<(), Error> {
     let model = ScriptedModel::new(answers());
     let agent = Agent::builder().model(model.clone()).tool(lookup()).build()?;
-    let run = agent.start("What is an andon?")?;
+    let session = agent.new_session("ada")?;
+    let run = session.start("What is an andon?")?;
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
         if matches!(item, FeedItem::Delta(_)) {
@@ -53,7 +54,7 @@ async fn one_stop() -> Result<(), Error> {
     }
     run.cancel(Cancel::graceful());
     run.outcome().await;
-    assert_nothing_lost(&run, &agent.history().await?).await;
+    assert_nothing_lost(&run, &session.history().await?).await;
     assert_eq!(model.open(), 0, "every connection is closed");
     println!("one stop: nothing lost");
     Ok(())
@@ -64,8 +65,8 @@ fn every_stop() -> Result<(), Error> {
     fn play(world: World) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             let model = world.model(answers());
-            let agent = world.open(world.agent(&model).tool(lookup()));
-            if let Ok(run) = world.start(agent.prompt("What is an andon?")) {
+            let session = world.open(world.agent(&model).tool(lookup()));
+            if let Ok(run) = world.start(session.prompt("What is an andon?")) {
                 world.follow(&run).await;
             }
         })

@@ -49,9 +49,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the model is told: {}", count.spec().schema);
     let agent = Agent::builder().model(Practice::instant()).tools([count, primes]).build()?;
 
-    let outcome = agent.run("Find the primes below 30").await?;
+    let session = agent.new_session("ada")?;
+    let outcome = session.run("Find the primes below 30").await?;
     assert_eq!(outcome.stop_reason(), "end_turn");
-    for message in agent.history().await? {
+    for message in session.history().await? {
         for result in message.results() {
             println!("the model was told: {}", result.to_text());
         }

@@ -28,11 +28,11 @@ fn asks(tool: &str, arguments: &Value) -> ScriptedModel {
 /// What the model is told of one call.
 async fn returned(tool: impl Tool, arguments: Value) -> ToolResult {
     let model = asks(&tool.spec().name, &arguments);
-    let agent = agent(&model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    let outcome = settled(&agent, &run).await;
+    let session = agent(&model).tool(tool).open();
+    let run = session.start("Go.").unwrap();
+    let outcome = settled(&session, &run).await;
     assert_eq!(outcome.stop_reason(), "end_turn");
-    result_of(&agent.history().await.unwrap(), "c")
+    result_of(&session.history().await.unwrap(), "c")
 }
 
 fn ok(text: &str) -> ToolResult {
@@ -312,21 +312,21 @@ async fn count(cord: Cord, progress: Progress) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_pulled_cord_reaches_the_body_and_what_it_had_done_is_kept() {
     let model = asks("count", &json!({}));
-    let agent = agent(&model).tool(count).build().unwrap();
-    let run = agent.start("Count.").unwrap();
+    let session = agent(&model).tool(count).open();
+    let run = session.start("Count.").unwrap();
     until_shown(&run, "3 counted").await;
     run.cancel(Cancel::graceful());
-    let outcome = cancelled(&agent, &run).await;
+    let outcome = cancelled(&session, &run).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Cut);
-    let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+    let told = result_of(&session.history().await.unwrap(), "c").to_text();
     assert!(told.ends_with("It had counted to 3."), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_shows_is_in_the_feed_under_its_call() {
     let model = asks("count", &json!({}));
-    let agent = agent(&model).tool(count).build().unwrap();
-    let run = agent.start("Count.").unwrap();
+    let session = agent(&model).tool(count).open();
+    let run = session.start("Count.").unwrap();
     let mut feed = run.feed();
     let delta = loop {
         match feed.next().await.expect("the tool shows something before the run ends") {
@@ -355,12 +355,12 @@ async fn the_sessions_state_is_read_and_changed_by_the_body() {
         answer([call, vec![Act::usage(10, 2), Act::tool_use()]])
     };
     let model = ScriptedModel::new([ask("a", "first"), ask("b", "second"), says("Well.")]);
-    let agent = agent(&model).tool(remember).build().unwrap();
-    assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
-    let history = agent.history().await.unwrap();
+    let session = agent(&model).tool(remember).open();
+    assert_eq!(session.run("Go.").await.unwrap().stop_reason(), "end_turn");
+    let history = session.history().await.unwrap();
     assert_eq!(result_of(&history, "a").to_text(), "none");
     assert_eq!(result_of(&history, "b").to_text(), "\"first\"");
-    assert_eq!(agent.state().await.unwrap().get("word"), Some(&json!("second")));
+    assert_eq!(session.state().await.unwrap().get("word"), Some(&json!("second")));
 }
 
 #[tool]
@@ -373,15 +373,15 @@ async fn keyed(effect: EffectId, call: Invocation, again: andon::EffectId) -> St
 #[tokio::test(start_paused = true)]
 async fn the_effect_id_that_is_passed_in_is_the_one_on_record() {
     let model = asks("keyed", &json!({}));
-    let agent = agent(&model).tool(keyed).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    settled(&agent, &run).await;
+    let session = agent(&model).tool(keyed).open();
+    let run = session.start("Go.").unwrap();
+    settled(&session, &run).await;
     let on_record = events(&run).into_iter().find_map(|event| match event {
         Event::ToolStarted { effect_id, .. } => effect_id,
         _ => None,
     });
     let expected = format!("{} c {{}}", on_record.expect("an effect has a key on record"));
-    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), ok(&expected));
+    assert_eq!(result_of(&session.history().await.unwrap(), "c"), ok(&expected));
 }
 
 #[tool(blocking, effect = "read_only")]

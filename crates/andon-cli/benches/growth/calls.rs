@@ -72,8 +72,8 @@ fn call(model: Calls, bytes: usize, runs: usize) -> Cost {
     threads.block_on(async {
         let (before, began) = (cpu(), now());
         for number in 0..runs {
-            let agent = agent.session(number.to_string()).expect("a session");
-            let outcome = agent.run("Go.").await.expect("an outcome");
+            let session = agent.session("bench", number.to_string()).expect("a session");
+            let outcome = session.run("Go.").await.expect("an outcome");
             assert_eq!(outcome.stop_reason(), "end_turn", "the run completes");
         }
         let each = |seconds: f64| seconds * 1e6 / (model.calls * runs) as f64;

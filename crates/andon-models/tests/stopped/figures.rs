@@ -58,7 +58,7 @@ async fn an_answer_that_its_provider_reports_at_its_end_is_stopped_soon_after_th
     everywhere(async |world, dialect| {
         let reply = Reply::text(["another "; 600]).model(MODEL).usage(Tokens::new(10, 600));
         world.provider.answer(Script::reply(dialect, &reply));
-        let prompt = world.agent.prompt("Go.").limits(Limits { tokens: Some(60), ..Limits::NONE });
+        let prompt = world.session.prompt("Go.").limits(Limits { tokens: Some(60), ..Limits::NONE });
         let outcome = soon(prompt.start().unwrap().outcome()).await;
         assert_eq!(outcome.receipt.reason, Some(Reason::Budget), "{dialect:?}: {:?}", outcome.ending);
         let words = outcome.message.as_ref().unwrap().text().len() / 8;
@@ -165,7 +165,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let (first, rest) = frames.split_at(frames.iter().position(|frame| frame.said().contains("home")).unwrap() + 1);
         let script = Script::stream(dialect).frames(first.to_vec()).pause(&gate).frames(rest.to_vec()).end();
         world.provider.answer(script);
-        let run = world.agent.start("Tell me a story.").unwrap();
+        let run = world.session.start("Tell me a story.").unwrap();
         let seen = world.provider.seen(0).await;
         assert!(soon(seen.reached("pause")).await);
         soon(andon_testkit::until_shown(&run, "home ")).await;

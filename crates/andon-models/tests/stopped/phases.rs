@@ -103,7 +103,7 @@ async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
             .model(MODEL);
         world.provider.answer(Script::reply(dialect, &asks));
         world.provider.answer(Script::reply(dialect, &story()));
-        let outcome = soon(world.agent.run("Look.")).await.unwrap();
+        let outcome = soon(world.session.run("Look.")).await.unwrap();
         assert_eq!(outcome.message.as_ref().unwrap().text(), "One two three four", "{dialect:?}");
         let second = world.provider.seen(1).await.json().to_string();
         assert!(second.contains("seen:") && second.contains("there"), "{dialect:?}: {second}");
@@ -116,7 +116,7 @@ async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
 async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
     everywhere(async |world, dialect| {
         world.provider.always(Script::refuse(dialect, Refusal::RateLimited).header("retry-after", "300"));
-        let run = world.agent.start("Tell me a story.").unwrap();
+        let run = world.session.start("Tell me a story.").unwrap();
         soon(until(&run, |event| matches!(event, Event::BackoffStarted { .. }))).await;
         run.cancel(Cancel::graceful());
         // Much sooner than the requested wait.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_models::Builder;
-use andon_runtime::{Agent, Cancel, FnTool, MemoryJournal, Outcome, Run, Runtime};
+use andon_runtime::{Agent, Cancel, FnTool, MemoryJournal, Outcome, Run, Runtime, Session};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
 use andon_testkit::wire::Provider;
 use andon_testkit::{assert_nothing_lost, until_shown};
@@ -18,7 +18,7 @@ pub(crate) const MODEL: &str = "bad-model-1-2026-11-01";
 pub(crate) struct World {
     pub(crate) provider: BadProvider,
     pub(crate) runtime: Runtime,
-    pub(crate) agent: Agent,
+    pub(crate) session: Session,
     pub(crate) dialect: Dialect,
 }
 
@@ -34,15 +34,15 @@ impl World {
         let runtime = Runtime::builder().journal(Arc::new(MemoryJournal::new())).build();
         let agent =
             Agent::builder().model(model.build().unwrap()).runtime(&runtime).instructions("Be brief.").tool(look());
-        let agent = agent.build().unwrap().session("s").unwrap();
-        Self { provider, runtime, agent, dialect }
+        let session = agent.build().unwrap().session("ada", "s").unwrap();
+        Self { provider, runtime, session, dialect }
     }
 
     /// Plays a script, pulls when it has reached a step, and returns the settled run.
     pub(crate) async fn stop_at(&self, script: Script, step: &str, shown: &str) -> (Run, Arc<Outcome>) {
         let number = self.provider.all_seen().len();
         self.provider.answer(script);
-        let run = self.agent.start("Tell me a story.").unwrap();
+        let run = self.session.start("Tell me a story.").unwrap();
         let seen = self.provider.seen(number).await;
         assert!(soon(seen.reached(step)).await, "{:?}: the script never came to {step}", self.dialect);
         soon(until_shown(&run, shown)).await;
@@ -55,12 +55,12 @@ impl World {
 
     /// Nothing was lost, and the provider accepts and answers the next prompt's request.
     pub(crate) async fn goes_on(&self, run: &Run) {
-        let history = self.agent.history().await.unwrap();
+        let history = self.session.history().await.unwrap();
         assert_nothing_lost(run, &history).await;
         let number = self.provider.all_seen().len();
         let reply = Reply::text(["All", " is well."]).usage(Tokens::new(30, 4)).model(MODEL);
         self.provider.answer(Script::reply(self.dialect, &reply));
-        let outcome = soon(self.agent.run("Go on.")).await.unwrap();
+        let outcome = soon(self.session.run("Go on.")).await.unwrap();
         assert_eq!(outcome.stop_reason(), "end_turn", "{:?}: {:?}", self.dialect, outcome.ending);
         assert_eq!(outcome.message.as_ref().unwrap().text(), "All is well.");
         let asked = self.provider.seen(number).await;

@@ -84,8 +84,8 @@ fn trivial_runs() -> Vec<Line> {
                 #[expect(clippy::disallowed_methods, reason = "the callers are not part of the runtime")]
                 callers.push(tokio::spawn(async move {
                     for number in 0..RUNS {
-                        let agent = agent.session(format!("{caller}-{number}")).expect("a session");
-                        agent.run("Hi.").await.expect("an outcome");
+                        let session = agent.session("bench", format!("{caller}-{number}")).expect("a session");
+                        session.run("Hi.").await.expect("an outcome");
                     }
                 }));
             }
@@ -102,8 +102,8 @@ async fn start_many(runtime: &Runtime, does: Does, runs: usize) -> Vec<Arc<Run>>
     let agent = agent(runtime, does);
     let mut started = Vec::with_capacity(runs);
     for number in 0..runs {
-        let agent = agent.session(format!("{runs}-{number}")).expect("a session");
-        started.push(Arc::new(agent.start("Wait.").expect("a run")));
+        let session = agent.session("bench", format!("{runs}-{number}")).expect("a session");
+        started.push(Arc::new(session.start("Wait.").expect("a run")));
     }
     while started.iter().any(|run| run.passed().models == 0) {
         tokio::task::yield_now().await;

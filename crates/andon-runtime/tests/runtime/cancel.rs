@@ -58,7 +58,7 @@ async fn an_arm_stops_only_the_agent_that_was_armed() {
     let model = ScriptedModel::new([]);
     let build = |name: &str| Agent::builder().name(name).model(model.clone()).runtime(&runtime).open();
     let (armed, other) = (build("armed"), build("other"));
-    armed.cancel();
+    armed.agent().cancel();
     assert_usable(&other).await;
     assert_eq!(armed.run("Go.").await.unwrap().stop_reason(), "cancelled");
 }

@@ -82,8 +82,8 @@ async fn talk(agent: &Agent, name: &'static str, runs: usize) {
         let agent = agent.clone();
         callers.spawn(async move {
             for number in 0..runs / CLIENTS {
-                let agent = agent.session(format!("{name}-{caller}-{number}")).expect("a session");
-                let outcome = agent.run(prompt("asks")).await.expect("an outcome");
+                let session = agent.session("bench", format!("{name}-{caller}-{number}")).expect("a session");
+                let outcome = session.run(prompt("asks")).await.expect("an outcome");
                 assert_eq!(outcome.text_so_far(), models::piece(0), "the provider has answered");
             }
         });
@@ -195,8 +195,8 @@ fn stop_one_by_one(runtime: &Runtime, provider: &Provider) -> Vec<Duration> {
         let agent = agent(runtime, provider);
         let mut took = Vec::with_capacity(STOPS);
         for number in 0..STOPS {
-            let agent = agent.session(number.to_string()).expect("a session");
-            let run = agent.start(prompt("asks-held")).expect("a run");
+            let session = agent.session("bench", number.to_string()).expect("a session");
+            let run = session.start(prompt("asks-held")).expect("a run");
             let mut feed = run.feed();
             while !matches!(feed.next().await, Some(FeedItem::Delta(_))) {}
             let began = now();

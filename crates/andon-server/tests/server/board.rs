@@ -179,7 +179,7 @@ async fn five_thousand_live_runs_are_told_the_newest_first_in_pages() {
     let silent = silent.runtime(&inside.runtime).build().unwrap();
     let mut newest = Vec::new();
     for n in 0..5_000 {
-        let run = silent.session(format!("s{n}")).unwrap().prompt("Go.").start().unwrap();
+        let run = silent.session("ada", format!("s{n}")).unwrap().prompt("Go.").start().unwrap();
         run.accepted().await.unwrap();
         newest.insert(0, run.id().to_string());
     }

@@ -125,7 +125,8 @@ fn piece(rounds: u64, _: Part) {
 fn pull(rounds: u64, part: Part) {
     on_one_thread(async {
         let agent = agent(Says::Nothing);
-        let start = |number: u64| agent.session(number.to_string()).expect("a session").start("Go.").expect("a run");
+        let start =
+            |number: u64| agent.session("bench", number.to_string()).expect("a session").start("Go.").expect("a run");
         let runs: Vec<Run> = (0..rounds).map(start).collect();
         while runs.iter().any(|run| run.passed().models == 0) {
             tokio::task::yield_now().await;
@@ -145,7 +146,7 @@ fn trivial(rounds: u64, _: Part) {
     on_one_thread(async {
         let agent = agent(Says::Words(1));
         for number in 0..rounds {
-            agent.session(number.to_string()).expect("a session").run("Go.").await.expect("an outcome");
+            agent.session("bench", number.to_string()).expect("a session").run("Go.").await.expect("an outcome");
         }
         std::process::exit(0);
     });

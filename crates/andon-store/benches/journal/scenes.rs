@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Agent, Cancel, Cursor, FnTool, Journal, Run, Runtime};
+use andon_runtime::{Agent, Cancel, Cursor, FnTool, Journal, Run, Runtime, Session};
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
 use serde_json::json;
 
@@ -94,13 +94,14 @@ fn trivial_runs() -> Vec<Line> {
     let reached = median(3, || {
         let database = Database::new();
         let agent = agent(&database.runtime(), Says::Hello);
-        let talk = |agent: Agent| async move {
+        let talk = |session: Session| async move {
             for _ in 0..EACH {
-                agent.run("Go.").await.expect("a run");
+                session.run("Go.").await.expect("a run");
             }
         };
         let talking = async {
-            let sessions = (0..IN_FLIGHT).map(|number| agent.session(format!("s{number}")).expect("a session"));
+            let sessions =
+                (0..IN_FLIGHT).map(|number| agent.session("bench", format!("s{number}")).expect("a session"));
             let began = now();
             all(sessions.map(talk).collect()).await;
             began.elapsed()
@@ -135,7 +136,7 @@ fn lumps() -> Vec<Line> {
 }
 
 fn start(agent: &Agent, runs: usize) -> Vec<Run> {
-    let session = |number| agent.session(format!("s{number}")).expect("a session");
+    let session = |number| agent.session("bench", format!("s{number}")).expect("a session");
     (0..runs).map(|number| session(number).start("Go.").expect("a run")).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use andon_runtime::core::id::LOCAL;
 use andon_runtime::{Agent, Cancel, Cursor, Feed, FeedItem, Record, ReplyKind, Run, RunId, Runtime, WhenBusy};
 use anyhow::Result;
 
@@ -32,7 +33,7 @@ impl Client {
 
     fn try_ask(&self, session: Scene, prompt: Scene, number: u32, must_complete: bool) -> Result<Run> {
         let run = format!("{}-{}-{number}", session.name(), self.life);
-        let prompt = self.agent.session(session.name())?.prompt(prompt.name());
+        let prompt = self.agent.session(LOCAL, session.name())?.prompt(prompt.name());
         let started = prompt.run_id(RunId::new(&run)?).when_busy(WhenBusy::Queue).start()?;
         self.witness.tell(What::Asked { run, session: session.name().to_owned(), must_complete });
         Ok(started)
@@ -46,9 +47,9 @@ impl Client {
     /// Deletes a scene's session.
     pub(crate) async fn delete(&self, session: Scene) {
         let name = session.name().to_owned();
-        let Ok(agent) = self.agent.session(&name) else { return };
+        let Ok(session) = self.agent.session(LOCAL, &name) else { return };
         self.witness.tell(What::Deleting { session: name.clone() });
-        match self.runtime.delete_session(agent.session_key(), Cancel::now()).await {
+        match self.runtime.delete_session(session.key(), Cancel::now()).await {
             Ok(true) => self.witness.tell(What::Deleted { session: name }),
             other => self.witness.tell(What::NotDeleted { session: name, why: format!("{other:?}") }),
         }

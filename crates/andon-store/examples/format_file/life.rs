@@ -67,19 +67,19 @@ impl Life {
 
     /// State of every scope, and what is kept with a session and with none.
     async fn keep(&self) -> anyhow::Result<()> {
-        let monday = self.agent.session_of("ada", "monday")?;
+        let monday = self.agent.session("ada", "monday")?;
         let state = [("colour", json!("blue")), ("user:name", json!("Ada")), ("app:motd", json!({"text": "Hello"}))];
         let state = state.map(|(key, value)| (key.to_owned(), Some(value)));
         monday.change_state(StateChange::from(state)).await?;
         let note = Kept { kind: "note".to_owned(), name: "first".to_owned(), at: Wall(1), value: json!({"line": 1}) };
-        self.agent.runtime().keep(monday.session_key(), vec![note], StateChange::new()).await?;
+        self.agent.runtime().keep(monday.key(), vec![note], StateChange::new()).await?;
         self.journal.shelf().keep("calibration", "script", json!({"factor": 2})).await?;
         Ok(())
     }
 
     /// Runs that finish, all in one session.
     async fn settle_some(&self) -> anyhow::Result<()> {
-        let monday = self.agent.session_of("ada", "monday")?;
+        let monday = self.agent.session("ada", "monday")?;
         let state: StateMap = [("asked".to_owned(), Value::from(1))].into_iter().collect();
         monday.prompt("What colour is it?").run_id(RunId::new("called")?).state(state).run().await?;
         monday.prompt("Thanks.").run_id(RunId::new("answered")?).request(Digest::of(b"thanks")).run().await?;
@@ -96,16 +96,16 @@ impl Life {
 
     /// Runs that are open when the process dies.
     async fn leave_some_open(&self) -> anyhow::Result<()> {
-        let tuesday = self.agent.session_of("ada", "tuesday")?;
+        let tuesday = self.agent.session("ada", "tuesday")?;
         let run = tuesday.prompt("Delete it.").run_id(RunId::new("waiting")?).start()?;
         self.until(&run, |stored| happened(stored, |event| matches!(event, Event::ApprovalRequested { .. }))).await?;
         let queued = tuesday.prompt("And then?").run_id(RunId::new("queued")?).when_busy(WhenBusy::Queue).start()?;
         self.until(&queued, |_| true).await?;
-        let run = self.agent.session_of("bob", "monday")?.prompt("Count.").run_id(RunId::new("answering")?).start()?;
+        let run = self.agent.session("bob", "monday")?.prompt("Count.").run_id(RunId::new("answering")?).start()?;
         self.until(&run, |stored| text(stored).ends_with("two, ")).await?;
-        let run = self.agent.session_of("bob", "tuesday")?.prompt("Work.").run_id(RunId::new("calling")?).start()?;
+        let run = self.agent.session("bob", "tuesday")?.prompt("Work.").run_id(RunId::new("calling")?).start()?;
         self.until(&run, |stored| happened(stored, |event| matches!(event, Event::ToolStarted { .. }))).await?;
-        let friday = self.agent.session_of("bob", "friday")?;
+        let friday = self.agent.session("bob", "friday")?;
         let run = friday.prompt("Go on.").run_id(RunId::new("asked-to-stop")?).start()?;
         self.until(&run, |stored| text(stored).ends_with("can.")).await?;
         let (reason, force, note) = (Reason::Requested, Force::Graceful, Some("from elsewhere".into()));

@@ -28,13 +28,13 @@ async fn tell(runtime: &Runtime) -> SessionKey {
     ]);
     let agent =
         andon_runtime::Agent::builder().name("told").model(model).runtime(runtime).tool(echo.effect(Effect::ReadOnly));
-    let agent = agent.build().unwrap().session("s").unwrap();
-    agent.run(format!("Tell me of the {SECRET}")).await.unwrap();
-    let run = agent.start("Once more").unwrap();
+    let session = agent.build().unwrap().session("ada", "s").unwrap();
+    session.run(format!("Tell me of the {SECRET}")).await.unwrap();
+    let run = session.start("Once more").unwrap();
     until_shown(&run, SECRET).await;
     run.cancel(Cancel::graceful().note(SECRET)).recorded().await.unwrap();
     run.outcome().await;
-    let key = agent.session_key().clone();
+    let key = session.key().clone();
     runtime.change_state(&key, StateChange::from([("own".to_owned(), Some(json!(SECRET)))])).await.unwrap();
     key
 }
@@ -96,11 +96,11 @@ async fn deleting_a_session_first_settles_its_run_and_those_in_its_queue() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = runtime_on(open(folder.path().join("andon.db")));
     let model = ScriptedModel::new([vec![Act::text(SECRET), Act::Silence]]);
-    let agent = agent_on(&runtime, &model, &ToolLog::new());
-    let run = agent.start("Talk").unwrap();
+    let session = agent_on(&runtime, &model, &ToolLog::new());
+    let run = session.start("Talk").unwrap();
     until_shown(&run, SECRET).await;
-    let queued = agent.prompt(SECRET).when_busy(WhenBusy::Queue).start().unwrap();
-    assert!(runtime.delete_session(agent.session_key(), Cancel::graceful()).await.unwrap());
+    let queued = session.prompt(SECRET).when_busy(WhenBusy::Queue).start().unwrap();
+    assert!(runtime.delete_session(session.key(), Cancel::graceful()).await.unwrap());
     for run in [&run, &queued] {
         assert!(run.try_outcome().is_some(), "it settled before it was deleted");
         assert_cancelled(run).await;
@@ -108,9 +108,9 @@ async fn deleting_a_session_first_settles_its_run_and_those_in_its_queue() {
     }
     assert_eq!((model.calls(), model.open()), (1, 0), "the queued one never ran, and the other one's stream is closed");
     assert_eq!(runtime.list_sessions(andon_runtime::SessionFilter::default()).await.unwrap(), []);
-    assert_eq!(runtime.state(agent.session_key()).await.unwrap(), None);
-    agent.run("Anew").await.unwrap();
-    assert_eq!(agent.history().await.unwrap().len(), 2, "it begins anew");
+    assert_eq!(runtime.state(session.key()).await.unwrap(), None);
+    session.run("Anew").await.unwrap();
+    assert_eq!(session.history().await.unwrap().len(), 2, "it begins anew");
     assert_eq!(model.requests().last().unwrap().history.len(), 1, "the model is not told what was deleted");
     assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new());
 }

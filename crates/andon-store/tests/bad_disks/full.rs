@@ -25,11 +25,11 @@ fn filling(disk: &Disk) -> FnTool {
 }
 
 /// An agent that fills the disk at its second prompt.
-fn fetcher(disk: &Disk, runtime: &Runtime) -> Agent {
+fn fetcher(disk: &Disk, runtime: &Runtime) -> Session {
     let calls = [vec![Act::text("I fetch it.")], Act::call(0, "c1", "download", "{}"), vec![Act::tool_use()]].concat();
     let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], calls]);
     let agent = Agent::builder().name("fetcher").model(model).runtime(runtime).tool(filling(disk));
-    agent.build().unwrap().session("s").unwrap()
+    agent.build().unwrap().session("ada", "s").unwrap()
 }
 
 /// The run's work is over but there is no room for its end: it says so, and has not settled.
@@ -49,13 +49,13 @@ fn assert_failed_because_the_disk_is_full(outcome: &Outcome) {
 async fn a_full_disk_fails_runs_and_their_records_are_completed_once_there_is_room() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
-    let agent = fetcher(&disk, &runtime);
-    agent.run("Before").await.unwrap();
+    let session = fetcher(&disk, &runtime);
+    session.run("Before").await.unwrap();
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
     let silent = agent_on(&runtime, &hangs, &ToolLog::new()).start("Wait for it").unwrap();
     until_shown(&silent, "So far").await;
 
-    let run = agent.start("Fetch it all").unwrap();
+    let run = session.start("Fetch it all").unwrap();
     assert_stalled_because_the_disk_is_full(&run).await;
     let reply = silent.cancel(Cancel::graceful());
     let recorded = reply.recorded().await.unwrap_err();
@@ -69,15 +69,15 @@ async fn a_full_disk_fails_runs_and_their_records_are_completed_once_there_is_ro
     disk.make_room();
     assert_failed_because_the_disk_is_full(&*run.outcome().await);
     assert_eq!(silent.outcome().await.stop_reason(), "cancelled", "the request is on record now");
-    agent.run("After").await.unwrap();
-    let history = agent.history().await.unwrap();
+    session.run("After").await.unwrap();
+    let history = session.history().await.unwrap();
     assert_eq!(check_history(&history), Vec::<String>::new());
     let texts: Vec<String> = history.iter().map(|message| message.text()).collect();
     assert_eq!(texts, ["Before", "Hello.", "Fetch it all", "I fetch it.", "", "After", "Well."]);
     let results: Vec<_> = history.iter().flat_map(|message| message.results()).map(|result| result.status).collect();
     assert_eq!(results, [ResultStatus::Ok], "what the tool returned is kept");
     runtime.idle().await;
-    drop((runtime, agent, silent, run));
+    drop((runtime, session, silent, run));
     assert_record_is_whole(&disk).await;
 }
 
@@ -100,13 +100,13 @@ async fn after_a_full_disk_a_session_continues_from_what_is_on_record() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let journal = open(disk.path());
     let runtime = runtime_on(Arc::clone(&journal));
-    let agent = fetcher(&disk, &runtime);
-    agent.run("Before").await.unwrap();
-    assert_stalled_because_the_disk_is_full(&agent.start("Fetch it all").unwrap()).await;
+    let session = fetcher(&disk, &runtime);
+    session.run("Before").await.unwrap();
+    assert_stalled_because_the_disk_is_full(&session.start("Fetch it all").unwrap()).await;
     disk.make_room();
-    agent.run("After").await.unwrap();
-    let on_record = journal.history(agent.session_key()).await.unwrap();
-    assert_eq!(agent.history().await.unwrap(), on_record, "the model is told what is on record, and nothing else");
+    session.run("After").await.unwrap();
+    let on_record = journal.history(session.key()).await.unwrap();
+    assert_eq!(session.history().await.unwrap(), on_record, "the model is told what is on record, and nothing else");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,26 +114,26 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let agent = agent_on(&runtime, &hangs, &ToolLog::new());
-    let run = agent.start("Wait for it").unwrap();
+    let session = agent_on(&runtime, &hangs, &ToolLog::new());
+    let run = session.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
     andon_testkit::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
     disk.fill();
     run.cancel(Cancel::graceful());
     assert_stalled_because_the_disk_is_full(&run).await;
     runtime.shutdown(Duration::from_secs(5)).await.unwrap();
-    drop((runtime, agent, run));
+    drop((runtime, session, run));
 
     // The disk is enlarged instead of cleared: the next process finds the file as it was left.
     disk.remount("size=6m");
     let runtime = runtime_on(open(disk.path()));
-    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     let recovered = runtime.recover().await.unwrap();
     assert_eq!(recovered.len(), 1);
-    agent.run("After").await.unwrap();
-    assert_eq!(check_history(&agent.history().await.unwrap()), Vec::<String>::new());
+    session.run("After").await.unwrap();
+    assert_eq!(check_history(&session.history().await.unwrap()), Vec::<String>::new());
     runtime.idle().await;
-    drop((runtime, agent));
+    drop((runtime, session));
     assert_record_is_whole(&disk).await;
 }
 
@@ -141,13 +141,13 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
 async fn a_run_that_could_not_begin_on_a_full_disk_can_begin_once_there_is_room() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
-    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     let id = RunId::new("job-7").unwrap();
     disk.fill();
-    let run = agent.prompt("Do it").run_id(id.clone()).start().unwrap();
+    let run = session.prompt("Do it").run_id(id.clone()).start().unwrap();
     assert_failed_because_the_disk_is_full(&*run.outcome().await);
     disk.make_room();
-    let again = agent.prompt("Do it").run_id(id).start().unwrap();
+    let again = session.prompt("Do it").run_id(id).start().unwrap();
     let outcome = again.outcome().await;
     assert_eq!(
         outcome.stop_reason(),
@@ -182,11 +182,11 @@ fn a_folder_that_is_not_writable_is_refused_with_advice() {
 async fn a_database_on_a_disk_that_became_read_only_can_be_read() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
-    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
-    agent.run("Before").await.unwrap();
+    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    session.run("Before").await.unwrap();
     runtime.idle().await;
-    let key = agent.session_key().clone();
-    drop((runtime, agent));
+    let key = session.key().clone();
+    drop((runtime, session));
     // The last connection to close removes the files beside the database; our readers may close a little later.
     while disk.path().with_extension("db-wal").exists() {
         assert_sound(&disk.path());
@@ -207,8 +207,8 @@ async fn a_small_disk_is_not_filled_by_the_write_ahead_log() {
     let said = "a story ".repeat(2_500);
     for number in 0..40 {
         let model = ScriptedModel::new([vec![Act::text(&said), Act::end()]]);
-        let agent = agent_on(&runtime, &model, &ToolLog::new()).session(format!("s{number}")).unwrap();
-        let outcome = agent.run("Tell me.").await.unwrap();
+        let session = agent_on(&runtime, &model, &ToolLog::new()).agent().session("ada", format!("s{number}")).unwrap();
+        let outcome = session.run("Tell me.").await.unwrap();
         assert_eq!(outcome.stop_reason(), "end_turn", "run {number}: {:?}", outcome.ending);
     }
     assert_eq!(runtime.journal_trouble(), None);
@@ -221,8 +221,8 @@ async fn a_file_that_was_moved_away_is_noticed_and_can_be_put_back() {
     let (path, away) = (folder.path().join("a.db"), folder.path().join("away.db"));
     let runtime = runtime_on(open(path.clone()));
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let agent = agent_on(&runtime, &hangs, &ToolLog::new());
-    let run = agent.start("Wait for it").unwrap();
+    let session = agent_on(&runtime, &hangs, &ToolLog::new());
+    let run = session.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
     std::fs::rename(&path, &away).unwrap();
     let recorded = run.cancel(Cancel::graceful()).recorded().await.unwrap_err();

@@ -79,9 +79,9 @@ async fn a_database_in_use_names_its_owner_and_is_free_once_that_process_is_kill
     let killed = holder.kill();
     assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
     let runtime = runtime_on(open(&path));
-    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
-    assert_eq!(agent.history().await.unwrap().len(), 2, "what the other process wrote is there");
-    agent.run("Thanks").await.unwrap();
+    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    assert_eq!(session.history().await.unwrap().len(), 2, "what the other process wrote is there");
+    session.run("Thanks").await.unwrap();
     assert_sound(&path);
 }
 
@@ -129,11 +129,11 @@ async fn a_program_that_locks_the_file_stalls_the_run_and_does_not_fail_it() {
     let path = folder.path().join("andon.db");
     let journal = open(&path);
     let runtime = runtime_on(Arc::clone(&journal));
-    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
-    agent.run("Before").await.unwrap();
+    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    session.run("Before").await.unwrap();
     let theirs = Connection::open(&path).unwrap();
     theirs.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let run = agent.start("During").unwrap();
+    let run = session.start("During").unwrap();
     let trouble = until_in_trouble(&journal).await;
     assert!(trouble.to_string().contains("close that program"), "{trouble}");
     assert_eq!(runtime.journal_trouble(), Some(trouble));
@@ -141,7 +141,7 @@ async fn a_program_that_locks_the_file_stalls_the_run_and_does_not_fail_it() {
     theirs.execute_batch("ROLLBACK").unwrap();
     assert_eq!(run.outcome().await.stop_reason(), "end_turn");
     assert_eq!(journal.trouble(), None);
-    let said: Vec<String> = agent.history().await.unwrap().iter().map(|message| message.text()).collect();
+    let said: Vec<String> = session.history().await.unwrap().iter().map(|message| message.text()).collect();
     assert_eq!(said, ["Before", "Well.", "During", "Well."]);
     assert_sound(&path);
 }
@@ -153,8 +153,8 @@ async fn a_run_cancelled_while_another_program_has_locked_the_file_is_quiet_at_o
     let journal = open(&path);
     let runtime = runtime_on(Arc::clone(&journal));
     let model = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let agent = agent_on(&runtime, &model, &ToolLog::new());
-    let run = agent.start("Go").unwrap();
+    let session = agent_on(&runtime, &model, &ToolLog::new());
+    let run = session.start("Go").unwrap();
     crate::until_shown(&run, "So far").await;
     let theirs = Connection::open(&path).unwrap();
     theirs.execute_batch("BEGIN IMMEDIATE").unwrap();

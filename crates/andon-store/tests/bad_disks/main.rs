@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Agent, Cancel, Journal, Run, Runtime};
+use andon_runtime::{Agent, Cancel, Journal, Run, Runtime, Session};
 use andon_store::{OpenError, SqliteJournal};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, until_shown};
@@ -31,9 +31,9 @@ fn runtime_on(journal: Arc<SqliteJournal>) -> Runtime {
 }
 
 /// An agent in session `s`, with a quick tool `look`.
-fn agent_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Agent {
+fn agent_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Session {
     let builder = Agent::builder().model(model.clone()).runtime(runtime).tool(tools::quick("look", log));
-    builder.build().unwrap().session("s").unwrap()
+    builder.build().unwrap().session("ada", "s").unwrap()
 }
 
 /// Every file in a folder, with its bytes.

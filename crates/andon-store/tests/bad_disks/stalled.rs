@@ -101,9 +101,9 @@ async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_continue() {
     }
     let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], answer]);
     let log = ToolLog::new();
-    let agent = agent_on(&runtime, &model, &log);
-    agent.run("Hi").await.unwrap();
-    let run = agent.start("Talk").unwrap();
+    let session = agent_on(&runtime, &model, &log);
+    session.run("Hi").await.unwrap();
+    let run = session.start("Talk").unwrap();
     until_shown(&run, "on and on and").await;
     stall.next_commit();
     timeout(SOON, stall.stalled.notified()).await.expect("the disk stalls");
@@ -125,7 +125,7 @@ async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_continue() {
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
     assert_quiet(&run, &model, &log, &reply).await;
     let reads = async {
-        assert_eq!(runtime.history(agent.session_key()).await.unwrap().len(), 2);
+        assert_eq!(runtime.history(session.key()).await.unwrap().len(), 2);
         assert_eq!(runtime.list_sessions(SessionFilter::default()).await.unwrap().len(), 1);
         assert_eq!(runtime.list_runs(RunFilter::default()).await.unwrap().len(), 2);
         assert!(journal.read(run.id()).await.unwrap().is_some());
@@ -138,7 +138,7 @@ async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_continue() {
     assert_eq!(*outcome.ending, Ending::Cancelled { reason: Reason::Requested });
     assert_all_there(&runtime, &journal, &run).await;
     assert_eq!(model.open(), 0, "the connection is closed");
-    assert_eq!(agent.run("And now?").await.unwrap().stop_reason(), "end_turn");
+    assert_eq!(session.run("And now?").await.unwrap().stop_reason(), "end_turn");
 }
 
 /// A run with text, two tools and a final answer.
@@ -159,8 +159,8 @@ async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is
         let journal = journal(&folder, &stall);
         let runtime = runtime_on(Arc::clone(&journal));
         let (model, log) = (ScriptedModel::new(script()), ToolLog::new());
-        let agent = agent_on(&runtime, &model, &log);
-        let run = agent.start("Look").unwrap();
+        let session = agent_on(&runtime, &model, &log);
+        let run = session.start("Look").unwrap();
         let stalled = tokio::select! {
             () = stall.stalled.notified() => true,
             _ = run.outcome() => false,
@@ -171,7 +171,7 @@ async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is
         if !stalled || is_settled {
             drop(let_go);
             timeout(SOON, run.outcome()).await.expect("the run settles");
-            assert_nothing_lost(&run, &agent.history().await.unwrap()).await;
+            assert_nothing_lost(&run, &session.history().await.unwrap()).await;
             break;
         }
         let reply = run.cancel(Cancel::graceful());
@@ -185,7 +185,7 @@ async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is
         };
         assert_eq!(*outcome.ending, expected, "after {good} commits");
         assert_all_there(&runtime, &journal, &run).await;
-        assert_eq!(agent.run("And now?").await.unwrap().stop_reason(), "end_turn", "after {good} commits");
+        assert_eq!(session.run("And now?").await.unwrap().stop_reason(), "end_turn", "after {good} commits");
         endings.push(outcome.ending.as_str());
     }
     // A run takes more or fewer commits, depending on how its batches meet, so the last one is not always hit. That each ending

@@ -106,7 +106,7 @@ async fn approve(life: &Life, name: &str) {
 }
 
 async fn stop(life: &Life, name: &str) {
-    let monday = life.agent.session_of("ada", "monday").unwrap();
+    let monday = life.agent.session("ada", "monday").unwrap();
     let run = monday.prompt("Once more.").run_id(RunId::new("next").unwrap()).start().unwrap();
     let mut feed = run.feed();
     while !matches!(feed.next().await.unwrap(), FeedItem::Delta(_)) {}

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use andon_runtime::core::event::Learnt;
 use andon_runtime::core::outcome::{Ending, FailureKind};
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Agent, BoxFuture, Cancel, Runtime, SessionFilter, StateChange, StateMap};
+use andon_runtime::{Agent, BoxFuture, Cancel, Runtime, Session, SessionFilter, StateChange, StateMap};
 use andon_testkit::{Act, ScriptedModel};
 use tempfile::TempDir;
 
@@ -101,9 +101,9 @@ async fn when_the_writer_panics_every_caller_is_told_and_acknowledged_data_is_th
     }
 }
 
-fn agent(runtime: &Runtime, answers: impl IntoIterator<Item = Vec<Act>>) -> Agent {
+fn agent(runtime: &Runtime, answers: impl IntoIterator<Item = Vec<Act>>) -> Session {
     let model = ScriptedModel::new(answers);
-    Agent::builder().name("app").model(model).runtime(runtime).build().unwrap().session("s").unwrap()
+    Agent::builder().name("app").model(model).runtime(runtime).build().unwrap().session("ada", "s").unwrap()
 }
 
 /// A runtime on a journal whose writer can be held.
@@ -119,10 +119,10 @@ async fn when_the_writer_panics_a_run_in_progress_ends_and_the_next_process_comp
         let folder = tempfile::tempdir().unwrap();
         let (hold, let_go, runtime) = held_runtime(&folder);
         let speaks = vec![Act::text("So far"), Act::Silence];
-        let agent = self::agent(&runtime, [vec![Act::text("Hello."), Act::end()], speaks]);
-        agent.run("Before").await.unwrap();
+        let session = self::agent(&runtime, [vec![Act::text("Hello."), Act::end()], speaks]);
+        session.run("Before").await.unwrap();
         hold.at(seam);
-        let run = agent.start("During").unwrap();
+        let run = session.start("During").unwrap();
         timeout(SOON, hold.held.notified()).await.expect("the writer is held");
         let_go.send(Then::Panics).unwrap();
         // It is told at its next write, and a pull is written.
@@ -132,17 +132,17 @@ async fn when_the_writer_panics_a_run_in_progress_ends_and_the_next_process_comp
         assert_eq!(failure.error, FailureKind::Journal, "{seam}");
         let recorded = timeout(SOON, reply.recorded()).await.expect("the reply ends");
         assert!(recorded.is_err(), "{seam}: the request was acknowledged");
-        let next = timeout(SOON, agent.start("After").unwrap().outcome()).await.expect("a later run ends");
+        let next = timeout(SOON, session.start("After").unwrap().outcome()).await.expect("a later run ends");
         assert!(matches!(&*next.ending, Ending::Failed(_)), "{seam}: {:?}", next.ending);
         timeout(SOON, runtime.idle()).await.expect("the runtime comes to rest");
-        drop_soon((reply, run, agent, runtime));
+        drop_soon((reply, run, session, runtime));
 
         let journal = Arc::new(SqliteJournal::open(folder.path().join("andon.db")).unwrap());
         let runtime = Runtime::builder().journal(journal).build();
-        let agent = self::agent(&runtime, []);
+        let session = self::agent(&runtime, []);
         runtime.recover().await.unwrap();
-        agent.run("Again").await.unwrap();
-        let said: Vec<String> = agent.history().await.unwrap().iter().map(|message| message.text()).collect();
+        session.run("Again").await.unwrap();
+        let said: Vec<String> = session.history().await.unwrap().iter().map(|message| message.text()).collect();
         assert_eq!((&said[..2], &said[said.len() - 2..]), (&s(["Before", "Hello."])[..], &s(["Again", "Well."])[..]));
         let unsettled = RunFilter { settled: Some(false), ..RunFilter::default() };
         assert_eq!(runtime.list_runs(unsettled).await, Ok(Vec::new()), "{seam}");

@@ -47,8 +47,8 @@ async fn play(world: World, tool: &'static str) {
     let first = vec![Act::text("Asking. ")].into_iter().chain(Act::call(0, "m1", tool, "{}"));
     let first = first.chain([Act::call(1, "m2", "echo", "{}"), vec![Act::tool_use()]].concat()).collect();
     let model = world.model([first, vec![Act::text("Done."), Act::usage(5, 2), Act::end()]]);
-    let agent = world.open(world.agent(&model).tools(toolset.tools()));
-    if let Ok(run) = world.start(agent.prompt("Ask it.")) {
+    let session = world.open(world.agent(&model).tools(toolset.tools()));
+    if let Ok(run) = world.start(session.prompt("Ask it.")) {
         world.follow(&run).await;
         let was_cut = run.cord().is_pulled();
         let (started, heard) = (server.started.load(Ordering::SeqCst), server.heard.load(Ordering::SeqCst));

@@ -56,7 +56,9 @@ fn cost(tool: fn() -> FnTool, runs: usize, calls: usize) -> f64 {
             let agent = agent.expect("an agent");
             let began = now();
             let started: Vec<Run> = (0..runs)
-                .map(|number| agent.session(format!("s{number}")).expect("a session").start("Go.").expect("a run"))
+                .map(|number| {
+                    agent.session("bench", format!("s{number}")).expect("a session").start("Go.").expect("a run")
+                })
                 .collect();
             for run in &started {
                 assert_eq!(run.outcome().await.stop_reason(), "end_turn");
@@ -152,7 +154,9 @@ fn others() -> Vec<Line> {
                 let stuck = Agent::builder().model(Caller { turns: 1, calls: 1 }).runtime(&runtime).tool(blocker);
                 let stuck = stuck.build().expect("an agent");
                 let stuck: Vec<Run> = (0..blockers)
-                    .map(|number| stuck.session(format!("b{number}")).expect("a session").start("Go.").expect("a run"))
+                    .map(|number| {
+                        stuck.session("bench", format!("b{number}")).expect("a session").start("Go.").expect("a run")
+                    })
                     .collect();
                 while blocked.load(Ordering::Relaxed) < blockers {
                     tokio::task::yield_now().await;
@@ -165,7 +169,8 @@ fn others() -> Vec<Line> {
                 let agent = agent.expect("an agent");
                 let mut took = Vec::with_capacity(PULLS);
                 for number in 0..PULLS {
-                    let run = agent.session(format!("o{number}")).expect("a session").start("Go.").expect("a run");
+                    let run =
+                        agent.session("bench", format!("o{number}")).expect("a session").start("Go.").expect("a run");
                     while run.passed().tools == 0 {
                         tokio::task::yield_now().await;
                     }

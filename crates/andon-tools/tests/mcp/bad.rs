@@ -17,11 +17,11 @@ async fn a_server_that_hangs_costs_its_grace_and_is_replaced() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).grace(millis(300)).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "freeze"), json!({}));
+        let (session, run) = start(tool(&toolset, "freeze"), json!({}));
         python.log.wait("freeze started").await;
         let pulled = Instant::now();
         run.cancel(Cancel::graceful());
-        let (outcome, result) = result(&agent, &run).await;
+        let (outcome, result) = result(&session, &run).await;
         let took = pulled.elapsed();
         assert!(took >= millis(300), "{took:?}");
         assert_eq!(result.status, ResultStatus::Unknown, "{result:?}");
@@ -60,10 +60,10 @@ async fn an_http_server_that_hangs_costs_its_grace_and_the_receipt_names_what_ma
         let python = Python::new();
         let http = python.http(&[]).await;
         let toolset = http.server(protocol).grace(millis(300)).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "freeze"), json!({}));
+        let (session, run) = start(tool(&toolset, "freeze"), json!({}));
         python.log.wait("freeze started").await;
         run.cancel(Cancel::graceful());
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         let told = match protocol {
             McpProtocol::Only2025 => "was told to stop it and did not confirm it",
             _ => "was told to stop it by closing its stream",
@@ -114,10 +114,10 @@ async fn endless_progress_is_cut_off_and_the_next_call_works() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).grace(millis(1_000)).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "flood"), json!({}));
+        let (session, run) = start(tool(&toolset, "flood"), json!({}));
         python.log.wait("flood started").await;
         run.cancel(Cancel::graceful());
-        let (_, result) = result(&agent, &run).await;
+        let (_, result) = result(&session, &run).await;
         assert_ne!(result.status, ResultStatus::Ok);
         works(&toolset).await;
         // A flood that nobody wants ends the connection, and with it the server that sends it.
@@ -179,11 +179,11 @@ async fn a_stop_ends_the_wait_for_a_server_that_does_not_come_back() {
     let script = format!("if [ -e {0}.once ]; then {again}; fi; touch {0}.once; exec \"$@\"", python.path());
     let toolset = python.stdio_through(&script).connect().await.unwrap();
     assert_eq!(call(&toolset, "die", json!({})).await.status, ResultStatus::Error);
-    let (agent, run) = start(tool(&toolset, "echo"), json!({"text": "hello"}));
+    let (session, run) = start(tool(&toolset, "echo"), json!({"text": "hello"}));
     let again = python.path() + ".again";
     until(|| std::fs::exists(&again).unwrap().then_some(())).await.expect("the server was not started again");
     run.cancel(Cancel::graceful());
-    let (_, cut) = result(&agent, &run).await;
+    let (_, cut) = result(&session, &run).await;
     assert!(!spent_its_grace(&run));
     assert!(words(&cut).contains("before the server was asked"), "{cut:?}");
 }

@@ -17,9 +17,9 @@ async fn check(toolset: &andon_tools::mcp::McpToolset) {
     let figures = call(toolset, "figures", json!({})).await;
     let figures: serde_json::Value = serde_json::from_str(&words(&figures)).unwrap();
     assert_eq!(figures, json!({"one": 1}));
-    let (agent, run) = start(tool(toolset, "steps"), json!({"count": 3}));
+    let (session, run) = start(tool(toolset, "steps"), json!({"count": 3}));
     assert_eq!(shown(&run).await, "1/3 step 1\n2/3 step 2\n3/3 step 3\n");
-    assert_eq!(words(&result(&agent, &run).await.1), "3 steps");
+    assert_eq!(words(&result(&session, &run).await.1), "3 steps");
     let asked = call(toolset, "ask", json!({})).await;
     assert!(words(&asked).contains("declined"), "{asked:?}");
 }

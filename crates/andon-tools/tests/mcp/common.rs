@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::{Content, ToolResult};
-use andon_runtime::{Agent, CallId, FeedItem, Outcome, Run, Tool};
+use andon_runtime::{Agent, CallId, FeedItem, Outcome, Run, Session, Tool};
 use andon_testkit::{Act, ScriptedModel};
 use andon_tools::mcp::{McpProtocol, McpServer, McpTool, McpToolset};
 use serde_json::Value;
@@ -184,20 +184,20 @@ pub(crate) fn tool(toolset: &McpToolset, name: &str) -> McpTool {
 }
 
 /// An agent whose model asks for one tool once, and the run.
-pub(crate) fn start(tool: impl Tool, input: Value) -> (Agent, Run) {
+pub(crate) fn start(tool: impl Tool, input: Value) -> (Session, Run) {
     let name = tool.spec().name.clone();
     let mut asks = Act::call(0, "c", &name, &input.to_string());
     asks.push(Act::tool_use());
     let model = ScriptedModel::new([asks, vec![Act::text("done"), Act::end()]]);
-    let agent = Agent::builder().model(model).tool(tool).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    (agent, run)
+    let session = Agent::builder().model(model).tool(tool).build().unwrap().new_session("ada").unwrap();
+    let run = session.start("Go.").unwrap();
+    (session, run)
 }
 
 /// The result of the only call.
-pub(crate) async fn result(agent: &Agent, run: &Run) -> (Arc<Outcome>, ToolResult) {
+pub(crate) async fn result(session: &Session, run: &Run) -> (Arc<Outcome>, ToolResult) {
     let outcome = tokio::time::timeout(PATIENCE, run.outcome()).await.expect("the run never settled");
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     let results: Vec<_> = history.iter().flat_map(|message| message.results().cloned().collect::<Vec<_>>()).collect();
     assert_eq!(results.len(), 1, "one result a call");
     (outcome, results[0].clone())
@@ -210,8 +210,8 @@ pub(crate) fn spent_its_grace(run: &Run) -> bool {
 
 /// Calls a tool and waits for its result.
 pub(crate) async fn call(toolset: &McpToolset, name: &str, input: Value) -> ToolResult {
-    let (agent, run) = start(tool(toolset, name), input);
-    result(&agent, &run).await.1
+    let (session, run) = start(tool(toolset, name), input);
+    result(&session, &run).await.1
 }
 
 pub(crate) fn words(result: &ToolResult) -> String {

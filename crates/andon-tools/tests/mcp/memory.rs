@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, MemoryJournal, Runtime, TestClock};
+use andon_runtime::{Agent, Cancel, MemoryJournal, Runtime, Session, TestClock};
 use andon_testkit::{Act, ScriptedModel};
 use andon_tools::mcp::{McpServer, McpTool};
 use rmcp::model::{
@@ -101,15 +101,16 @@ impl ServerHandler for InMemory {
 }
 
 /// An agent on one lane under the paused clock.
-fn quiet(tool: McpTool) -> (Agent, andon_runtime::Run) {
+fn quiet(tool: McpTool) -> (Session, andon_runtime::Run) {
     let mut asks = Act::call(0, "c", tool.name(), "{}");
     asks.push(Act::tool_use());
     let model = ScriptedModel::new([asks, vec![Act::text("done"), Act::end()]]);
     let journal = Arc::new(MemoryJournal::new());
     let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
-    let agent = Agent::builder().model(model).tool(tool).runtime(&runtime).build().unwrap();
-    let run = agent.start("Go.").unwrap();
-    (agent, run)
+    let session =
+        Agent::builder().model(model).tool(tool).runtime(&runtime).build().unwrap().new_session("ada").unwrap();
+    let run = session.start("Go.").unwrap();
+    (session, run)
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,8 +119,8 @@ async fn under_a_paused_clock_a_call_answers_and_takes_no_time() {
     let toolset = InMemory::default().server().connect().await.unwrap();
     let names: Vec<_> = toolset.tools().iter().map(|tool| tool.name().to_owned()).collect();
     assert_eq!(names, ["echo", "wait", "ponder"], "every page is read");
-    let (agent, run) = quiet(tool(&toolset, "echo"));
-    let (_, answer) = result(&agent, &run).await;
+    let (session, run) = quiet(tool(&toolset, "echo"));
+    let (_, answer) = result(&session, &run).await;
     assert_eq!((answer.status, words(&answer).as_str()), (ResultStatus::Ok, "here"));
     assert_eq!(began.elapsed(), millis(0));
 }
@@ -129,8 +130,8 @@ async fn a_server_that_takes_long_to_start_is_waited_for() {
     for seconds in [1, 9, 11, 29] {
         let memory = InMemory { starts_after: std::time::Duration::from_secs(seconds), ..InMemory::default() };
         let toolset = memory.server().connect().await.unwrap();
-        let (agent, run) = quiet(tool(&toolset, "echo"));
-        assert_eq!(words(&result(&agent, &run).await.1), "here", "it was ready after {seconds} s");
+        let (session, run) = quiet(tool(&toolset, "echo"));
+        assert_eq!(words(&result(&session, &run).await.1), "here", "it was ready after {seconds} s");
     }
 }
 
@@ -140,11 +141,11 @@ async fn under_a_paused_clock_a_stop_tells_the_server_and_costs_no_grace() {
         let memory = InMemory::default();
         let toolset = memory.server().connect().await.unwrap();
         for stops in 1..=3 {
-            let (agent, run) = quiet(tool(&toolset, "wait"));
+            let (session, run) = quiet(tool(&toolset, "wait"));
             until_started(&run).await;
             let pulled = Instant::now();
             run.cancel(cancel.clone());
-            result(&agent, &run).await;
+            result(&session, &run).await;
             assert!(pulled.elapsed() <= millis(50), "{:?}", pulled.elapsed());
             assert!(until(|| (memory.cancelled.load(Ordering::SeqCst) == stops).then_some(())).await.is_some());
         }
@@ -159,7 +160,7 @@ async fn after_a_stop_at_any_point_nothing_runs_and_the_session_goes_on() {
     let mut named = 0;
     for steps in 0..150 {
         for cancel in [Cancel::graceful(), Cancel::now()] {
-            let (agent, run) = quiet(tool(&toolset, "wait"));
+            let (session, run) = quiet(tool(&toolset, "wait"));
             for _ in 0..steps {
                 tokio::task::yield_now().await;
             }
@@ -172,7 +173,7 @@ async fn after_a_stop_at_any_point_nothing_runs_and_the_session_goes_on() {
             assert!(outcome.receipt.leaked.iter().all(|words| words == leaked), "{:?}", outcome.receipt.leaked);
             named += outcome.receipt.leaked.len();
             assert!(pulled.elapsed() <= millis(50), "after {steps} steps: {:?}", pulled.elapsed());
-            drop(agent);
+            drop(session);
         }
     }
     let all = || memory.started.load(Ordering::SeqCst) == memory.cancelled.load(Ordering::SeqCst);
@@ -181,8 +182,8 @@ async fn after_a_stop_at_any_point_nothing_runs_and_the_session_goes_on() {
     assert!(started > 100, "the steps do not reach the call");
     assert!(named >= started, "{started} calls were begun, and {named} named");
     assert_eq!(memory.connections.load(Ordering::SeqCst), 1, "the server was connected to again");
-    let (agent, run) = quiet(tool(&toolset, "echo"));
-    assert_eq!(words(&result(&agent, &run).await.1), "here");
+    let (session, run) = quiet(tool(&toolset, "echo"));
+    assert_eq!(words(&result(&session, &run).await.1), "here");
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,7 +194,7 @@ async fn a_stop_works_at_any_point_of_a_reconnect() {
         let toolset = memory.server().connect().await.unwrap();
         memory.hang_up();
         assert!(until(|| (memory.gone.load(Ordering::SeqCst) == 1).then_some(())).await.is_some());
-        let (agent, run) = quiet(tool(&toolset, "wait"));
+        let (session, run) = quiet(tool(&toolset, "wait"));
         for _ in 0..steps {
             tokio::task::yield_now().await;
         }
@@ -205,7 +206,7 @@ async fn a_stop_works_at_any_point_of_a_reconnect() {
         again += memory.connections.load(Ordering::SeqCst) - 1;
         let all = || memory.started.load(Ordering::SeqCst) == memory.cancelled.load(Ordering::SeqCst);
         assert!(until(|| all().then_some(())).await.is_some(), "after {steps} steps a call runs on");
-        drop(agent);
+        drop(session);
     }
     assert!(again > 10, "the steps do not reach the second connection");
 }
@@ -214,9 +215,9 @@ async fn a_stop_works_at_any_point_of_a_reconnect() {
 async fn under_a_paused_clock_close_waits_for_the_end() {
     let memory = InMemory::default();
     let toolset = memory.server().connect().await.unwrap();
-    let (agent, run) = quiet(tool(&toolset, "ponder"));
+    let (session, run) = quiet(tool(&toolset, "ponder"));
     until_started(&run).await;
     toolset.close().await;
-    let (_, lost) = result(&agent, &run).await;
+    let (_, lost) = result(&session, &run).await;
     assert_eq!(lost.status, ResultStatus::Error, "{lost:?}");
 }

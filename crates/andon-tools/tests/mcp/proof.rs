@@ -25,10 +25,10 @@ async fn a_tool_that_ignores_a_cancel_has_no_effect_after_the_receipt_and_costs_
         for cancel in [Cancel::graceful(), Cancel::now()] {
             let python = Python::new();
             let toolset = python.stdio(protocol).grace(AN_HOUR).connect().await.unwrap();
-            let (agent, run) = start(tool(&toolset, "effects"), json!({}));
+            let (session, run) = start(tool(&toolset, "effects"), json!({}));
             python.log.wait("effect").await;
             run.cancel(cancel.clone());
-            let (outcome, _) = result(&agent, &run).await;
+            let (outcome, _) = result(&session, &run).await;
             let effects = python.log.count("effect");
             assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
             assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
@@ -46,10 +46,10 @@ async fn a_tool_that_ignores_a_cancel_has_no_effect_after_the_receipt_and_costs_
 async fn an_error_in_answer_to_a_cancel_proves_nothing() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Only2025).grace(AN_HOUR).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "denies"), json!({}));
+    let (session, run) = start(tool(&toolset, "denies"), json!({}));
     python.log.wait("denies started").await;
     run.cancel(Cancel::graceful());
-    let (outcome, cut) = result(&agent, &run).await;
+    let (outcome, cut) = result(&session, &run).await;
     let effects = python.log.count("effect");
     assert_eq!((&outcome.receipt.leaked, cut.status), (&vec![], ResultStatus::Unknown));
     assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server works on");
@@ -59,10 +59,10 @@ async fn an_error_in_answer_to_a_cancel_proves_nothing() {
     // Another call uses the server, so it cannot be ended, and the call is named.
     let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
     python.log.wait("until started").await;
-    let (agent, run) = start(tool(&toolset, "denies"), json!({}));
+    let (session, run) = start(tool(&toolset, "denies"), json!({}));
     until(|| (python.log.count("denies started") == 2).then_some(())).await.expect("never started");
     run.cancel(Cancel::graceful());
-    let (outcome, _) = result(&agent, &run).await;
+    let (outcome, _) = result(&session, &run).await;
     assert_eq!(outcome.receipt.leaked.len(), 1, "{:?}", outcome.receipt.leaked);
     std::fs::write(python.path(), "").unwrap();
     assert_eq!(words(&result(&other_agent, &other).await.1), "finished");
@@ -77,10 +77,10 @@ async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_oth
             let toolset = python.stdio(protocol).grace(AN_HOUR).connect().await.unwrap();
             let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
             python.log.wait("until started").await;
-            let (agent, run) = start(tool(&toolset, "effects"), json!({}));
+            let (session, run) = start(tool(&toolset, "effects"), json!({}));
             python.log.wait("effect").await;
             run.cancel(cancel);
-            let (outcome, cut) = result(&agent, &run).await;
+            let (outcome, cut) = result(&session, &run).await;
             let leaked =
                 "effects (c): the MCP server `test` was told to stop it (requested: enough); it may still be running";
             assert_eq!(outcome.receipt.leaked, [leaked]);
@@ -104,10 +104,10 @@ async fn an_answer_that_comes_after_the_run_keeps_the_server() {
     let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
     let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
     python.log.wait("until started").await;
-    let (agent, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
+    let (session, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
     python.log.wait("late started").await;
     run.cancel(Cancel::graceful());
-    assert_eq!(result(&agent, &run).await.0.receipt.leaked.len(), 1);
+    assert_eq!(result(&session, &run).await.0.receipt.leaked.len(), 1);
     python.log.wait("late answered").await;
     // Requests after the late answer are answered after it.
     answers(&toolset).await;
@@ -143,10 +143,10 @@ async fn a_server_that_cannot_be_started_again_fails_the_next_call() {
     let python = Python::new();
     let script = format!("if [ -e {0}.once ]; then exit 7; fi; touch {0}.once; exec \"$@\"", python.path());
     let toolset = python.stdio_through(&script).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    let (session, run) = start(tool(&toolset, "slow"), json!({}));
     python.log.wait("slow started").await;
     run.cancel(Cancel::graceful());
-    assert_eq!(result(&agent, &run).await.0.receipt.leaked, Vec::<String>::new());
+    assert_eq!(result(&session, &run).await.0.receipt.leaked, Vec::<String>::new());
     let failed = call(&toolset, "echo", json!({"text": "hello"})).await;
     assert_eq!(failed.status, ResultStatus::Error);
     assert!(words(&failed).contains("the MCP server `test` cannot be used"), "{failed:?}");
@@ -157,10 +157,10 @@ async fn a_server_that_cannot_be_started_again_fails_the_next_call() {
 async fn a_server_that_was_started_again_can_still_say_that_its_tools_have_changed() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    let (session, run) = start(tool(&toolset, "slow"), json!({}));
     python.log.wait("slow started").await;
     run.cancel(Cancel::graceful());
-    result(&agent, &run).await;
+    result(&session, &run).await;
     assert!(!toolset.has_changed());
     assert_eq!(words(&call(&toolset, "change", json!({})).await), "changed");
     assert!(toolset.has_changed());
@@ -173,10 +173,10 @@ async fn a_call_that_is_lost_with_its_remote_connection_is_named_although_nobody
     let python = Python::new();
     let mut http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2026).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    let (session, run) = start(tool(&toolset, "slow"), json!({}));
     python.log.wait("slow started").await;
     http.child.kill().await.unwrap();
-    let (outcome, lost) = result(&agent, &run).await;
+    let (outcome, lost) = result(&session, &run).await;
     assert_eq!((lost.status, outcome.receipt.calls[0].verdict), (ResultStatus::Error, Verdict::Finished));
     assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; it may still be running"]);
 }
@@ -197,8 +197,8 @@ async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not
     for (answer, leaked) in cases {
         let url = a_server_that_answers_calls_with(answer).await;
         let toolset = McpServer::http(&url).protocol(McpProtocol::Only2025).named("test").connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "slow"), json!({}));
-        let (outcome, lost) = result(&agent, &run).await;
+        let (session, run) = start(tool(&toolset, "slow"), json!({}));
+        let (outcome, lost) = result(&session, &run).await;
         assert_eq!(lost.status, ResultStatus::Error, "{answer}");
         assert_eq!(outcome.receipt.leaked, leaked, "{answer}");
     }

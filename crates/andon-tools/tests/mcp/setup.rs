@@ -131,13 +131,13 @@ async fn a_server_that_sends_nothing_or_nonsense_is_ended() {
 async fn nothing_of_the_server_is_left_after_close() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "offspring"), json!({}));
+    let (session, run) = start(tool(&toolset, "offspring"), json!({}));
     let started = python.log.wait("offspring started").await;
     let child = u32::try_from(started["child"].as_u64().unwrap()).unwrap();
     let server = python.log.pids()[0];
     assert!(is_alive(server) && is_alive(child));
     run.cancel(andon_runtime::Cancel::graceful());
-    result(&agent, &run).await;
+    result(&session, &run).await;
     toolset.close().await;
     assert!(!is_alive(server), "the server lives on");
     assert!(!is_alive(child), "what it started lives on");
@@ -149,8 +149,8 @@ async fn a_call_after_close_says_so_and_starts_nothing() {
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
     let echo = tool(&toolset, "echo");
     toolset.close().await;
-    let (agent, run) = start(echo, json!({"text": "anybody?"}));
-    assert!(words(&result(&agent, &run).await.1).contains("was closed"));
+    let (session, run) = start(echo, json!({"text": "anybody?"}));
+    assert!(words(&result(&session, &run).await.1).contains("was closed"));
     assert_eq!(python.log.pids().len(), 1);
 }
 
@@ -160,9 +160,9 @@ async fn dropping_the_last_handle_is_enough() {
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
     let echo = tool(&toolset, "echo");
     drop(toolset);
-    let (agent, run) = start(echo, json!({"text": "alive"}));
-    assert_eq!(words(&result(&agent, &run).await.1), "alive");
-    drop((agent, run));
+    let (session, run) = start(echo, json!({"text": "alive"}));
+    assert_eq!(words(&result(&session, &run).await.1), "alive");
+    drop((session, run));
     until_gone(python.log.pids()[0]).await;
 }
 

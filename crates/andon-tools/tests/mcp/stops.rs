@@ -9,10 +9,10 @@ use crate::common::*;
 
 /// Starts `slow`, stops it, and checks that it stopped there. Returns the server's id of the request, and the receipt.
 async fn stop_slow(python: &Python, toolset: &McpToolset, cancel: Cancel) -> (Value, Receipt) {
-    let (agent, run) = start(tool(toolset, "slow"), json!({}));
+    let (session, run) = start(tool(toolset, "slow"), json!({}));
     let started = python.log.wait("slow started").await;
     run.cancel(cancel);
-    let (outcome, _) = result(&agent, &run).await;
+    let (outcome, _) = result(&session, &run).await;
     assert!(!spent_its_grace(&run));
     assert!(outcome.is_cancelled());
     // It stopped on the server, too.
@@ -88,10 +88,10 @@ async fn with_force_now_a_program_is_killed_at_once() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+        let (session, run) = start(tool(&toolset, "slow"), json!({}));
         python.log.wait("slow started").await;
         run.cancel(Cancel::now().note("enough"));
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         assert_eq!(verdict_and_leaks(&outcome.receipt), (Verdict::Cut, &[][..]));
         let notes = format!("{:?}", outcome.receipt.calls);
         assert!(notes.contains("was told: requested: enough; its program was ended"), "{notes}");
@@ -106,10 +106,10 @@ async fn with_force_now_a_remote_server_is_told_too_and_its_call_is_named() {
         let python = Python::new();
         let http = python.http(&[]).await;
         let toolset = http.server(protocol).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+        let (session, run) = start(tool(&toolset, "slow"), json!({}));
         python.log.wait("slow started").await;
         run.cancel(Cancel::now());
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
         assert!(outcome.receipt.leaked[0].ends_with("it may still be running"), "{:?}", outcome.receipt.leaked);
         python.log.wait("slow stopped").await;
@@ -122,11 +122,11 @@ async fn a_stop_that_hardens_at_once_ends_the_program() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "deaf"), json!({}));
+        let (session, run) = start(tool(&toolset, "deaf"), json!({}));
         python.log.wait("deaf started").await;
         run.cancel(Cancel::graceful());
         run.cancel(Cancel::now());
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         assert_eq!(verdict_and_leaks(&outcome.receipt), (Verdict::Unknown, &[][..]));
         assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
         goes_on(&toolset).await;
@@ -142,10 +142,10 @@ async fn a_call_that_is_stopped_as_it_is_sent_does_not_keep_running() {
         let (_other_agent, _other) = start(tool(&toolset, "slow"), json!({}));
         python.log.wait("slow started").await;
         for _ in 0..20 {
-            let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+            let (session, run) = start(tool(&toolset, "slow"), json!({}));
             until_started(&run).await;
             run.cancel(Cancel::graceful());
-            result(&agent, &run).await;
+            result(&session, &run).await;
         }
         goes_on(&toolset).await;
         let count = |what: &str| python.log.count(what);
@@ -160,8 +160,8 @@ async fn a_time_limit_tells_the_server_and_the_run_goes_on() {
     for protocol in BOTH {
         let python = Python::new();
         let toolset = python.stdio(protocol).timeout(millis(2_000)).connect().await.unwrap();
-        let (agent, run) = start(tool(&toolset, "slow"), json!({}));
-        let (outcome, result) = result(&agent, &run).await;
+        let (session, run) = start(tool(&toolset, "slow"), json!({}));
+        let (outcome, result) = result(&session, &run).await;
         assert!(!outcome.is_cancelled(), "{outcome:?}");
         assert_ne!(result.status, ResultStatus::Ok);
         python.log.wait("slow stopped").await;
@@ -186,10 +186,10 @@ async fn a_late_answer_is_never_mistaken_for_another_calls() {
         // Another call keeps the server in use.
         let (_other_agent, _other) = start(tool(&toolset, "slow"), json!({}));
         python.log.wait("slow started").await;
-        let (agent, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
+        let (session, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
         let started = python.log.wait("late started").await;
         run.cancel(Cancel::graceful());
-        let (outcome, cut) = result(&agent, &run).await;
+        let (outcome, cut) = result(&session, &run).await;
         assert_eq!((cut.status, outcome.receipt.leaked.len()), (ResultStatus::Unknown, 1));
         assert!(!words(&cut).contains("late"), "{cut:?}");
         // Other calls are made while the late answer comes.
@@ -205,10 +205,10 @@ async fn a_late_answer_is_never_mistaken_for_another_calls() {
 async fn an_answer_that_crosses_the_cancel_is_kept() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
-    let (agent, run) = start(tool(&toolset, "late"), json!({"after": 0}));
+    let (session, run) = start(tool(&toolset, "late"), json!({"after": 0}));
     python.log.wait("late started").await;
     run.cancel(Cancel::graceful());
-    let (_, cut) = result(&agent, &run).await;
+    let (_, cut) = result(&session, &run).await;
     assert_eq!(cut.status, ResultStatus::Unknown);
     assert!(words(&cut).contains("late "), "{cut:?}");
 }

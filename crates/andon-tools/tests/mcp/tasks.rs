@@ -30,10 +30,10 @@ async fn a_task_is_followed_to_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_cancelled_as_a_task_and_not_by_a_notification() {
     each(async |python, toolset| {
-        let (agent, run) = start(tool(toolset, "errand"), json!({}));
+        let (session, run) = start(tool(toolset, "errand"), json!({}));
         python.log.wait_for("tasks/get", |entry| entry["method"] == "tasks/get").await;
         run.cancel(Cancel::graceful());
-        let (outcome, cut) = result(&agent, &run).await;
+        let (outcome, cut) = result(&session, &run).await;
         assert_eq!(cut.status, ResultStatus::Unknown);
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         assert!(python.log.find(|entry| entry["method"] == "tasks/cancel").is_some());
@@ -45,10 +45,10 @@ async fn a_task_is_cancelled_as_a_task_and_not_by_a_notification() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_force_now_a_task_is_cancelled_too() {
     each(async |python, toolset| {
-        let (agent, run) = start(tool(toolset, "errand"), json!({}));
+        let (session, run) = start(tool(toolset, "errand"), json!({}));
         python.log.wait_for("tasks/get", |entry| entry["method"] == "tasks/get").await;
         run.cancel(Cancel::now());
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "the server says that it is over, or its program is");
         python.log.wait_for("tasks/cancel", |entry| entry["method"] == "tasks/cancel").await;
     })
@@ -58,7 +58,7 @@ async fn with_force_now_a_task_is_cancelled_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_goes_on_ends_with_its_program_or_is_named_in_the_receipt() {
     each(async |python, toolset| {
-        let (agent, run) = start(tool(toolset, "errand"), json!({"stubborn": true}));
+        let (session, run) = start(tool(toolset, "errand"), json!({"stubborn": true}));
         until_started(&run).await;
         let mut feed = run.feed();
         while let Some(item) = feed.next().await {
@@ -67,7 +67,7 @@ async fn a_task_that_goes_on_ends_with_its_program_or_is_named_in_the_receipt() 
             }
         }
         run.cancel(Cancel::graceful());
-        let (outcome, _) = result(&agent, &run).await;
+        let (outcome, _) = result(&session, &run).await;
         if python.is_http() {
             assert_eq!(outcome.receipt.leaked.len(), 1, "{:?}", outcome.receipt);
             assert!(outcome.receipt.leaked[0].contains("task `errand-1`"), "{:?}", outcome.receipt.leaked);

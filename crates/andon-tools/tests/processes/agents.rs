@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use andon_runtime::core::message::ResultStatus;
-use andon_runtime::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Verdict};
+use andon_runtime::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Session, Verdict};
 use andon_testkit::model::{Act, ScriptedModel};
 use andon_tools::Shell;
 use serde_json::json;
@@ -36,13 +36,13 @@ fn with_token(script: &str, token: Token) -> String {
     format!("exec sh -c '{}' {token}", script.replace('\'', r"'\''"))
 }
 
-pub(crate) fn agent(shell: Shell, command: &str) -> Agent {
-    Agent::builder().model(asks(command)).tool(shell).build().unwrap()
+pub(crate) fn agent(shell: Shell, command: &str) -> Session {
+    Agent::builder().model(asks(command)).tool(shell).build().unwrap().new_session("ada").unwrap()
 }
 
 /// The result of the one call, and whether it is an error.
-async fn result(agent: &Agent) -> (String, bool) {
-    let history = agent.history().await.unwrap();
+async fn result(session: &Session) -> (String, bool) {
+    let history = session.history().await.unwrap();
     let mut results = history.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
         Part::ToolResult(result) => Some(result),
         _ => None,
@@ -56,9 +56,9 @@ async fn result(agent: &Agent) -> (String, bool) {
 }
 
 async fn answer(command: &str) -> (String, bool) {
-    let agent = agent(Shell::new(), command);
-    agent.run("go").await.unwrap();
-    result(&agent).await
+    let session = agent(Shell::new(), command);
+    session.run("go").await.unwrap();
+    result(&session).await
 }
 
 fn verdict(outcome: &Arc<Outcome>) -> Verdict {
@@ -92,10 +92,10 @@ fn a_command_that_is_not_found_is_an_error() {
             "{text}"
         );
         assert!(is_error);
-        let agent = agent(Shell::new().cwd("/no/such/folder"), "true");
-        agent.run("go").await.unwrap();
+        let session = agent(Shell::new().cwd("/no/such/folder"), "true");
+        session.run("go").await.unwrap();
         let want = "the working folder `/no/such/folder` does not exist: create it, or name another";
-        assert_eq!(result(&agent).await, (want.to_owned(), true));
+        assert_eq!(result(&session).await, (want.to_owned(), true));
     });
 }
 
@@ -108,8 +108,8 @@ fn a_command_that_begins_with_a_dash_is_a_command() {
 
 fn output_is_shown_while_the_command_runs() {
     block_on(async {
-        let agent = agent(Shell::new(), "echo shown at once; sleep 1000000");
-        let run = agent.start("go").unwrap();
+        let session = agent(Shell::new(), "echo shown at once; sleep 1000000");
+        let run = session.start("go").unwrap();
         let mut feed = run.feed();
         while let Some(item) = feed.next().await {
             if format!("{item:?}").contains("shown at once") && !format!("{item:?}").contains("command") {
@@ -124,8 +124,8 @@ fn output_is_shown_while_the_command_runs() {
 
 fn a_stop_with_force_now_keeps_what_was_printed_too() {
     block_on(async {
-        let agent = agent(Shell::new(), "echo shown at once; sleep 1000000");
-        let run = agent.start("go").unwrap();
+        let session = agent(Shell::new(), "echo shown at once; sleep 1000000");
+        let run = session.start("go").unwrap();
         let mut feed = run.feed();
         while let Some(item) = feed.next().await {
             if matches!(&item, FeedItem::Delta(delta) if delta.text.contains("shown at once\n")) {
@@ -135,7 +135,7 @@ fn a_stop_with_force_now_keeps_what_was_printed_too() {
         run.cancel(Cancel::now());
         let outcome = run.outcome().await;
         assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Unknown));
-        let (text, _) = result(&agent).await;
+        let (text, _) = result(&session).await;
         assert!(text.contains("may have had its effect") && text.contains("shown at once\n"), "{text}");
     });
 }
@@ -144,15 +144,15 @@ fn a_graceful_stop_keeps_what_was_printed() {
     let token = Token::new();
     block_on(async {
         let shell = Shell::new().grace(Duration::from_secs(2));
-        let agent = agent(shell, &with_token(&format!("echo kept; {GROUP}"), token));
-        let run = agent.start("go").unwrap();
+        let session = agent(shell, &with_token(&format!("echo kept; {GROUP}"), token));
+        let run = session.start("go").unwrap();
         let known = token.at_least(8).await;
         run.cancel(Cancel::graceful());
         let outcome = run.outcome().await;
         token.assert_none_lives(&known);
         assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Unknown));
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
-        let (text, _) = result(&agent).await;
+        let (text, _) = result(&session).await;
         assert!(text.contains("kept\n[stopped before it was done; it was killed]"), "{text}");
     });
 }
@@ -161,8 +161,8 @@ fn a_stop_with_force_now_leaves_nothing_either() {
     let token = Token::new();
     block_on(async {
         // With any grace, this would wait forever.
-        let agent = agent(Shell::new().grace(Duration::from_secs(3600)), &with_token(DAEMON, token));
-        let run = agent.start("go").unwrap();
+        let session = agent(Shell::new().grace(Duration::from_secs(3600)), &with_token(DAEMON, token));
+        let run = session.start("go").unwrap();
         let known = token.at_least(4).await;
         run.cancel(Cancel::now());
         let outcome = run.outcome().await;
@@ -171,7 +171,7 @@ fn a_stop_with_force_now_leaves_nothing_either() {
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         assert_eq!(outcome.receipt.calls[0].notes, Vec::<String>::new());
         // The agent can be used again at once.
-        assert_eq!(agent.run("and now?").await.unwrap().stop_reason(), "end_turn");
+        assert_eq!(session.run("and now?").await.unwrap().stop_reason(), "end_turn");
     });
 }
 
@@ -179,8 +179,8 @@ fn a_command_that_takes_too_long_is_stopped_and_the_run_goes_on() {
     let token = Token::new();
     block_on(async {
         let shell = Shell::new().timeout(Duration::from_millis(300)).grace(Duration::from_millis(400));
-        let agent = agent(shell, &with_token(GROUP, token));
-        let run = agent.start("go").unwrap();
+        let session = agent(shell, &with_token(GROUP, token));
+        let run = session.start("go").unwrap();
         let outcome = run.outcome().await;
         token.assert_none_lives(&[]);
         assert_eq!(outcome.stop_reason(), "end_turn", "the run goes on");
