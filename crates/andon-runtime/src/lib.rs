@@ -84,10 +84,10 @@ pub use model::{
     Sighting,
 };
 pub use recovery::{Fate, Recovered};
-pub use runtime::agent::{Agent, AgentBuilder, AgentReply, OtherAgentsSession};
+pub use runtime::agent::{Agent, AgentBuilder, AgentReply};
 pub use runtime::compensate::{CompensateError, Compensated};
 pub use runtime::prompt::{Prompt, StartError};
-pub use runtime::session::{Session, SessionReply};
+pub use runtime::session::{Session, SessionError, SessionReply};
 pub use runtime::sessions::Imported;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::WhenBusy;

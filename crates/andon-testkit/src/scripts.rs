@@ -1,6 +1,7 @@
 //! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
 
 mod figures;
+mod sessions;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Script> {
         script!(denying_hook, "a hook that denies", GRACE),
         script!(cancelling_hook, "a hook that cancels", GRACE),
         script!(agent_cancel, "a cancel of the whole agent", GRACE),
+        script!(sessions::one_of_several, "a cancel of one session"),
         script!(question_after_a_restart, "a question after a restart", GRACE),
         script!(queue_after_a_restart, "a queue after a restart", GRACE),
         script!(

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::model::Model;
 use crate::model::retry::Retry;
+use crate::session::Unnamed;
 use crate::session::anchors::Asked;
 use crate::session::registry::AgentId;
 use crate::tool::ToolSpec;
@@ -45,6 +46,8 @@ pub(crate) struct AgentCore {
     pub(crate) limits: Limits,
     pub(crate) retry: Retry,
     pub(crate) tools_at_once: usize,
+    /// What its sessions remember of it, if nobody gave it a name.
+    pub(crate) unnamed: Option<Arc<Unnamed>>,
 }
 
 impl AgentCore {

@@ -23,8 +23,13 @@ use crate::model::{Model, Request};
 use crate::runtime::Runtime;
 use crate::runtime::compensate::{self, CompensateError, Compensated};
 use crate::runtime::prompt::{Prompt, StartError};
-use crate::runtime::session::Session;
+use crate::runtime::session::{Session, SessionError};
+use crate::session::Unnamed;
+use crate::session::anchors::Asked;
 use crate::tool::ToolSpec;
+
+/// The name of an agent that was given none.
+const NO_NAME: &str = "agent";
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
 ///
@@ -81,17 +86,21 @@ impl Agent {
     }
 
     /// A conversation of this user, which is created if it is new.
-    pub fn session(&self, user: &str, id: impl AsRef<str>) -> Result<Session, IdError> {
-        Ok(self.open(&SessionKey::new(&self.core.name, user, id)?))
+    ///
+    /// It is kept under the agent's name, so agents that do different work need different
+    /// [names](AgentBuilder::name). Two that have none are refused the same session.
+    pub fn session(&self, user: &str, id: impl AsRef<str>) -> Result<Session, SessionError> {
+        self.open(&SessionKey::new(&self.core.name, user, id)?)
     }
 
     /// The conversation with this key, of any tenant, which is created if it is new. Refused if the key is another
     /// agent's.
-    pub fn session_by_key(&self, key: &SessionKey) -> Result<Session, OtherAgentsSession> {
+    pub fn session_by_key(&self, key: &SessionKey) -> Result<Session, SessionError> {
         if key.app != self.core.name {
-            return Err(OtherAgentsSession { session: key.clone(), agent: Arc::clone(&self.core.name) });
+            let agent = Arc::clone(&self.core.name);
+            return Err(SessionError::OtherAgent { session: Box::new(key.clone()), agent });
         }
-        Ok(self.open(key))
+        self.open(key)
     }
 
     /// A new conversation of this user. Its id is made here, so that there is no history to read before its first run.
@@ -105,8 +114,12 @@ impl Agent {
         Ok(self.fresh_session(tenant, user))
     }
 
-    fn open(&self, key: &SessionKey) -> Session {
-        Session { core: self.runtime.core.sessions.get(key), agent: self.clone() }
+    fn open(&self, key: &SessionKey) -> Result<Session, SessionError> {
+        let core = self.runtime.core.sessions.get(key);
+        if self.core.unnamed.as_ref().is_some_and(|unnamed| !core.open_unnamed(unnamed)) {
+            return Err(SessionError::TwoUnnamed(Box::new(key.clone())));
+        }
+        Ok(Session { core, agent: self.clone() })
     }
 
     fn fresh_session(&self, tenant: Arc<str>, user: Arc<str>) -> Session {
@@ -196,19 +209,6 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// A session's key is another agent's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "session {session} belongs to the agent {:?}, and this agent is called {agent:?}: open it with an agent of that name",
-    session.app
-)]
-pub struct OtherAgentsSession {
-    /// The session.
-    pub session: SessionKey,
-    /// The name of the agent that was to open it.
-    pub agent: Arc<str>,
-}
-
 /// What `agent.cancel()` did.
 #[derive(Debug, Clone)]
 pub enum AgentReply {
@@ -231,7 +231,7 @@ impl AgentReply {
 
 /// Builds an [`Agent`].
 pub struct AgentBuilder {
-    name: String,
+    name: Option<String>,
     model: Option<Arc<dyn Model>>,
     instructions: Option<Arc<str>>,
     tools: Vec<Arc<dyn Tool>>,
@@ -245,7 +245,7 @@ pub struct AgentBuilder {
 impl Default for AgentBuilder {
     fn default() -> Self {
         Self {
-            name: "agent".to_owned(),
+            name: None,
             model: None,
             instructions: None,
             tools: Vec::new(),
@@ -259,11 +259,11 @@ impl Default for AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// The agent's name; `agent` by default. Its sessions are kept apart from those of agents with other names: two
-    /// agents that do different work need two names.
+    /// The agent's name; `agent` by default. Its sessions are kept under it, apart from those of agents with other names:
+    /// give one to each of several agents.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.name = Some(name.into());
         self
     }
 
@@ -402,7 +402,7 @@ impl AgentBuilder {
     /// Builds the agent, or says what to change first.
     pub fn build(self) -> Result<Agent, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
-        let name = SessionId::new(&self.name).map_err(BuildError::BadName)?;
+        let name = SessionId::new(self.name.as_deref().unwrap_or(NO_NAME)).map_err(BuildError::BadName)?;
         if let Some(limit) = self.limits.zero() {
             return Err(BuildError::ZeroLimit(limit));
         }
@@ -418,12 +418,15 @@ impl AgentBuilder {
         }
         let runtime = self.runtime.unwrap_or_default();
         let specs: Arc<[_]> = tools.iter().map(|checked| Arc::clone(checked.tool.spec())).collect();
+        let setup = setup_digest(self.instructions.as_deref(), &specs);
+        let model_name: Arc<str> = model.name().into();
+        let asked = Asked { model: Arc::clone(&model_name), setup: Some(setup) };
         let core = AgentCore {
             id: runtime.core.agents.next_id(),
             name: name.as_str().into(),
-            model_name: model.name().into(),
+            model_name,
             model,
-            setup: setup_digest(self.instructions.as_deref(), &specs),
+            setup,
             instructions: self.instructions,
             tools,
             specs,
@@ -431,6 +434,7 @@ impl AgentBuilder {
             limits: self.limits,
             retry: self.retry,
             tools_at_once: self.tools_at_once,
+            unnamed: self.name.is_none().then(|| Arc::new(Unnamed(asked))),
         };
         let core = Arc::new(core);
         runtime.core.agents.add(&core);

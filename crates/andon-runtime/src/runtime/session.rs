@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use andon_core::cancel::ReplyKind;
-use andon_core::id::SessionKey;
+use andon_core::id::{IdError, SessionKey};
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
@@ -42,9 +42,10 @@ use crate::session::SessionCore;
 /// ```
 ///
 /// Sessions are kept apart by their [keys](SessionKey): the tenant, the agent's name, the user and the session's own
-/// id. Two agents of different names never share one. Agents of one name are taken to be versions of one agent, such
+/// id. Agents of different names never share one. Agents that were given the same name are versions of one agent, such
 /// as before and after a change of its instructions: a session that both open is the same conversation, in which one
-/// run at a time is in progress, and each run is done by the agent that its session was opened with.
+/// run at a time is in progress, and each run is done by the agent that it was started with. Agents that were given no
+/// name share nothing by accident: see [`SessionError::TwoUnnamed`].
 #[derive(Clone)]
 pub struct Session {
     pub(crate) agent: Agent,
@@ -132,6 +133,29 @@ impl Session {
         runs.reverse();
         SessionReply { runs }
     }
+}
+
+/// Why a session cannot be opened, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The user or the session's own id cannot be an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// The key is another agent's.
+    #[error("session {session} is kept for the agent {:?}, not for {agent:?}: open it with an agent of that name", session.app)]
+    OtherAgent {
+        /// The session.
+        session: Box<SessionKey>,
+        /// The name of the agent that was to open it.
+        agent: Arc<str>,
+    },
+    /// Another agent without a name has this session open, with another model, other instructions or other tools.
+    #[error(
+        "two different agents without a name want session {0}, and would read each other's messages: give each its own \
+         name, with Agent::builder().name(..)"
+    )]
+    TwoUnnamed(Box<SessionKey>),
 }
 
 impl fmt::Debug for Session {

@@ -12,7 +12,7 @@ pub(crate) mod registry;
 pub(crate) mod warm;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use andon_core::cancel::Reason;
 use andon_core::history::History;
@@ -63,7 +63,13 @@ struct SessionInner {
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted, and accepts no runs.
     closing: bool,
+    /// The agent without a name that talks here, if one does.
+    unnamed: Option<Weak<Unnamed>>,
 }
+
+/// An agent without a name, as its sessions tell it from another one without a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unnamed(pub(crate) Asked);
 
 impl SessionInner {
     fn inside(&self) -> Vec<Arc<Live>> {
@@ -153,6 +159,19 @@ impl SessionCore {
             return None;
         }
         Some((ClosedSession(Arc::clone(self)), state.inside()))
+    }
+
+    /// An agent without a name opens it. Returns `false` if there is another one here: one that asks another model, or
+    /// asks it with other instructions or tools.
+    pub(crate) fn open_unnamed(&self, agent: &Arc<Unnamed>) -> bool {
+        let mut state = self.state.lock();
+        match state.unnamed.as_ref().and_then(Weak::upgrade) {
+            Some(here) => here == *agent,
+            None => {
+                state.unnamed = Some(Arc::downgrade(agent));
+                true
+            }
+        }
     }
 
     /// What was said before, if it has been read.

@@ -78,11 +78,23 @@ async fn cancel_while_the_history_is_being_read_stops_at_once() {
     assert_eq!((reply.recorded().await, run.passed().models), (Ok(()), 0));
 }
 
+/// Checks the promise of a question without a session: it reads nothing, so a slow journal does not hold it up.
+#[tokio::test(start_paused = true)]
+async fn a_question_in_a_session_of_its_own_reads_no_history() {
+    let journal = Arc::new(CountingJournal { history_hangs: true, ..CountingJournal::default() });
+    let model = ScriptedModel::new([vec![Act::text("One."), Act::end()], vec![Act::text("Two."), Act::end()]]);
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let answers = [agent.run("One?").await.unwrap(), agent.run("Two?").await.unwrap()];
+    assert_eq!(answers.map(|answer| answer.text_so_far()), ["One.", "Two."]);
+    assert_eq!(journal.histories.load(Ordering::SeqCst), 0);
+}
+
 /// Says ten thousand bytes in a session with this name, and drops it.
 async fn talk(runtime: &Runtime, session: &str) {
     let model = ScriptedModel::new([vec![Act::text("Yes."), Act::end()]]);
-    let agent = Agent::builder().name("a").model(model).runtime(runtime).open();
-    agent.agent().session(LOCAL, session).unwrap().run("x".repeat(10_000)).await.unwrap();
+    let agent = Agent::builder().name("a").model(model).runtime(runtime).build().unwrap();
+    agent.session(LOCAL, session).unwrap().run("x".repeat(10_000)).await.unwrap();
 }
 
 fn runtime_with_room(journal: &Arc<CountingJournal>, bytes: usize) -> Runtime {

@@ -2,6 +2,7 @@
 //! Tests that need a process of their own are beside this folder.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod aimed;
 mod appends;
 mod approvals;
 mod bad_input;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use andon_runtime::{DecideError, IdError, JournalError, OtherAgentsSession, StartError};
+use andon_runtime::{DecideError, IdError, JournalError, SessionError, StartError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -193,9 +193,12 @@ impl From<JournalError> for Problem {
     }
 }
 
-impl From<OtherAgentsSession> for Problem {
-    fn from(error: OtherAgentsSession) -> Self {
-        Self::unprocessable("other-agents-session", error.to_string())
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Id(error) => Self::bad_id("user or session", &error),
+            error => Self::unprocessable("session-refused", error.to_string()),
+        }
     }
 }
 
