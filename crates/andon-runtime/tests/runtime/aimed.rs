@@ -83,7 +83,8 @@ async fn a_second_cancel_of_a_session_hardens_or_says_that_it_is_stopping() {
     let mule = tools::stubborn("mule", secs(60), &ToolLog::new());
     let session = scripted([calls(&[("m", "mule")])]).tool(mule).open();
     let run = start_until_tool(&session, "Go.", "m").await;
-    let replies = [Cancel::graceful(), Cancel::graceful(), Cancel::now()].map(|cancel| session.cancel_with(cancel).kind());
+    let replies =
+        [Cancel::graceful(), Cancel::graceful(), Cancel::now()].map(|cancel| session.cancel_with(cancel).kind());
     assert_eq!(replies, [ReplyKind::Accepted, ReplyKind::AlreadyCancelling, ReplyKind::Hardened]);
     cancelled(&session, &run).await;
     assert_usable(&session).await;

@@ -213,8 +213,11 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     let asks = [Act::call(0, "a", "look", "{}"), vec![Act::usage(10, 3), Act::tool_use()]].concat();
     let model = ScriptedModel::new([asks, whole("So.", 30, 4)]).metered(&meter);
     let log = ToolLog::default();
-    let builder =
-        Agent::builder().model(model.clone()).runtime(&runtime).tool(andon_testkit::tools::quick("look", &log));
+    let builder = Agent::builder()
+        .name("a")
+        .model(model.clone())
+        .runtime(&runtime)
+        .tool(andon_testkit::tools::quick("look", &log));
     let session = builder.build().unwrap().session(LOCAL, "s").unwrap();
     session.run("Look.").await.unwrap();
     session.run("And now?").await.unwrap();
@@ -226,7 +229,7 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     // The first call was sent one message; the second also the answer and its result; the third also the next prompt.
     assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
 
-    let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session(LOCAL, "s").unwrap();
+    let other = agent_on(&runtime, &model);
     other.run("Who are you?").await.unwrap();
     assert_eq!(model.requests()[3].anchor, None, "another agent has other instructions and tools");
 }

@@ -58,19 +58,29 @@ async fn begun(world: &World, run: &Run) {
 
 /// Cancels a session, and checks that the reply names exactly what was in it.
 fn cancel(world: &World, session: &Session) {
-    let here: Vec<RunId> = world.runtime().in_progress().iter().filter(|run| run.session() == session.key()).map(|run| run.id().clone()).collect();
+    let here: Vec<RunId> = world
+        .runtime()
+        .in_progress()
+        .iter()
+        .filter(|run| run.session() == session.key())
+        .map(|run| run.id().clone())
+        .collect();
     let reply = session.cancel_with(Cancel::graceful().by(ADA));
     let reached: Vec<RunId> = reply.runs().iter().map(|reply| reply.run_id().clone()).collect();
     if reached != here {
         world.broken(&format!("P7: a session with the runs {here:?} was cancelled, and the reply names {reached:?}"));
     }
     if here.is_empty() != (reply.kind() == ReplyKind::NotRunning) {
-        world.broken(&format!("P7: a session with the runs {here:?} was cancelled, and the reply is {:?}", reply.kind()));
+        world.broken(&format!(
+            "P7: a session with the runs {here:?} was cancelled, and the reply is {:?}",
+            reply.kind()
+        ));
     }
 }
 
 /// Whether Ada's cancel is on record with this run.
 fn is_hit(run: &Run) -> bool {
-    let is_hers = |event: &Event| matches!(event, Event::CancelRequested { request, .. } if request.by.as_deref() == Some(ADA));
+    let is_hers =
+        |event: &Event| matches!(event, Event::CancelRequested { request, .. } if request.by.as_deref() == Some(ADA));
     run.records().iter().any(|record| is_hers(&record.event))
 }
