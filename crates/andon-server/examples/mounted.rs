@@ -86,7 +86,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.apps().put(agent, Some("tells stories".to_owned()));
     runtime.recover().await?;
     let program = program(&server)?;
-    let listener = TcpListener::bind("127.0.0.1:8000").await?;
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+    let listener = TcpListener::bind(address).await?;
     println!("http://{}", listener.local_addr()?);
     let end = async move {
         // Without a signal it serves until it is killed.

@@ -7,14 +7,19 @@
 //! 2. No answer contains the path under which the server is mounted: addresses in answers are relative. So they are right
 //!    under any prefix, and behind a proxy that strips one.
 //! 3. The path with a slash at its end leads to the same as without one.
+//! 4. Otherwise a route has one spelling, so that a proxy or a layer that looks at paths and closes one closes the route.
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 
 use crate::access::gate::{Asked, WhoAsks};
 use crate::access::principal::Principal;
+use crate::http::problem::Problem;
 use crate::server::Server;
 use crate::server::router::router;
 use crate::server::serve::ServeError;
@@ -128,8 +133,21 @@ impl Mount {
         self.server.check()?;
         let asked = Asked::Program { who: self.who, sign_in: self.sign_in };
         let routes = router(&self.server, &self.parts, asked);
+        if path.is_empty() {
+            return Ok(routes);
+        }
         // Not `nest`, which does not serve the path with a slash at its end (invariant 3).
-        Ok(if path.is_empty() { routes } else { Router::new().nest_service(path, routes) })
+        let mounted = Router::new().nest_service(path, routes);
+        Ok(mounted.layer(middleware::from_fn_with_state(Arc::<str>::from(path), one_spelling)))
+    }
+}
+
+/// Serves each route under one spelling (invariant 4): axum takes `/agents//v1/runs` for `/agents/v1/runs`.
+async fn one_spelling(State(path): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let rest = request.uri().path().strip_prefix(&*path);
+    match rest.is_some_and(|rest| rest.starts_with("//")) {
+        true => Problem::unknown_path().into_response(),
+        false => next.run(request).await,
     }
 }
 
