@@ -34,7 +34,7 @@ function placeLink() {
 function placeForm() {
   const said = h("p", { class: "problem", role: "alert" });
   return h("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); tryAgain(said); } },
-    h("h1", null, "Sign in"), h("p", null, "You are not signed in, or no longer."), placeLink(), said,
+    h("h1", null, "Sign in"), h("p", null, "You are not signed in, or you have been signed out."), placeLink(), said,
     h("button", { class: "strong" }, "Try again"));
 }
 
