@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use andon_practice::Practice;
 use andon_runtime::{Agent, Runtime};
@@ -15,22 +15,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{get, post};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 /// Who is signed in: the user behind each cookie.
-#[derive(Clone, Default)]
-struct SignIns(Arc<Mutex<HashMap<String, String>>>);
-
-impl SignIns {
-    fn change<T>(&self, change: impl FnOnce(&mut HashMap<String, String>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The user behind a cookie.
-    fn user(&self, cookie: &str) -> Option<String> {
-        self.change(|all| all.get(cookie).cloned())
-    }
-}
+type SignIns = Arc<Mutex<HashMap<String, String>>>;
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
@@ -38,7 +27,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 async fn home(State(sign_ins): State<SignIns>, headers: HeaderMap) -> Html<String> {
-    Html(match cookie(&headers).and_then(|cookie| sign_ins.user(cookie)) {
+    Html(match cookie(&headers).and_then(|cookie| sign_ins.lock().get(cookie).cloned()) {
         Some(user) => format!(
             "<h1>Hello {user}</h1><p><a href=/agents/>Agents</a><form method=post action=/out><button>Sign out</button></form>"
         ),
@@ -55,12 +44,12 @@ async fn sign_in(State(sign_ins): State<SignIns>, form: String) -> impl IntoResp
     let (Some(user), Ok(())) = (user, getrandom::fill(&mut word)) else { return Redirect::to("/").into_response() };
     let word = hex::encode(word);
     let cookie = format!("signed-in={word}; HttpOnly; SameSite=Lax; Path=/");
-    sign_ins.change(|all| all.insert(word, user.to_owned()));
+    sign_ins.lock().insert(word, user.to_owned());
     ([(header::SET_COOKIE, cookie)], Redirect::to("/agents/")).into_response()
 }
 
 async fn sign_out(State(sign_ins): State<SignIns>, headers: HeaderMap) -> Redirect {
-    sign_ins.change(|all| all.remove(cookie(&headers)?));
+    cookie(&headers).and_then(|cookie| sign_ins.lock().remove(cookie));
     Redirect::to("/")
 }
 
@@ -70,9 +59,9 @@ pub(crate) fn program(server: &Server) -> Result<Router, MountError> {
     let asked = sign_ins.clone();
     let who = move |request: &Parts| {
         let (cookie, asked) = (cookie(&request.headers)?.to_owned(), asked.clone());
-        let user = asked.user(&cookie)?;
+        let user = asked.lock().get(&cookie)?.clone();
         // Once somebody has signed out, the feeds that they were reading end, too.
-        Principal::builder(user).valid_while(move || asked.user(&cookie).is_some()).build().ok()
+        Principal::builder(user).valid_while(move || asked.lock().contains_key(&cookie)).build().ok()
     };
     let own = Router::new().route("/", get(home).post(sign_in)).route("/out", post(sign_out));
     Ok(own.with_state(sign_ins).merge(server.mount("/agents", who).sign_in("/").router()?))
