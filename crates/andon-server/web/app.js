@@ -168,7 +168,7 @@ function signedOut() {
   delete document.documentElement.dataset.line;
   showLamp();
   showWho();
-  askToSignIn();
+  askToSignIn().catch(notLoaded).catch(() => {});
 }
 
 /** A valid key was given. */
