@@ -167,6 +167,41 @@ class House:
             self.ask("POST", "/v1/cancel", {"all": True, "force": "now", "wait": True})
 
 
+class Mounted:
+    """The program of the example `mounted`, which has a sign-in of its own and Andon at `/agents`, until `end`."""
+
+    def __init__(self, program):
+        example = pathlib.Path(program).parent / "examples" / "mounted"
+        self.said = tempfile.NamedTemporaryFile("w+", prefix="andon-mounted-")
+        self.process = subprocess.Popen([example, "127.0.0.1:0"], stdout=self.said, stderr=subprocess.STDOUT)
+        self.url = until("the program says where it is", lambda: pathlib.Path(self.said.name).read_text().strip())
+
+    def sign_in(self, user):
+        """The cookie of a user."""
+        request = urllib.request.Request(self.url + "/", f"user={user}".encode(), method="POST")
+        with urllib.request.build_opener(urllib.request.ProxyHandler({}), Stay).open(request, timeout=90) as answer:
+            return answer.headers["set-cookie"].partition(";")[0]
+
+    def ask(self, cookie, method, path, body=None):
+        headers = {"content-type": "application/json", "cookie": cookie}
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"{self.url}/agents{path}", data, headers, method=method)
+        with DIRECT.open(request, timeout=90) as answer:
+            return json.load(answer)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.said.close()
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the answer that redirects is the one that is wanted."""
+
+    def http_error_303(self, request, answer, code, words, headers):
+        return answer
+
+
 def refused(ask):
     """The status of a refusal, or None."""
     try:

@@ -15,7 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "browser")]
 
 from world import CASES, World, titled  # noqa: E402
 
-MODULES = ["frame", "chat", "stops", "tools", "again", "board", "cord", "restart", "gone", "stalled", "records", "looks", "hands", "keys", "signing", "bad", "pictures"]
+MODULES = ["frame", "chat", "stops", "tools", "again", "board", "cord", "restart", "gone", "stalled", "records", "looks", "hands", "keys", "signing", "mounted", "bad", "pictures"]
 
 
 def main():

@@ -187,7 +187,7 @@ declare namespace Api {
   /** A refusal. `pulled`, `held` and `cancelled` say what took effect all the same. */
   type Problem = {
     type?: string; title?: string; status?: number; detail?: string; pulled?: boolean; held?: boolean; cancelled?: number;
-    remembered_for_ms?: number;
+    remembered_for_ms?: number; sign_in?: string;
   };
 
   /** The response to a request, such as `GET /v1/me`. */

@@ -7,7 +7,7 @@ import time
 import traceback
 
 from browser import Browser
-from house import House
+from house import House, Mounted
 from person import Person
 from provider import Provider
 from served import NOT_LET_OUT, refusals, unanswered
@@ -53,6 +53,12 @@ class World:
         house = House(self.program, self.provider, *flags, web=self.web, **how)
         self.houses.append(house)
         return house
+
+    def mounted(self):
+        """A program in which the server is mounted."""
+        outer = Mounted(self.program)
+        self.houses.append(outer)
+        return outer
 
     def person(self, house=None):
         return Person(house or self.house(), self.browser, self.folder)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::{Stages, on_this_machine, test_cargo, xtask};
+use crate::stages::{Stages, build_example, on_this_machine, test_cargo, xtask};
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
@@ -60,6 +60,8 @@ fn program() -> Result<PathBuf> {
     if !build.status().context("cargo cannot be started")?.success() {
         bail!("the program could not be built");
     }
+    // The other program that cases need.
+    build_example("mounted")?;
     Ok(target_folder().join("debug").join("andon"))
 }
 

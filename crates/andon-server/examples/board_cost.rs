@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use andon_practice::Practice;
 use andon_runtime::{Agent, Runtime};
-use andon_server::{Board, Options, Server};
+use andon_server::{Board, Options, Principal, Server};
 use andon_testkit::{Act, ScriptedModel};
 use axum::Router;
 use axum::body::Body;
@@ -76,7 +76,7 @@ async fn rate(with: With) -> Result<f64, Failed> {
     let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build()?;
     let mut all = tokio::task::JoinSet::new();
     let reader = match with {
-        With::Reader => Some(read(&server.router()).await?),
+        With::Reader => Some(read(&server.mount("/", |_| Some(Principal::local())).router()?).await?),
         With::Nothing | With::Board => None,
     };
     let reader = reader.map(|mut body| all.spawn(async move { while body.frame().await.is_some() {} }));
@@ -115,7 +115,7 @@ async fn snapshot() -> Result<(), Failed> {
         run.accepted().await?;
         runs.push(run);
     }
-    let router = server.router();
+    let router = server.mount("/", |_| Some(Principal::local())).router()?;
     let mut times = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {

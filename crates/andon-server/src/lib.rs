@@ -15,7 +15,7 @@
 //! runtime.recover().await?;
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
-//! let serving = server.serve(listener)?; // or mount `server.router()` in a router of your own
+//! let serving = server.serve(listener)?; // or mount it in a router of your own: `Server::mount`
 //! tokio::signal::ctrl_c().await?;
 //! serving.shut_down().await;
 //! # Ok(())
@@ -35,7 +35,9 @@ mod page;
 mod server;
 mod time;
 
+pub use access::builder::{PrincipalBuilder, PrincipalError, Reach};
 pub use access::keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
+pub use access::principal::Principal;
 pub use access::scopes::{NoSuchScope, Scope, Scopes};
 pub use access::secret::{NoRandom, Secret};
 pub use admission::apps::{App, Apps};
@@ -47,5 +49,6 @@ pub use options::oidc::{Oidc, OidcError};
 pub use options::prices::{ModelPrice, Price, PriceError, Prices};
 pub use server::Server;
 pub use server::files::raise_file_limit;
+pub use server::mount::{Mount, MountError, Part};
 pub use server::serve::{ServeError, has_web_page};
 pub use server::shutdown::{Serving, ShutDown};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use andon_adk::Adk;
 use andon_runtime::{Ending, FeedItem, Observer, Run, RunId};
-use andon_server::{Board, Options, Server};
+use andon_server::{Board, Options, Principal, Server};
 use andon_testkit::Act;
 use andon_testkit::explore::{Script, World, explore};
 use andon_testkit::tools;
@@ -40,7 +40,7 @@ impl Stage {
         let server =
             Server::with_dialects(world.runtime(), Options::default(), vec![Arc::new(Adk::default())]).await.ok()?;
         server.apps().put(session.agent().clone(), None);
-        Some(Self { router: server.router(), world })
+        Some(Self { router: server.mount("/", |_| Some(Principal::local())).router().unwrap(), world })
     }
 
     async fn send(&self, method: Method, path: &str, body: Value) -> (StatusCode, Body) {

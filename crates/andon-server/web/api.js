@@ -9,9 +9,14 @@
 
 import { dayAndTime, sentence } from "./words.js";
 
-const KEY = "andon.key";
 /** The address of the server: the page is in a folder below it. */
 const BASE = new URL("../", document.baseURI);
+/**
+ * How everything that the page stores for its tab begins. Another server under the same name, at another path, has the same storage: it
+ * must not be sent this one's key, or what is still to be sent here.
+ */
+export const STORED = BASE.pathname === "/" ? "andon." : `andon:${BASE.pathname}.`;
+const KEY = `${STORED}key`;
 
 /** How long a response may take to start, in milliseconds, unless the request itself waits for something. */
 export const PATIENCE = 10_000;
@@ -47,6 +52,11 @@ const readably = (/** @type {string} */ text) => String(text).replace(/\b\d{4}-\
 
 /** Events: "gone", "back", "key" (a key is needed) and "known" (a valid key was given). */
 export const link = new EventTarget();
+/**
+ * What the server said when it last did not know us: whether it takes a key, and where one signs in to the program that it is a part of.
+ * @type {{takesKey: boolean, place: string | undefined}}
+ */
+export const unknown = { takesKey: true, place: undefined };
 let isGone = false;
 
 /**
@@ -122,8 +132,12 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   const said = await answer.text();
   const json = readable(said);
   if (answer.ok) return json;
-  if (answer.status === 401) link.dispatchEvent(new Event("key"));
-  throw new Problem(answer.status, json);
+  const problem = new Problem(answer.status, json);
+  if (answer.status === 401) {
+    Object.assign(unknown, { takesKey: problem.kind !== "not-signed-in", place: problem.body.sign_in });
+    link.dispatchEvent(new Event("key"));
+  }
+  throw problem;
 }
 
 /**
@@ -213,6 +227,8 @@ let known = null;
 export async function me() {
   return (known ??= await get("/v1/me"));
 }
+/** The name under which the server knows us, if it does. */
+export const ownName = () => known?.name ?? "";
 /** A user's name for display: "you" for our own. */
 export const userWord = (/** @type {string} */ user, /** @type {string | undefined} */ tenant = undefined) =>
   (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);

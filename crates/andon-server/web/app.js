@@ -4,9 +4,9 @@
 // 2. The page never looks alive when it is not: it says when the server is gone, and when it is back.
 // 3. If a key is needed, there is only the sign-in dialog: nothing else is shown or requested until there is a valid key.
 
-import { call, forgetMe, get, heard, key, link, me, serverIsGone, troubleOf } from "./api.js";
+import { call, forgetMe, get, heard, key, link, me, serverIsGone, STORED, troubleOf } from "./api.js";
 import { announce, byId, fill, h, styled, write } from "./dom.js";
-import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
+import { askToSignIn, forgetOthers, keptTheme, setTheme, showWho } from "./who.js";
 
 /**
  * The views by the first part of the route: the item of the navigation, what the view is called in the window's title and by screen
@@ -22,7 +22,7 @@ const VIEWS = {
 /** How often we check whether the server is back, in milliseconds. */
 const LOOK = 1500;
 /** Where the time of the last automatic reload is kept, and the least time between two, in milliseconds. */
-const RELOADED = "andon.reloaded";
+const RELOADED = `${STORED}reloaded`;
 const OFTEN = 30_000;
 /** How often the state of the line is checked, in milliseconds. */
 const LINE = 10_000;
@@ -168,7 +168,7 @@ function signedOut() {
   delete document.documentElement.dataset.line;
   showLamp();
   showWho();
-  askForKey();
+  askToSignIn().catch(notLoaded).catch(() => {});
 }
 
 /** A valid key was given. */
@@ -182,6 +182,7 @@ function signedIn() {
 async function begin() {
   try {
     await me();
+    await forgetOthers();
   } catch (error) {
     if (isSignedOut) return;
     fill(place, trouble(error));

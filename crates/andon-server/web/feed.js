@@ -5,7 +5,7 @@
 // 3. A refused feed says why, and is not retried forever.
 // 4. Browsers limit ordinary connections per server, but not WebSockets: with many tabs open a Stop still gets through.
 
-import { call, heard, link, PATIENCE, Problem, socketAddress, troubleOf } from "./api.js";
+import { call, heard, key, link, PATIENCE, Problem, socketAddress, troubleOf } from "./api.js";
 import { everyFrame } from "./dom.js";
 
 const FIRST_WAIT = 300;
@@ -145,9 +145,10 @@ function closed(/** @type {Feed} */ feed, /** @type {() => void} */ hand, /** @t
   if (feed.isOver) return;
   how.onBreak?.();
   if (code === 1008) {
-    // The key has expired or was revoked.
-    link.dispatchEvent(new Event("key"));
     waitForKey(feed, hand);
+    // The key has expired or was revoked, or the program that the server is a part of no longer knows us: that one says where to sign in.
+    if (key.get()) link.dispatchEvent(new Event("key"));
+    else call("GET", "/v1/me").catch(() => {});
     return;
   }
   if (code !== 1000 && code !== 1001) heard(false);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use andon_server::dialect::{Need, Row};
-use andon_server::{Board, NewKey, Options, Scope, Server};
+use andon_server::{Board, NewKey, Options, Principal, Scope, Server};
 
 pub(crate) const RUNS: [&str; 3] = ["run:create", "run:read", "run:cancel"];
 
@@ -42,11 +42,12 @@ impl World {
         let clock = Arc::new(TestClock::new());
         let runtime = Runtime::builder().one_lane().observer(Board::new()).clock(clock).build();
         let options = Options { auth: true, max_feeds_of_user, ..Options::default() };
-        let adk = Adk { page: Some("page".into()), ..Adk::default() };
+        let adk =
+            Adk { page: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../andon-server/web").into()), ..Adk::default() };
         let server = Server::with_dialects(&runtime, options, vec![Arc::new(adk)]).await.unwrap();
         let model = ScriptedModel::new(std::iter::repeat_with(|| vec![Act::text("Once"), Act::Silence]).take(50));
         server.apps().put(Agent::builder().name("shop").model(model).runtime(&runtime).build().unwrap(), None);
-        let router = server.router();
+        let router = server.mount("/", |_| None).router().unwrap();
         let ada = key(&server, "ada", None, &RUNS);
         let order = json!({"app": "shop", "input": "Go.", "session": "s"});
         let made = send(&router, Some(&ada), &Method::POST, "/v1/runs", Some(&order)).await;
@@ -415,7 +416,7 @@ async fn a_ticket_opens_one_feed_once_and_nothing_else() {
 async fn a_preflight_request_needs_no_key() {
     let runtime = Runtime::builder().one_lane().build();
     let options = Options { auth: true, origins: vec!["https://app.example".to_owned()], ..Options::default() };
-    let router = Server::new(&runtime, options).await.unwrap().router();
+    let router = Server::new(&runtime, options).await.unwrap().mount("/", |_| None).router().unwrap();
     let preflight = Request::builder()
         .method(Method::OPTIONS)
         .uri("/v1/runs")
@@ -458,7 +459,10 @@ async fn what_a_key_costs() {
         for _ in 0..1_000 {
             key(&server, "eve", None, &RUNS);
         }
-        let (key, router) = (key(&server, "ada", None, &RUNS), server.router());
+        let (key, router) = (
+            key(&server, "ada", None, &RUNS),
+            server.mount("/", move |_| (!auth).then(Principal::local)).router().unwrap(),
+        );
         let began = tokio::time::Instant::now();
         for _ in 0..TIMES {
             let response = raw(&router, Some(&key), &Method::GET, "/v1/apps", None).await;
@@ -475,7 +479,7 @@ async fn anyone_gets_our_page_and_only_signed_in_users_get_adks() {
     let led = raw(&world.router, None, &Method::GET, "/", None).await;
     assert_eq!(
         (led.status(), &led.headers()["location"]),
-        (StatusCode::TEMPORARY_REDIRECT, &"/dev-ui/".parse().unwrap())
+        (StatusCode::TEMPORARY_REDIRECT, &"dev-ui/".parse().unwrap())
     );
     assert_eq!(raw(&world.router, None, &Method::GET, "/dev-ui/", None).await.status(), StatusCode::UNAUTHORIZED);
 }

@@ -102,10 +102,24 @@ async fn an_old_hold_without_a_tenant_applies_to_all_until_it_is_opened() {
     let old = json!({"user": "ada", "by": "eve", "since": "2026-01-01T00:00:00Z"});
     runtime.shelf().keep("line", "user/ada", old).await.unwrap();
     let server = andon_server::Server::new(&runtime, andon_server::Options::default()).await.unwrap();
-    let (_, held) = crate::table::send(&server.router(), None, &Method::GET, "/v1/line", None).await;
+    let (_, held) = crate::table::send(
+        &server.mount("/", |_| Some(andon_server::Principal::local())).router().unwrap(),
+        None,
+        &Method::GET,
+        "/v1/line",
+        None,
+    )
+    .await;
     assert!(held["holds"][0]["user"] == "ada" && held["holds"][0].get("tenant").is_none(), "{held}");
     let open = json!({"state": "open", "user": "ada"});
-    let (status, told) = crate::table::send(&server.router(), None, &Method::PUT, "/v1/line", Some(&open)).await;
+    let (status, told) = crate::table::send(
+        &server.mount("/", |_| Some(andon_server::Principal::local())).router().unwrap(),
+        None,
+        &Method::PUT,
+        "/v1/line",
+        Some(&open),
+    )
+    .await;
     assert_eq!((status, &told["holds"]), (StatusCode::OK, &json!([])), "{told}");
     assert_eq!(runtime.shelf().kept("line").await.unwrap().len(), 0);
 }

@@ -19,7 +19,14 @@ async fn refused(inside: &Inside, body: impl Into<Body>) -> Vec<(StatusCode, Val
     for path in ["/run", "/run_sse"] {
         let request = Request::post(path).header("host", "localhost").header("content-type", "application/json");
         let request = request.body(Body::from(bytes.clone())).unwrap();
-        let response = inside.server.router().oneshot(request).await.unwrap();
+        let response = inside
+            .server
+            .mount("/", |_| Some(andon_server::Principal::local()))
+            .router()
+            .unwrap()
+            .oneshot(request)
+            .await
+            .unwrap();
         assert_eq!(response.headers()["content-type"], "application/json");
         all.push(answered(response).await);
     }
@@ -133,7 +140,14 @@ async fn invalid_json_is_reported_with_its_position_and_large_bodies_are_refused
         }
     }
     let request = Request::post("/run").header("host", "localhost").header("content-type", "text/plain");
-    let response = inside.server.router().oneshot(request.body(Body::from("{}")).unwrap()).await.unwrap();
+    let response = inside
+        .server
+        .mount("/", |_| Some(andon_server::Principal::local()))
+        .router()
+        .unwrap()
+        .oneshot(request.body(Body::from("{}")).unwrap())
+        .await
+        .unwrap();
     assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     assert_eq!(model.calls(), 0);
 }

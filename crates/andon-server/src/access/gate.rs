@@ -5,19 +5,24 @@
 //! 1. When authentication is on, a route that has no row in the table is served to nobody.
 //! 2. A missing, wrong, expired or revoked key always gets the same response.
 //! 3. The caller is identified first, then the scope is checked; only then is anything looked up.
+//! 4. Only whoever the [`Asked`] are decides who sent a request: a principal that is already among its extensions is
+//!    removed. If they do not know, the request is refused, and never taken for one of the owner of the machine.
 
 use std::sync::Arc;
 
 use andon_runtime::Runtime;
 use andon_runtime::core::time::Wall;
-use axum::extract::{MatchedPath, NestedPath, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::auth::Auth;
-use crate::access::principal::{Principal, unauthorized};
+use crate::access::principal::{Principal, not_signed_in, unauthorized};
 use crate::access::table::{Need, Row};
+use crate::http::guard::{follows_a_foreign_link, foreign_page};
+use crate::http::path::route;
 use crate::http::problem::Problem;
 use crate::http::requests::Quiet;
 
@@ -26,6 +31,22 @@ pub(crate) struct Gate {
     pub(crate) auth: Arc<Auth>,
     pub(crate) table: Arc<[Row]>,
     pub(crate) runtime: Runtime,
+    pub(crate) asked: Asked,
+}
+
+/// Says who sent a request; `None` if that is not known.
+pub(crate) type WhoAsks = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
+
+/// Who is asked who sent a request that comes without a key.
+pub(crate) enum Asked {
+    /// Nobody. Unless keys are needed, it comes from the owner of the machine.
+    Nobody,
+    /// The program that the server is mounted in.
+    Program {
+        who: WhoAsks,
+        /// Where people sign in to that program.
+        sign_in: Option<String>,
+    },
 }
 
 /// Where a request leads.
@@ -43,11 +64,8 @@ enum Leads {
 
 impl Leads {
     fn of(request: &Request, table: &[Row]) -> Self {
-        let extensions = request.extensions();
-        let Some(matched) = extensions.get::<MatchedPath>() else { return Self::Nowhere };
         // The table knows paths without the prefix under which the router is mounted.
-        let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
-        let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
+        let Some(path) = route(request.extensions()) else { return Self::Nowhere };
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let mut rows = table.iter().filter(|row| row.path == path).peekable();
         if rows.peek().is_none() {
@@ -61,23 +79,30 @@ impl Leads {
 /// Lets a request through if its sender may make it, and attaches the principal.
 pub(crate) async fn check_access(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
     let leads = Leads::of(&request, &gate.table);
+    if matches!(leads, Leads::To(Need::Feed(_))) && follows_a_foreign_link(request.headers()) {
+        return foreign_page().into_response();
+    }
     // The ticket is removed from the URI even if it is not needed, so that no later handler sees it.
     let ticket = match leads {
         Leads::To(Need::Feed(_)) => take_ticket(request.uri_mut()),
         _ => None,
     };
-    if !gate.auth.is_on() {
-        // An outer router in which this one is mounted may have set the principal.
-        if request.extensions().get::<Principal>().is_none() {
-            request.extensions_mut().insert(Principal::local());
-        }
-    } else if leads != Leads::To(Need::Public) {
-        match identify(&gate, request.headers(), leads, ticket.as_deref()).await {
-            Ok(principal) => drop(request.extensions_mut().insert(principal)),
-            Err(problem) => return refused(problem),
-        }
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.remove::<Principal>();
+    match sender(&gate, &parts, leads, ticket.as_deref()).await {
+        Ok(principal) => principal.map(|principal| parts.extensions.insert(principal)),
+        Err(problem) => return refused(problem),
+    };
+    next.run(Request::from_parts(parts, body)).await
+}
+
+/// Who sent a request, if they may make it; `None` if anybody may.
+async fn sender(gate: &Gate, parts: &Parts, leads: Leads, ticket: Option<&str>) -> Result<Option<Principal>, Problem> {
+    match &gate.asked {
+        Asked::Nobody if !gate.auth.is_on() => Ok(Some(Principal::local())),
+        Asked::Nobody | Asked::Program { .. } if leads == Leads::To(Need::Public) => Ok(None),
+        Asked::Nobody | Asked::Program { .. } => identify(gate, parts, leads, ticket).await.map(Some),
     }
-    next.run(request).await
 }
 
 /// The response to a request that is not allowed. If the issuer does not answer, that has already been logged once, and
@@ -92,13 +117,19 @@ fn refused(problem: Problem) -> Response {
 }
 
 /// Who sent a request, if they may call the route it leads to (invariant 3).
-async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option<&str>) -> Result<Principal, Problem> {
+async fn identify(gate: &Gate, parts: &Parts, leads: Leads, ticket: Option<&str>) -> Result<Principal, Problem> {
     let now: Wall = gate.runtime.now().wall;
-    let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
-        Some(ticket) => gate.auth.tickets.redeem(ticket, now),
-        None => gate.auth.principal(headers, now).await?,
+    let said = match &gate.asked {
+        Asked::Program { who, .. } => who(parts).filter(|principal| principal.is_valid(now)),
+        Asked::Nobody => None,
     };
-    let principal = shown.ok_or_else(unauthorized)?;
+    let shown = match (said, ticket.filter(|_| !parts.headers.contains_key(header::AUTHORIZATION))) {
+        (Some(principal), _) => Some(principal),
+        (None, Some(ticket)) => gate.auth.tickets.redeem(ticket, now),
+        (None, None) if gate.auth.is_on() => gate.auth.principal(&parts.headers, now).await?,
+        (None, None) => None,
+    };
+    let principal = shown.ok_or_else(|| unknown(gate))?;
     match leads {
         Leads::To(Need::Public | Need::Known) | Leads::Nowhere => {}
         Leads::To(Need::Scope(scope) | Need::Feed(scope)) => principal.needs(scope)?,
@@ -110,6 +141,15 @@ async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option
         }
     }
     Ok(principal)
+}
+
+/// The response to a request whose sender is not known. It says where people sign in, if there is such a place.
+fn unknown(gate: &Gate) -> Problem {
+    let problem = if gate.auth.is_on() { unauthorized() } else { not_signed_in() };
+    match &gate.asked {
+        Asked::Program { sign_in: Some(place), .. } => problem.with("sign_in", place.as_str()),
+        Asked::Program { sign_in: None, .. } | Asked::Nobody => problem,
+    }
 }
 
 /// Removes the ticket from a URI and returns it.

@@ -69,7 +69,7 @@ async fn served(router: &Router) -> BTreeSet<String> {
 async fn the_table_has_every_route_that_is_served_and_no_other() {
     let runtime = Runtime::builder().one_lane().build();
     let server = Server::new(&runtime, Options::default()).await.unwrap();
-    let router = server.router();
+    let router = server.mount("/", |_| Some(Principal::local())).router().unwrap();
     let listed: BTreeSet<String> = server.routes().iter().map(|row| row.path.to_owned()).collect();
     assert_eq!(listed, served(&router).await);
     for path in &listed {
@@ -87,7 +87,7 @@ async fn a_router_that_is_mounted_somewhere_asks_for_the_same() {
     let runtime = Runtime::builder().one_lane().build();
     let options = Options { auth: true, ..Options::default() };
     let server = Server::new(&runtime, options).await.unwrap();
-    let mounted = Router::new().nest("/a/{b}", server.router());
+    let mounted = Router::new().nest("/a/{b}", server.mount("/", |_| None).router().unwrap());
     for (path, status) in [("/a/x/healthz", 200), ("/a/x/v1/runs", 401), ("/a/x/v1/nothing", 401)] {
         assert_eq!(ask(&mounted, &Method::GET, path).await.status().as_u16(), status, "{path}");
     }
@@ -106,7 +106,7 @@ async fn a_route_without_a_row_is_served_to_nobody() {
     let unlisted = Router::new().route("/unlisted", axum::routing::get(|| async { "a secret" }));
     let auth = Auth::read(&runtime, &options, &TaskTracker::new()).await.unwrap();
     let key = auth.owner_key().unwrap().show().to_owned();
-    let gate = Gate { auth: Arc::new(auth), table: table([]), runtime };
+    let gate = Gate { auth: Arc::new(auth), table: table([]), runtime, asked: Asked::Nobody };
     let router = unlisted.layer(axum::middleware::from_fn_with_state(Arc::new(gate), check_access));
     let request = Request::get("/unlisted").header("authorization", format!("Bearer {key}"));
     let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();

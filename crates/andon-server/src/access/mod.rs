@@ -1,6 +1,7 @@
 //! Access control: keys, tokens and tickets, whom they belong to, and what each route requires.
 
 pub(crate) mod auth;
+pub(crate) mod builder;
 pub(crate) mod gate;
 pub(crate) mod keys;
 pub(crate) mod limiter;

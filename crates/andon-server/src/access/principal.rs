@@ -4,7 +4,8 @@
 //!
 //! 1. The principal decides the tenant and the users it may act for; no path, body or query ever does.
 //! 2. The scope is checked first, then the reach. What is out of reach gets the same response as what does not exist.
-//! 3. When authentication is on, nobody is treated as the owner of the machine just because a request has no principal.
+//! 3. Nobody is treated as the owner of the machine just because a request has no principal, except by a server that listens
+//!    on this machine alone and needs no keys.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
+use crate::access::builder::{PrincipalBuilder, Validity};
 use crate::access::keys::Key;
 use crate::access::scopes::{Scope, Scopes};
 use crate::http::problem::Problem;
@@ -26,6 +28,29 @@ use crate::http::problem::Problem;
 pub(crate) const RECHECK: Duration = Duration::from_secs(4);
 
 /// Who sent a request: its tenant, what it may do, and the name under which its cancels are recorded.
+///
+/// Where the server is [mounted](crate::Server::mount) in another program, that program says who asks.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use andon_server::{Principal, Reach, Scope};
+///
+/// # fn principals() -> Result<(), andon_server::PrincipalError> {
+/// // Ada starts, sees and stops her own runs.
+/// let ada = Principal::builder("ada").build()?;
+/// // Somebody who sees and stops the runs of all users, for an hour.
+/// let support = Principal::builder("sam@example.com")
+///     .user("support")
+///     .reach(Reach::Tenant)
+///     .scopes([Scope::RunRead, Scope::RunCancel])
+///     .until(SystemTime::now() + Duration::from_secs(3600))
+///     .build()?;
+/// assert!(ada.may_act_for("ada") && !ada.may_act_for("bob") && support.may_act_for("bob"));
+/// # Ok(())
+/// # }
+/// # principals().unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct Principal {
     /// The tenant whose data it may see.
@@ -49,6 +74,8 @@ pub(crate) enum Pass {
     Until(Wall),
     /// As long as this key is valid.
     Key(Arc<Key>),
+    /// As long as the program says that the server is mounted in.
+    Program(Arc<Validity>),
 }
 
 impl Pass {
@@ -58,6 +85,7 @@ impl Pass {
             Self::Always => true,
             Self::Until(end) => now < *end,
             Self::Key(key) => key.is_valid(now),
+            Self::Program(validity) => validity.is_valid(now),
         }
     }
 
@@ -131,8 +159,15 @@ static OWNER: LazyLock<Principal> = LazyLock::new(|| Principal {
 });
 
 impl Principal {
-    /// The owner of the machine, who may do everything.
-    pub(crate) fn local() -> Self {
+    /// Starts a principal with this name, which reaches its own runs and sessions and may start, see and stop them. Its
+    /// cancels are recorded under the name.
+    pub fn builder(name: impl Into<String>) -> PrincipalBuilder {
+        PrincipalBuilder::new(name.into())
+    }
+
+    /// The owner of the machine, who may do everything: who asks where a server listens on this machine alone and needs no
+    /// keys. Where a mounted server takes everybody for that, everybody who reaches it may do everything.
+    pub fn local() -> Self {
         OWNER.clone()
     }
 
@@ -140,7 +175,7 @@ impl Principal {
     pub(crate) fn key_id(&self) -> Option<&str> {
         match &self.pass {
             Pass::Key(key) => Some(key.id()),
-            Pass::Always | Pass::Until(_) => None,
+            Pass::Always | Pass::Until(_) | Pass::Program(_) => None,
         }
     }
 
@@ -280,6 +315,12 @@ pub fn unauthorized() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
+/// The response to a request from somebody whom the program does not know that the server is mounted in.
+pub(crate) fn not_signed_in() -> Problem {
+    let detail = "the program that this server is a part of does not know who sent this request: sign in to it";
+    Problem::new(StatusCode::UNAUTHORIZED, "not-signed-in", detail)
+}
+
 /// The response to a principal that lacks a scope.
 pub(crate) fn forbidden(scope: Scope) -> Problem {
     let detail = format!("this key or token lacks the scope {scope}: use one that has it");
@@ -291,9 +332,9 @@ pub(crate) fn forbidden(scope: Scope) -> Problem {
 mod tests {
     use andon_runtime::{Agent, Runtime};
     use andon_testkit::{Act, ScriptedModel};
+    use axum::Router;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
-    use axum::{Extension, Router};
     use serde_json::{Value, json};
     use tower::ServiceExt as _;
 
@@ -320,7 +361,7 @@ mod tests {
                 scopes: Scopes::from_iter([Scope::RunCreate, Scope::RunRead, Scope::RunCancel]),
                 pass: Pass::Always,
             };
-            server.router().layer(Extension(principal))
+            server.mount("/", move |_| Some(principal.clone())).router().unwrap()
         };
         (runtime.clone(), of("north"), of("south"))
     }

@@ -75,6 +75,11 @@ impl Scopes {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
+    /// This set with one more scope.
+    pub(crate) fn and(self, scope: Scope) -> Self {
+        Self(self.0 | scope.bit())
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0

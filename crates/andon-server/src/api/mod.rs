@@ -33,9 +33,11 @@ use utoipa_axum::routes;
 use self::board::BoardMessage;
 use crate::core::Shared;
 
-/// The OpenAPI description, without its paths.
+/// The OpenAPI description, without its paths. All paths are relative to the description itself, so it is right wherever
+/// the server is mounted.
 #[derive(OpenApi)]
 #[openapi(
+    servers((url = ".")),
     info(
         title = "Andon",
         description = "Start agent runs, watch them, and stop them at any moment with nothing lost."
@@ -44,7 +46,7 @@ use crate::core::Shared;
 )]
 struct ApiDescription;
 
-/// All routes and their description.
+/// The routes of runs and sessions, and their description.
 fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(ApiDescription::openapi())
         .routes(routes!(create::create, runs::list))
@@ -67,20 +69,36 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::revoke))
         .routes(routes!(operations::usage))
+}
+
+/// The routes for whoever operates the server, and their description.
+fn operations() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
         .routes(routes!(operations::healthz))
         .routes(routes!(operations::readyz))
         .routes(routes!(operations::metrics))
 }
 
-/// The routes without a server behind them, and their description as JSON. Both are the same for every server.
-static ROUTES: LazyLock<(Router<Shared>, Bytes)> = LazyLock::new(|| {
-    let (routes, description) = routes().split_for_parts();
-    (routes, description.to_pretty_json().unwrap_or_default().into())
-});
+/// Routes without a server behind them, and their description as JSON. Both are the same for every server.
+type Described = LazyLock<(Router<Shared>, Bytes)>;
 
-/// All routes, with their description at `/openapi.json`.
-pub(crate) fn router(core: &Shared) -> Router {
-    let (routes, description) = &*ROUTES;
+static API: Described = LazyLock::new(|| described(routes()));
+static OPERATIONS: Described = LazyLock::new(|| described(operations()));
+static BOTH: Described = LazyLock::new(|| described(routes().merge(operations())));
+
+fn described(routes: OpenApiRouter<Shared>) -> (Router<Shared>, Bytes) {
+    let (routes, description) = routes.split_for_parts();
+    (routes, description.to_pretty_json().unwrap_or_default().into())
+}
+
+/// The routes of the API, with their description at `/openapi.json`, those for operations, or both.
+pub(crate) fn router(core: &Shared, has_api: bool, has_operations: bool) -> Router {
+    let (routes, description) = match (has_api, has_operations) {
+        (true, true) => &*BOTH,
+        (true, false) => &*API,
+        (false, true) => return OPERATIONS.0.clone().with_state(Shared::clone(core)),
+        (false, false) => return Router::new(),
+    };
     let openapi = || {
         let json = HeaderValue::from_static("application/json");
         std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))

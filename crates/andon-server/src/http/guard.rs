@@ -5,7 +5,10 @@
 //! 1. A request names exactly one host, and this server answers to it. A page whose name was made to point here (DNS
 //!    rebinding) names its own host.
 //! 2. A request that comes from a page comes from a page of this server, or of an allowed origin. A request that says
-//!    nothing about a page does not come from a browser, and passes.
+//!    nothing about a page does not come from a browser, and passes, unless it could be a form that an old browser
+//!    submits with somebody's cookie.
+//! 4. Following a link from another site shows a page or an answer, and does nothing: above all it does not open a feed,
+//!    because closing one can stop a run.
 //! 3. No answer is interpreted as another content type than its own, and none is cached by default.
 
 use std::net::IpAddr;
@@ -40,18 +43,50 @@ pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request,
 fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
     let host = host(headers, asked)?;
     if !answers_to(&host, options) {
-        let detail = "this server does not answer to that host: allow it with --host, or use localhost";
+        let detail = "this server does not answer to that host: allow it with --host (Options::hosts in a program), or use \
+                      localhost";
         return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
     }
     let is_foreign = match single_header(headers, header::ORIGIN)? {
         Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
         None => comes_from_another_page(method, headers)?,
     };
-    if !is_foreign {
-        return Ok(());
+    if is_foreign {
+        return Err(foreign_page());
     }
-    let detail = "pages of that origin may not call this server: allow it with --origin";
-    Err(Problem::new(StatusCode::FORBIDDEN, "foreign-origin", detail))
+    if may_be_a_form(method, headers)? {
+        let detail = "a request with a cookie must say which page it comes from: send it as application/json, or with \
+                      the header Origin or Sec-Fetch-Site";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-page", detail));
+    }
+    Ok(())
+}
+
+/// The response to a request from a page that may not make it.
+pub(crate) fn foreign_page() -> Problem {
+    let detail =
+        "pages of that origin may not call this server: allow it with --origin (Options::origins in a program)";
+    Problem::new(StatusCode::FORBIDDEN, "foreign-origin", detail)
+}
+
+/// Whether a request may be a form of another page that an old browser submits, with the cookie by which a program that
+/// the server is mounted in knows its user: all others say where such a request comes from, and no form sends JSON.
+fn may_be_a_form(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
+    if method.is_safe() || !headers.contains_key(header::COOKIE) {
+        return Ok(false);
+    }
+    let says_where = headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE);
+    let kind = single_header(headers, header::CONTENT_TYPE)?.unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    Ok(!says_where && !essence.eq_ignore_ascii_case("application/json"))
+}
+
+/// Whether a browser follows a link on a page of another site (invariant 4).
+pub(crate) fn follows_a_foreign_link(headers: &HeaderMap) -> bool {
+    let is = |name: &HeaderName, words: &[&str]| {
+        headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| words.contains(&value))
+    };
+    is(&FETCH_MODE, &["navigate"]) && headers.contains_key(FETCH_SITE) && !is(&FETCH_SITE, &["same-origin", "none"])
 }
 
 /// The one host that a request names (invariant 1).
@@ -143,6 +178,14 @@ mod tests {
         for own in ["same-origin", "none"] {
             assert!(passes(Method::POST, &[(site, own), (mode, "cors")]), "{own}");
         }
+        // What a form in a browser that says nothing could send with a cookie, and what it could not.
+        let cookie = ("cookie", "session=1");
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""] {
+            assert!(!passes(Method::POST, &[cookie, ("content-type", kind)]), "{kind}");
+        }
+        assert!(!passes(Method::POST, &[cookie]) && passes(Method::GET, &[cookie]));
+        assert!(passes(Method::POST, &[cookie, ("content-type", "Application/JSON; charset=utf-8")]));
+        assert!(passes(Method::POST, &[cookie, (site, "same-origin"), (mode, "cors")]));
         // Not a browser: curl, and ADK clients.
         assert!(passes(Method::POST, &[]) && passes(Method::GET, &[]));
         let own = ("origin", "http://localhost:8000");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use andon_runtime::RunId;
 use andon_telemetry::Figures;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span, debug, error, error_span, field, info};
 use uuid::Uuid;
 
+use crate::http::path::route;
 use crate::http::problem::Problem;
 
 /// The header with a request's id, in requests and responses.
@@ -50,7 +51,7 @@ pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Reques
     let mut account = Account {
         began: Instant::now(),
         method: request.method().clone(),
-        matched: request.extensions().get::<MatchedPath>().cloned(),
+        route: route(request.extensions()).map(Arc::from),
         span: span.clone(),
         status: None,
         is_quiet: false,
@@ -75,7 +76,7 @@ struct Account {
     figures: Arc<Figures>,
     began: Instant,
     method: Method,
-    matched: Option<MatchedPath>,
+    route: Option<Arc<str>>,
     span: Span,
     status: Option<u16>,
     is_quiet: bool,
@@ -85,7 +86,7 @@ impl Drop for Account {
     fn drop(&mut self) {
         let unanswered = if std::thread::panicking() { 500 } else { GONE };
         let status = self.status.unwrap_or(unanswered);
-        let route = self.matched.as_ref().map_or("(none)", |matched| matched.as_str());
+        let route = self.route.as_deref().unwrap_or("(none)");
         let took = self.began.elapsed();
         self.figures.request(self.method.as_str(), route, status, took);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@
 //! 1. Anybody may load the page. To show any data, it has to ask the API, with a key if one is needed.
 //! 2. Nothing that the page shows can become a script: only scripts from this server are run, no other origin is
 //!    contacted, and no text is interpreted as code.
-//! 3. The page works wherever the server is mounted: it uses only relative paths.
+//! 3. The page works wherever the server is mounted: it uses only relative paths, and so do the redirects to it.
 
 pub(crate) mod folder;
 mod preloads;
@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{OriginalUri, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
 use flate2::Compression;
@@ -40,31 +40,39 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
+/// Where the page is.
+pub(crate) const PATH: &str = "/ui/";
+
 /// The routes of the page.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Options>>)> {
     vec![("/ui", get(to_page)), ("/ui/", get(index)), ("/ui/{*file}", get(file))]
 }
 
-/// The page, and a root that redirects to it or to the page of a dialect.
-pub(crate) fn router(options: &Arc<Options>, front: Option<&'static str>) -> Router {
-    let front = match front {
-        Some(page) => get(move || std::future::ready(Redirect::temporary(page))),
-        None => get(to_page),
-    };
-    let all = routes().into_iter().chain([("/", front)]);
-    let router = all.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+/// The page.
+pub(crate) fn router(options: &Arc<Options>) -> Router {
+    let router = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router.with_state(Arc::clone(options))
 }
 
-/// Redirects to the page with a relative path (invariant 3).
-async fn to_page(OriginalUri(asked): OriginalUri) -> Redirect {
-    // The requested path ends in the last part of the path where the server is mounted, in a slash, or in `ui`.
-    let last = asked.path().rsplit('/').next().unwrap_or_default();
-    match last {
-        "" | "ui" => Redirect::temporary("ui/"),
+/// A root that redirects to a page, which is given by its path.
+pub(crate) fn root(page: &'static str) -> Router {
+    let page = page.trim_start_matches('/');
+    Router::new().route("/", get(async |OriginalUri(asked): OriginalUri| Redirect::temporary(&below(&asked, page))))
+}
+
+/// A path below the root of the server, relative to the root as it was asked for (invariant 3).
+fn below(asked: &Uri, page: &str) -> String {
+    // The requested path ends in a slash, or in the last part of the path where the server is mounted.
+    match asked.path().rsplit('/').next().unwrap_or_default() {
+        "" => page.to_owned(),
         // Without `./`, a name with a colon in it would be read as a scheme.
-        mounted => Redirect::temporary(&format!("./{mounted}/ui/")),
+        mounted => format!("./{mounted}/{page}"),
     }
+}
+
+/// Redirects from the page's path without its last slash.
+async fn to_page() -> Redirect {
+    Redirect::temporary("ui/")
 }
 
 async fn index(State(options): State<Arc<Options>>, headers: HeaderMap) -> Result<Response, Problem> {

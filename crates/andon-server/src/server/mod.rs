@@ -1,6 +1,7 @@
 //! The server: its parts, its routes, its accept loop and its shutdown.
 
 pub(crate) mod files;
+pub(crate) mod mount;
 mod router;
 pub(crate) mod serve;
 pub(crate) mod shutdown;
@@ -9,7 +10,6 @@ use std::sync::Arc;
 
 use andon_runtime::{JournalError, Runtime};
 use andon_telemetry::Figures;
-use axum::Router;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -99,14 +99,6 @@ impl Server {
     /// server stores, such as the command line on the same machine. `None` if no key is needed.
     pub fn owner_key(&self) -> Option<&Secret> {
         self.core.auth.owner_key()
-    }
-
-    /// All routes, for mounting in your own router. Hosts, origins, and the size and time of bodies are checked. What
-    /// only an accept loop can check (heads that never end, readers that stall) is left to [`serve`](Self::serve).
-    /// Unless [`Options::auth`] is on, nothing checks who sends a request: if other machines can reach it, your own
-    /// router must do that. [Shut the server down](Self::shut_down) before the program ends.
-    pub fn router(&self) -> Router {
-        router::router(self)
     }
 
     /// Where `/` redirects to, if it is the page of a dialect.

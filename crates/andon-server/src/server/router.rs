@@ -1,4 +1,4 @@
-//! All routes, and the layers in front of them.
+//! The routes, and the layers in front of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::access::gate::{Gate, check_access};
+use crate::access::gate::{Asked, Gate, check_access};
 use crate::dialect::{Dialect, Host};
 use crate::http::answers::bound_answers;
 use crate::http::budget::bound_bodies;
@@ -21,21 +21,31 @@ use crate::http::requests::{self, REQUEST_ID};
 use crate::http::slots::{IsVital, enforce_reserve, is_vital};
 use crate::options::Options;
 use crate::server::Server;
+use crate::server::mount::Part;
 use crate::{api, page};
 
-/// All routes: those of the native API, of the page and of every dialect.
-pub(super) fn router(server: &Server) -> Router {
-    let Server { core, dialects, .. } = server;
-    let native = api::router(core).merge(page::router(&core.options, server.front_page()));
+/// The routes of these parts.
+pub(super) fn router(server: &Server, parts: &[Part], asked: Asked) -> Router {
+    let core = &server.core;
+    let dialects = if parts.contains(&Part::Dialects) { Arc::clone(&server.dialects) } else { Arc::new([]) };
+    let front = dialects.iter().find_map(|dialect| dialect.front_page());
+    let (has_api, has_page) = (parts.contains(&Part::Api), parts.contains(&Part::Page));
+    let mut routes = api::router(core, has_api || has_page, parts.contains(&Part::Operations));
+    if has_page {
+        routes = routes.merge(page::router(&core.options));
+    }
+    if let Some(front) = front.or(has_page.then_some(page::PATH)) {
+        routes = routes.merge(page::root(front));
+    }
     let host = Host::new(core);
-    let all = dialects.iter().fold(native, |routes, dialect| routes.merge(dialect.router(&host)));
-    guarded(all, server)
+    let all = dialects.iter().fold(routes, |routes, dialect| routes.merge(dialect.router(&host)));
+    guarded(all, server, &dialects, asked)
 }
 
 /// Adds the layers in front of all routes.
-fn guarded(routes: Router, server: &Server) -> Router {
-    let Server { core, dialects, table, .. } = server;
-    let gate = Gate { auth: Arc::clone(&core.auth), table: Arc::clone(table), runtime: core.runtime.clone() };
+fn guarded(routes: Router, server: &Server, dialects: &Arc<[Arc<dyn Dialect>]>, asked: Asked) -> Router {
+    let Server { core, table, .. } = server;
+    let gate = Gate { auth: Arc::clone(&core.auth), table: Arc::clone(table), runtime: core.runtime.clone(), asked };
     routes
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .fallback(async || Problem::unknown_path())

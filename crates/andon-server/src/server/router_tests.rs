@@ -35,7 +35,7 @@ async fn a_defect_is_told_in_the_words_of_its_path() {
     let server = Server::with_dialects(&runtime, Options::default(), vec![Arc::new(Terse)]).await.unwrap();
     let defective = || get(async || -> StatusCode { panic!("a defect") });
     let routes = Router::new().route("/terse/defect", defective()).route("/v1/defect", defective());
-    let router = guarded(routes, &server);
+    let router = guarded(routes, &server, &server.dialects, Asked::Nobody);
     for (path, kind) in [("/terse/defect", "text/plain; charset=utf-8"), ("/v1/defect", "application/problem+json")] {
         let request = Request::get(path).header("host", "localhost").body(Body::empty()).unwrap();
         let response = router.clone().oneshot(request).await.unwrap();

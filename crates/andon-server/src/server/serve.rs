@@ -21,10 +21,13 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
+use crate::access::gate::Asked;
 use crate::http::slots::{ConnectionSlot, ConnectionSlots, Guest, Reserved, SlotCounts};
 use crate::http::socket::{Socket, Written};
 use crate::server::Server;
 use crate::server::files::{Spares, file_limit, open_files};
+use crate::server::mount::Part;
+use crate::server::router::router;
 use crate::server::shutdown::Serving;
 
 /// How long a connection may take to finish when the server shuts down.
@@ -61,14 +64,17 @@ impl Server {
         if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
+        self.check()?;
+        drop(self.core.tasks.spawn(accept(self.clone(), listener)));
+        Ok(Serving::new(self.clone(), address))
+    }
+
+    /// Checks that everything that it serves is there.
+    pub(super) fn check(&self) -> Result<(), ServeError> {
         for dialect in &*self.dialects {
             dialect.check().map_err(ServeError::Dialect)?;
         }
-        if let Some(folder) = &self.core.options.web_dir {
-            has_web_page(folder)?;
-        }
-        drop(self.core.tasks.spawn(accept(self.clone(), listener)));
-        Ok(Serving::new(self.clone(), address))
+        self.core.options.web_dir.as_deref().map_or(Ok(()), has_web_page)
     }
 }
 
@@ -78,7 +84,7 @@ pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
 }
 
 async fn accept(server: Server, listener: TcpListener) {
-    let usual = server.router();
+    let usual = router(&server, &Part::ALL, Asked::Nobody);
     let reserved = usual.clone().layer(Extension(Reserved));
     let (core, options) = (&server.core, &server.core.options);
     let counts = SlotCounts::new(options.max_connections, options.reserved_connections, file_limit(), open_files());

@@ -82,7 +82,7 @@ impl Serving {
 impl Server {
     /// Lets no new runs in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all
     /// have settled and their feeds have ended. The time for this is bounded. It stops the server on every address it
-    /// serves; where it is [mounted](Server::router), it ends the feeds and leaves the rest to the outer router.
+    /// serves; where it is [mounted](Server::mount), it ends the feeds and leaves the rest to the outer router.
     pub async fn shut_down(&self) -> ShutDown {
         self.core.admission.drain();
         let runs = self.open();

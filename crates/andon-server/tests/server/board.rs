@@ -293,7 +293,12 @@ async fn a_server_without_a_board_says_what_to_do() {
     let server = andon_server::Server::new(&runtime, Options::default()).await.unwrap();
     let request = axum::http::Request::get("/v1/board").header("host", "localhost");
     let request = request.body(axum::body::Body::empty()).unwrap();
-    let response = tower::ServiceExt::oneshot(server.router(), request).await.unwrap();
+    let response = tower::ServiceExt::oneshot(
+        server.mount("/", |_| Some(andon_server::Principal::local())).router().unwrap(),
+        request,
+    )
+    .await
+    .unwrap();
     let (status, told) = answered(response).await;
     assert_eq!((status, &told["type"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("urn:andon:no-board")));
     assert!(told["detail"].as_str().unwrap().contains("Board::new()"), "{told}");

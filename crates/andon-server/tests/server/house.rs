@@ -108,7 +108,7 @@ impl House {
     pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Events {
         let response = self.request(Method::GET, &format!("/v1/runs/{run}/events{query}")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
-        Events { response, buffer: Vec::new(), seen: 0 }
+        Events::of(response)
     }
 
     /// A run's feed, from a cursor on.
@@ -121,7 +121,7 @@ impl House {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Events { response, buffer: Vec::new(), seen: 0 }
+        Events::of(response)
     }
 
     /// Waits until a run has settled, and returns its receipt.
@@ -177,6 +177,11 @@ pub(crate) struct Event {
 }
 
 impl Events {
+    /// The feed in a response.
+    pub(crate) fn of(response: Response) -> Self {
+        Self { response, buffer: Vec::new(), seen: 0 }
+    }
+
     /// The next event; `None` when the feed has ended.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use andon_adk::Adk;
 use andon_runtime::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
-use andon_server::{Board, Options, Server};
+use andon_server::{Board, Options, Principal, Server};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -53,7 +53,7 @@ impl Inside {
         let server = Server::with_dialects(&runtime, options, vec![Arc::new(adk)]).await.unwrap();
         server.apps().put(app.name(name).runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
-        let router = server.router();
+        let router = server.mount("/", |_| Some(Principal::local())).router().unwrap();
         Self { runtime, server, router }
     }
 

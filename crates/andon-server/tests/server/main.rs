@@ -24,6 +24,10 @@ mod limits;
 mod line;
 mod listed;
 mod misses;
+mod mounted;
+#[path = "../../examples/mounted.rs"]
+#[allow(dead_code)]
+mod mounted_example;
 mod oidc;
 mod prices;
 mod raw;

@@ -171,7 +171,9 @@ async fn a_socket_that_is_not_read_is_closed_also_where_the_routes_are_mounted_e
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mounted = axum::serve(listener, house.server.router()).into_future();
+    let mounted =
+        axum::serve(listener, house.server.mount("/", |_| Some(andon_server::Principal::local())).router().unwrap())
+            .into_future();
     let reads_nothing = async {
         let socket = open_at(address, &run, "").await.unwrap();
         assert_eq!(house.settled(&run).await["reason"], "client_disconnected");

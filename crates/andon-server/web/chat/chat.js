@@ -3,7 +3,7 @@
 // 1. The address identifies what is shown, so a reload, a link and a second tab show the same.
 // 2. Send and Stop are one button; Escape stops wherever the focus is.
 
-import { get, link, may, me, part, serverIsGone } from "../api.js";
+import { get, link, may, me, part, serverIsGone, STORED } from "../api.js";
 import { Composer } from "./composer.js";
 import { fill, h } from "../dom.js";
 import { keepEnd } from "./ends.js";
@@ -90,12 +90,12 @@ class Chat {
     this.drawer = h("button", { type: "button", class: "plain drawer", "aria-controls": "sessions", "aria-expanded": "false",
       onclick: () => this.openDrawer() }, "☰ Sessions");
     this.composer = new Composer({
-      draftKey: () => `andon.draft.${this.app}.${this.user}.${this.session ?? ""}`,
+      draftKey: () => `${STORED}draft.${this.app}.${this.user}.${this.session ?? ""}`,
       onSend: (text, isNext) => this.send(text, isNext),
       onStop: () => this.talk.press(),
       isStalled: () => this.talk.active?.state === "stalled",
     });
-    this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
+    this.ends = keepEnd(this.log, () => `${STORED}place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
     this.build();
     this.talk = new Talk({
       ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),

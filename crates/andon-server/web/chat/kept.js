@@ -4,6 +4,7 @@
 //    received it or the run has ended.
 // 2. Each session is kept separately.
 
+import { STORED } from "../api.js";
 import { store, stored } from "./store.js";
 
 /** @typedef {{app: string, user: string, session: string, run_id: string, input: string, when_busy?: "queue"}} Prompt as it is sent */
@@ -13,7 +14,7 @@ import { store, stored } from "./store.js";
 export class Kept {
   /** @param {{app: string, user: string, session: string | null}} where */
   constructor({ app, user, session }) {
-    this.key = `andon.sending.${app}.${user}.${session}`;
+    this.key = `${STORED}sending.${app}.${user}.${session}`;
   }
 
   /** @returns {ToSend} */
