@@ -3,9 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use andon_core::event::Effect;
+use andon_core::event::{Effect, Remains};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -62,7 +63,7 @@ use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 /// Several tools that share something are shorter as methods: see [`#[tools]`](macro@crate::tools). A function that needs nothing
 /// becomes a tool with [`#[tool]`](macro@crate::tool).
 pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuilder {
-    ToolBuilder { spec: Arc::new(ToolSpec::new(name, description, Value::Null)), undo: None }
+    ToolBuilder { spec: Arc::new(ToolSpec::new(name, description, Value::Null)), undo: None, cleanup: None }
 }
 
 /// A tool that has its name and its options, and does not know yet what to do. Made by [`tool`](fn@crate::tool).
@@ -70,9 +71,22 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
 pub struct ToolBuilder {
     spec: Arc<ToolSpec>,
     undo: Option<Box<UndoFn>>,
+    cleanup: Option<Arc<CleanupFn>>,
 }
 
 impl ToolBuilder {
+    /// Ends whatever a call has started outside its future, such as a remote job. It is called once for each call that has begun, when that has ended
+    /// in any way: it returned, it panicked, or its future was dropped. The call is closed when this is done; what it could not end it returns, and
+    /// the receipt names it. See [`Work::cleanup`].
+    pub fn cleanup<F, R>(mut self, cleanup: F) -> Self
+    where
+        F: Fn(Invocation) -> R + Send + Sync + 'static,
+        R: Future<Output = Remains> + Send + 'static,
+    {
+        self.cleanup = Some(Arc::new(move |call| Box::pin(cleanup(call))));
+        self
+    }
+
     /// Runs this async closure with the arguments of a call. What it returns in `Ok` is whatever a [`#[tool]`](macro@crate::tool) may
     /// return; [`ToolError`] is made from any error and from text.
     pub fn run<A, T, F, R>(self, run: F) -> FnTool
@@ -109,11 +123,11 @@ impl ToolBuilder {
         R: Future<Output = Result<T, ToolError>> + Send + 'static,
     {
         let run = Arc::new(run);
-        self.finish::<A>(move |call, read| {
+        self.finish::<A>(move |call, reader| {
             let run = Arc::clone(&run);
             // All that is the user's happens in the task: the arguments' own code, too, may take a while or panic.
             Work::task(async move {
-                let arguments = read(&call)?;
+                let arguments = reader.read(&call)?;
                 let running = run(arguments, call);
                 running.await?.returned()
             })
@@ -129,19 +143,42 @@ impl ToolBuilder {
         F: Fn(A, Invocation) -> Result<T, ToolError> + Send + Sync + 'static,
     {
         let run = Arc::new(run);
-        self.finish::<A>(move |call, read| {
+        self.finish::<A>(move |call, reader| {
             let run = Arc::clone(&run);
-            Work::blocking(move || run(read(&call)?, call)?.returned())
+            Work::blocking(move || run(reader.read(&call)?, call)?.returned())
         })
     }
 
     fn finish<A: DeserializeOwned + JsonSchema + 'static>(
         self,
-        work: impl Fn(Invocation, Read<A>) -> Work + Send + Sync + 'static,
+        work: impl Fn(Invocation, Reader<A>) -> Work + Send + Sync + 'static,
     ) -> FnTool {
         let Described { schema, flaw, read } = Described::<A>::new();
-        let Self { spec, undo } = self.with(|spec| (spec.schema, spec.flaw) = (schema, flaw));
-        FnTool { spec, work: Box::new(move |call| work(call, read)), undo }
+        let Self { spec, undo, cleanup } = self.with(|spec| (spec.schema, spec.flaw) = (schema, flaw));
+        let work = move |call: Invocation| {
+            let Some(cleanup) = cleanup.clone() else { return work(call, Reader { read, has_read: None }) };
+            let has_read = Arc::new(AtomicBool::new(false));
+            let (reader, own) = (Reader { read, has_read: Some(Arc::clone(&has_read)) }, call.clone());
+            work(call, reader).cleanup(move || async move {
+                // What never began has started nothing.
+                if has_read.load(Ordering::SeqCst) { cleanup(own).await } else { Remains::NONE }
+            })
+        };
+        FnTool { spec, work: Box::new(work), undo }
+    }
+}
+
+/// Reads the arguments of one call, and remembers whether it could.
+struct Reader<A> {
+    read: Read<A>,
+    has_read: Option<Arc<AtomicBool>>,
+}
+
+impl<A> Reader<A> {
+    fn read(self, call: &Invocation) -> Result<A, ToolError> {
+        let arguments = (self.read)(call)?;
+        self.has_read.iter().for_each(|has_read| has_read.store(true, Ordering::SeqCst));
+        Ok(arguments)
     }
 }
 
@@ -171,6 +208,7 @@ pub struct FnTool {
 }
 
 type WorkFn = dyn Fn(Invocation) -> Work + Send + Sync;
+type CleanupFn = dyn Fn(Invocation) -> BoxFuture<Remains> + Send + Sync;
 type UndoFn = dyn Fn(Undo) -> BoxFuture<Returned> + Send + Sync;
 
 impl FnTool {
