@@ -42,7 +42,7 @@ async fn failure(model: impl Model) -> (Failure, String) {
     let agent = agent_of(model);
     let (_, outcome) = run_to_end(&agent, "Go.").await;
     match &*outcome.ending {
-        Ending::Failed { failure } => (failure.clone(), outcome.text()),
+        Ending::Failed(failure) => (failure.clone(), outcome.text_so_far()),
         other => panic!("{other:?}"),
     }
 }
@@ -55,7 +55,7 @@ async fn a_stream_is_an_answer_and_its_closure_gets_the_conversation() {
     });
     let agent = agent_of(model);
     let (_, outcome) = run_to_end(&agent, "Hello.").await;
-    assert_eq!((outcome.stop_reason(), outcome.text()), ("end_turn", "Hello.".to_owned()));
+    assert_eq!((outcome.stop_reason(), outcome.text_so_far()), ("end_turn", "Hello.".to_owned()));
     assert_eq!(outcome.usage.billed.output, Figure::reported(7));
     assert_eq!(&*outcome.receipt.model_calls[0].model, "echo");
 }
@@ -127,7 +127,7 @@ async fn a_connection_that_fails_is_retried_and_a_stream_that_fails_keeps_its_te
     });
     let agent = Agent::builder().model(model).runtime(&runtime()).retry(Retry::default()).build().unwrap();
     let (_, outcome) = run_to_end(&agent, "Go.").await;
-    assert_eq!((outcome.text(), attempts.load(Ordering::SeqCst)), ("There.".to_owned(), 2));
+    assert_eq!((outcome.text_so_far(), attempts.load(Ordering::SeqCst)), ("There.".to_owned(), 2));
 
     let broken = streams(|| stream::iter([text("Half "), Err(ModelError::fatal("the line is dead"))]));
     let (failed, said) = failure(broken).await;
@@ -235,7 +235,7 @@ impl ModelLayer for Loud {
 async fn a_layer_changes_pieces_and_may_end_an_answer_but_figures_stay_the_providers() {
     let loud = Loud(ScriptedModel::new([says("Hello.")]));
     let (_, outcome) = run_to_end(&agent_of(loud), "Go.").await;
-    assert_eq!((outcome.text(), outcome.usage.billed.output), ("HELLO.".to_owned(), Figure::reported(2)));
+    assert_eq!((outcome.text_so_far(), outcome.usage.billed.output), ("HELLO.".to_owned(), Figure::reported(2)));
     assert_eq!(&*outcome.receipt.model_calls[0].model, "loud");
 
     let loud = Loud(ScriptedModel::new([vec![Act::text("One. "), Act::text("A secret: "), Act::Silence]]));
