@@ -59,3 +59,15 @@ pub enum Piece {
     /// The model finished. Always the last piece.
     End(ModelStop),
 }
+
+impl From<Usage> for Piece {
+    fn from(usage: Usage) -> Self {
+        Self::Usage(Box::new(usage))
+    }
+}
+
+impl From<ModelStop> for Piece {
+    fn from(stop: ModelStop) -> Self {
+        Self::End(stop)
+    }
+}

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, LitStr, Path, ReturnType, parse_quote};
+use syn::{Error, FnArg, LitStr, Path, ReturnType, Signature, parse_quote};
 
 use crate::function::{Argument, Default, Function, Parameter};
 use crate::options::{OnCancel, Options, is_name};
@@ -29,18 +29,15 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Error> {
     let options: Options = syn::parse2(options)?;
     function.check(options.blocking)?;
-    let parameters = function.parameters()?;
     let andon = options.crate_path.clone().unwrap_or_else(|| parse_quote!(::andon));
-    let spec = spec(&options, function, &andon)?;
-    let arguments = arguments(&parameters, &andon);
-    let call = call(function, &parameters, &andon);
+    let name = &function.signature.ident;
+    let Parts { arguments, spec, call } = Parts::new(&options, function, &quote!(#name::direct), &[], &andon)?;
     let compensation = options.compensation.as_ref().map(|compensation| {
         let (undo, within) = (&compensation.function, milliseconds(compensation.within));
         quote! { .compensation(#within, #undo) }
     });
     let direct = direct(function);
     let Function { docs, visibility, .. } = function;
-    let name = &function.signature.ident;
     Ok(quote! {
         #(#docs)*
         #visibility fn #name() -> &'static #andon::FnTool {
@@ -54,17 +51,39 @@ fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Erro
     })
 }
 
+/// What a tool is generated from, whether it is a function or a method.
+pub(crate) struct Parts {
+    /// The struct of its arguments, and what that needs.
+    pub(crate) arguments: TokenStream,
+    /// The expression of its spec.
+    pub(crate) spec: TokenStream,
+    /// The closure that turns a call into work.
+    pub(crate) call: TokenStream,
+}
+
+impl Parts {
+    /// `callee` is what is called, with these values before the arguments.
+    pub(crate) fn new(
+        options: &Options,
+        function: &Function,
+        callee: &TokenStream,
+        first: &[TokenStream],
+        andon: &Path,
+    ) -> Result<Self, Error> {
+        let parameters = function.parameters()?;
+        let spec = spec(options, function, andon)?;
+        let arguments = arguments(&parameters, andon);
+        Ok(Self { arguments, spec, call: call(function, callee, first, &parameters, andon) })
+    }
+}
+
 /// The function as it was written, as `direct` of a type with the tool's name: functions and types have separate namespaces.
 fn direct(function: &Function) -> TokenStream {
     let Function { attributes, visibility, signature, body, .. } = function;
     let name = &signature.ident;
     let mut signature = signature.clone();
     signature.ident = Ident::new("direct", name.span());
-    for input in &mut signature.inputs {
-        if let FnArg::Typed(typed) = input {
-            typed.attrs.clear();
-        }
-    }
+    clear(&mut signature);
     quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
@@ -74,6 +93,15 @@ fn direct(function: &Function) -> TokenStream {
             /// What the tool does, without a run: for unit tests.
             #(#attributes)*
             #visibility #signature #body
+        }
+    }
+}
+
+/// Removes what is said about the arguments, and is meant for the model alone.
+pub(crate) fn clear(signature: &mut Signature) {
+    for input in &mut signature.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.clear();
         }
     }
 }
@@ -118,7 +146,7 @@ fn spec(options: &Options, function: &Function, andon: &Path) -> Result<TokenStr
     }
     Ok(quote! {{
         #[allow(unused_mut)]
-        let mut spec = #andon::ToolSpec::new(#name, #description, #andon::__private::schema::<__AndonArguments>());
+        let mut spec = #andon::__private::spec::<__AndonArguments>(#name, #description);
         #set
         spec
     }})
@@ -133,7 +161,7 @@ fn own_name(ident: &Ident) -> Result<LitStr, Error> {
     Err(Error::new(ident.span(), message))
 }
 
-fn milliseconds(milliseconds: u64) -> TokenStream {
+pub(crate) fn milliseconds(milliseconds: u64) -> TokenStream {
     quote! { ::core::time::Duration::from_millis(#milliseconds) }
 }
 
@@ -177,9 +205,15 @@ fn path_text(andon: &Path, of: &str) -> String {
 }
 
 /// The closure that turns a call into work.
-fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStream {
+fn call(
+    function: &Function,
+    callee: &TokenStream,
+    first: &[TokenStream],
+    parameters: &[Parameter],
+    andon: &Path,
+) -> TokenStream {
     let name = &function.signature.ident;
-    let values = parameters.iter().map(|parameter| match parameter {
+    let arguments = parameters.iter().map(|parameter| match parameter {
         Parameter::Argument(argument) => {
             let name = &argument.name;
             quote! { arguments.#name }
@@ -189,6 +223,7 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
     // An error about the future or the returned value points at the function.
     let span = return_span(function);
     let here = name.span().resolved_at(Span::call_site());
+    let values = first.iter().cloned().chain(arguments);
     let values = quote! { #(#values),* };
     let read = quote! {
         #[allow(unused_variables)]
@@ -199,7 +234,7 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
         quote_spanned! { here =>
             |invocation: #andon::Invocation| #andon::Work::task(async move {
                 #read
-                let returned = #name::direct(#values).await;
+                let returned = #callee(#values).await;
                 #returned
             })
         }
@@ -207,7 +242,7 @@ fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStr
         quote_spanned! { here =>
             |invocation: #andon::Invocation| #andon::Work::blocking(move || {
                 #read
-                let returned = #name::direct(#values);
+                let returned = #callee(#values);
                 #returned
             })
         }
@@ -306,8 +341,7 @@ mod tests {
         let error = |function: &str| error("", &format!("/// A.\n{function}"));
         let expected = "a tool cannot be generic: the schema of its arguments needs types, so write them out";
         assert_eq!(error("async fn a<T>(t: T) {}"), expected);
-        let expected =
-            "a tool is a function without self: give what it needs to an andon::FnTool, or implement andon::Tool";
+        let expected = "a method becomes a tool if #[andon::tools] is before its impl block: write that there";
         assert_eq!(error("async fn a(&self) {}"), expected);
         assert_eq!(error("async unsafe fn a() {}"), "a tool cannot be unsafe: the model may call it with anything");
         assert_eq!(error("async extern \"C\" fn a() {}"), "a tool cannot be extern: write a plain fn that calls it");

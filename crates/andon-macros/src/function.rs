@@ -23,17 +23,27 @@ pub(crate) struct Function {
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> Result<Self, Error> {
         let attributes = input.call(Attribute::parse_outer)?;
-        let (docs, attributes) = attributes.into_iter().partition(is_doc);
         let visibility = input.parse()?;
         let signature = input.parse().map_err(|error: Error| {
             let is_function = error.to_string().contains("expected `fn`");
             if is_function { Error::new(error.span(), "#[tool] belongs before a function") } else { error }
         })?;
-        Ok(Self { docs, attributes, visibility, signature, body: input.parse()? })
+        Ok(Self::of(&attributes, visibility, signature, input.parse()?))
     }
 }
 
 impl Function {
+    /// A function of these parts.
+    pub(crate) fn of(
+        attributes: &[Attribute],
+        visibility: Visibility,
+        signature: Signature,
+        body: TokenStream,
+    ) -> Self {
+        let (docs, attributes) = attributes.iter().cloned().partition(is_doc);
+        Self { docs, attributes, visibility, signature, body }
+    }
+
     /// The tool's description, from its doc comment.
     pub(crate) fn description(&self) -> Result<String, Error> {
         let text = text_of(&self.docs)?;
@@ -110,8 +120,7 @@ impl Parameter {
         let typed = match input {
             FnArg::Typed(typed) => typed,
             FnArg::Receiver(receiver) => {
-                let message = "a tool is a function without self: give what it needs to an andon::FnTool, or implement \
-                               andon::Tool";
+                let message = "a method becomes a tool if #[andon::tools] is before its impl block: write that there";
                 return Err(Error::new(receiver.self_token.span(), message));
             }
         };
@@ -186,6 +195,10 @@ fn check_type(of_type: &Type) -> Result<(), Error> {
             };
             Err(Error::new(of_type.span(), format!("a tool owns its arguments: write {instead}")))
         }
+        Type::Path(path) if path.path.segments.first().is_some_and(|first| first.ident == "Self") => Err(Error::new(
+            of_type.span(),
+            "an argument's type is written out: write the type's name instead of `Self`",
+        )),
         Type::ImplTrait(_) => {
             Err(Error::new(of_type.span(), "the schema of an argument needs a type: write one instead of `impl ..`"))
         }

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::usage::Usage;
-use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature};
+use andon_runtime::{
+    Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature, StreamModel,
+};
+use futures_core::Stream;
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 
@@ -129,6 +132,15 @@ impl ScriptedModel {
     pub fn metered(mut self, meter: &Arc<ScriptedMeter>) -> Self {
         self.meter = Some(Arc::clone(meter));
         self
+    }
+
+    /// The same model, made from a stream of its pieces: without a meter, and nothing can be learned about a call after it was cut.
+    pub fn streamed(&self) -> StreamModel {
+        let model = self.clone();
+        StreamModel::new(self.name, move |request| {
+            let model = model.clone();
+            async move { Ok(Pieces(model.call(request))) }
+        })
     }
 
     /// How often it was called.
@@ -273,6 +285,17 @@ impl Answer for ScriptedAnswer {
             learned
         });
         Some(Afterwards { what, within, work })
+    }
+}
+
+/// An answer as a stream.
+struct Pieces(Box<dyn Answer>);
+
+impl Stream for Pieces {
+    type Item = Result<Piece, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_piece(cx)
     }
 }
 

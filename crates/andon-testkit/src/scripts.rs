@@ -1,6 +1,7 @@
 //! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
 
 mod figures;
+mod own;
 mod sessions;
 
 use std::future::Future;
@@ -127,6 +128,9 @@ pub fn all() -> Vec<Script> {
         script!(figures::never_learned, "a figure that never comes"),
         script!(figures::metered, "a model with a meter", GRACE),
         script!(figures::rough, "a meter that is not prepared", GRACE),
+        script!(own::typed, "a tool with typed arguments", GRACE),
+        script!(own::streamed, "a model made from a stream"),
+        script!(own::layered, "a layer around a model", GRACE),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::id::CallId;
-use andon_runtime::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work};
+use andon_runtime::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
@@ -179,6 +179,30 @@ pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
         }
     })
     .effect(Effect::Idempotent)
+}
+
+/// What [`typed`] is called with.
+#[derive(andon_runtime::serde::Deserialize, andon_runtime::schemars::JsonSchema)]
+#[serde(crate = "andon_runtime::serde")]
+#[schemars(crate = "andon_runtime::schemars")]
+struct Errand {
+    n: i64,
+}
+
+/// Takes a while with the argument that it was called with, watches its cord, and returns what it has when it is told to stop.
+pub fn typed(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    tool(name, "Runs an errand.").effect(Effect::Idempotent).run_with(move |Errand { n }, call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            tokio::select! {
+                biased;
+                () = call.cord.pulled() => alive.returns(&format!("part of errand {n}")),
+                () = sleep(takes) => alive.returns(&format!("errand {n}")),
+            }
+        }
+    })
 }
 
 /// Knows that it was told to stop, and goes on all the same.

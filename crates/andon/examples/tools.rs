@@ -2,41 +2,39 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Effect, Event, FeedItem, FnTool, Practice, Run, Verdict};
-use serde_json::{Value, json};
+use andon::{Agent, Cancel, Effect, Event, FeedItem, Practice, Run, Verdict, schemars, tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tokio::time::sleep;
+
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    /// The last number.
+    #[schemars(range(min = 1))]
+    to: u64,
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let count = FnTool::new(
-        "count",
-        "Counts to a number.",
-        json!({
-            "type": "object",
-            "properties": { "to": { "type": "integer", "minimum": 1 } },
-            "required": ["to"],
-        }),
-        |call| async move {
-            let to = call.input.get("to").and_then(Value::as_u64).unwrap_or(1);
+    let count =
+        tool("count", "Counts to a number.").effect(Effect::ReadOnly).run_with(|Count { to }, call| async move {
             for number in 1..=to {
                 tokio::select! {
-                    () = call.cord.pulled() => return Ok(format!("It had counted to {}.", number - 1).into()),
+                    () = call.cord.pulled() => return Ok(format!("It had counted to {}.", number - 1)),
                     () = sleep(Duration::from_millis(50)) => {}
                 }
             }
-            Ok(format!("counted to {to}").into())
-        },
-    )
-    .effect(Effect::ReadOnly);
+            Ok(format!("counted to {to}"))
+        });
 
-    let send = FnTool::new("send", "Sends a parcel.", json!({"type": "object", "properties": {}}), |call| async move {
-        // With this key the other side can make sure that it happens at most once.
-        let _key = call.effect_id();
-        sleep(Duration::from_secs(600)).await;
-        Ok("sent".into())
-    })
-    .effect(Effect::Effect)
-    .grace(Duration::from_millis(200));
+    let send = tool("send", "Sends a parcel.").effect(Effect::Effect).grace(Duration::from_millis(200)).run_with(
+        |(): (), call| async move {
+            // With this key the other side can make sure that it happens at most once.
+            let _key = call.effect_id();
+            sleep(Duration::from_secs(600)).await;
+            Ok("sent")
+        },
+    );
 
     let agent = Agent::builder().model(Practice::instant()).tool(count).tool(send).build()?;
 

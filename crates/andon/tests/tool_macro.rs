@@ -219,7 +219,7 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
     }
     // What the schema cannot express, serde refuses.
     let result = returned(small, json!({"amount": 5_000_000_000_u64})).await;
-    let expected = "The arguments are not valid: invalid value: integer `5000000000`, expected u32.";
+    let expected = "The argument `amount` is not valid: invalid value: integer `5000000000`, expected u32.";
     assert_eq!(result, ToolResult::text(id("c"), ResultStatus::Error, expected));
 }
 

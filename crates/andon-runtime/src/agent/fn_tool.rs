@@ -1,18 +1,190 @@
-//! A tool made from a closure.
+//! A tool made from a closure: with typed arguments, or with a schema written by hand.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use andon_core::event::Effect;
+use andon_core::event::{Effect, Remains};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::arguments::{Described, Read};
+use super::macro_support::ToolReturn;
 use super::{Invocation, Tool, Undo};
 use crate::lanes::BoxFuture;
-use crate::tool::{OnCancel, Returned, ToolSpec, Work};
+use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
+
+/// Begins a tool with this name and this description for the model. Its options follow, and at last what it does.
+///
+/// ```
+/// use andon::{Agent, Effect, Practice, schemars, serde, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # #[serde(crate = "andon::serde")]
+/// struct Add {
+///     /// The first number.
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = tool("add", "Adds two numbers.").effect(Effect::ReadOnly).run(|add: Add| async move {
+///     let sum = add.a.checked_add(add.b).ok_or("the sum is too large")?;
+///     Ok(sum.to_string())
+/// });
+/// let agent = Agent::builder().model(Practice::new()).tool(add).build()?;
+/// # let _ = agent;
+/// # Ok::<(), andon::BuildError>(())
+/// ```
+///
+/// The closure takes one struct with a field for each argument, which implements `serde`'s `Deserialize` and the `JsonSchema` of
+/// `schemars` 1; `()` if there are no arguments. The schema is made from it: doc comments describe the arguments, and the model may leave out an
+/// `Option` and a field with `#[serde(default)]`. Arguments that do not fit never reach the closure: the model is told what is
+/// wrong with them. A type from which no schema of an object can be made is an error when the agent is built.
+///
+/// What the closure captures, all calls share:
+///
+/// ```
+/// # use andon::{schemars, serde};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// let calls = Arc::new(AtomicU64::new(0));
+/// let counted = Arc::clone(&calls);
+/// let next = andon::tool("next", "Gives the next number.").run(move |(): ()| {
+///     let counted = Arc::clone(&counted);
+///     async move { Ok(counted.fetch_add(1, Ordering::SeqCst).to_string()) }
+/// });
+/// # let _ = next;
+/// ```
+///
+/// Several tools that share something are shorter as methods: see [`#[tools]`](macro@crate::tools). A function that needs nothing
+/// becomes a tool with [`#[tool]`](macro@crate::tool).
+pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuilder {
+    ToolBuilder { spec: Arc::new(ToolSpec::new(name, description, Value::Null)), undo: None, cleanup: None }
+}
+
+/// A tool that has its name and its options, and does not know yet what to do. Made by [`tool`](fn@crate::tool).
+#[must_use = "it is not a tool before it knows what to do: call .run(..)"]
+pub struct ToolBuilder {
+    spec: Arc<ToolSpec>,
+    undo: Option<Box<UndoFn>>,
+    cleanup: Option<Arc<CleanupFn>>,
+}
+
+impl ToolBuilder {
+    /// Ends whatever a call has started outside its future, such as a remote job. It is called once for each call that has begun, when that has ended
+    /// in any way: it returned, it panicked, or its future was dropped. The call is closed when this is done; what it could not end it returns, and
+    /// the receipt names it. See [`Work::cleanup`].
+    pub fn cleanup<F, R>(mut self, cleanup: F) -> Self
+    where
+        F: Fn(Invocation) -> R + Send + Sync + 'static,
+        R: Future<Output = Remains> + Send + 'static,
+    {
+        self.cleanup = Some(Arc::new(move |call| Box::pin(cleanup(call))));
+        self
+    }
+
+    /// Runs this async closure with the arguments of a call. What it returns in `Ok` is whatever a [`#[tool]`](macro@crate::tool) may
+    /// return; [`ToolError`] is made from any error and from text.
+    pub fn run<A, T, F, R>(self, run: F) -> FnTool
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        T: ToolReturn,
+        F: Fn(A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<T, ToolError>> + Send + 'static,
+    {
+        self.run_with(move |arguments, _| run(arguments))
+    }
+
+    /// As [`run`](Self::run), for a closure that also takes the call: its cord, to watch it, its [progress](Invocation::progress), the session's
+    /// [state](Invocation::state), its [effect id](Invocation::effect_id).
+    ///
+    /// ```
+    /// # use andon::{schemars, serde};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # #[serde(crate = "andon::serde")]
+    /// # struct Wait { seconds: u64 }
+    /// let wait = andon::tool("wait", "Waits.").run_with(|wait: Wait, call| async move {
+    ///     tokio::select! {
+    ///         () = call.cord.pulled() => Ok("It was told to stop waiting."),
+    ///         () = tokio::time::sleep(std::time::Duration::from_secs(wait.seconds)) => Ok("It has waited."),
+    ///     }
+    /// });
+    /// # let _ = wait;
+    /// ```
+    pub fn run_with<A, T, F, R>(self, run: F) -> FnTool
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        T: ToolReturn,
+        F: Fn(A, Invocation) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<T, ToolError>> + Send + 'static,
+    {
+        let run = Arc::new(run);
+        self.finish::<A>(move |call, reader| {
+            let run = Arc::clone(&run);
+            // All that is the user's happens in the task: the arguments' own code, too, may take a while or panic.
+            Work::task(async move {
+                let arguments = reader.read(&call)?;
+                let running = run(arguments, call);
+                running.await?.returned()
+            })
+        })
+    }
+
+    /// Runs this closure, which may block, on a separate thread. A thread cannot be killed, so one that takes long looks at
+    /// its cord: `call.cord.is_pulled()`.
+    pub fn run_blocking<A, T, F>(self, run: F) -> FnTool
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        T: ToolReturn,
+        F: Fn(A, Invocation) -> Result<T, ToolError> + Send + Sync + 'static,
+    {
+        let run = Arc::new(run);
+        self.finish::<A>(move |call, reader| {
+            let run = Arc::clone(&run);
+            Work::blocking(move || run(reader.read(&call)?, call)?.returned())
+        })
+    }
+
+    fn finish<A: DeserializeOwned + JsonSchema + 'static>(
+        self,
+        work: impl Fn(Invocation, Reader<A>) -> Work + Send + Sync + 'static,
+    ) -> FnTool {
+        let Described { schema, flaw, read } = Described::<A>::new();
+        let Self { spec, undo, cleanup } = self.with(|spec| (spec.schema, spec.flaw) = (schema, flaw));
+        let work = move |call: Invocation| {
+            let Some(cleanup) = cleanup.clone() else { return work(call, Reader { read, has_read: None }) };
+            let has_read = Arc::new(AtomicBool::new(false));
+            let (reader, own) = (Reader { read, has_read: Some(Arc::clone(&has_read)) }, call.clone());
+            work(call, reader).cleanup(move || async move {
+                // What never began has started nothing.
+                if has_read.load(Ordering::SeqCst) { cleanup(own).await } else { Remains::NONE }
+            })
+        };
+        FnTool { spec, work: Box::new(work), undo }
+    }
+}
+
+/// Reads the arguments of one call, and remembers whether it could.
+struct Reader<A> {
+    read: Read<A>,
+    has_read: Option<Arc<AtomicBool>>,
+}
+
+impl<A> Reader<A> {
+    fn read(self, call: &Invocation) -> Result<A, ToolError> {
+        let arguments = (self.read)(call)?;
+        self.has_read.iter().for_each(|has_read| has_read.store(true, Ordering::SeqCst));
+        Ok(arguments)
+    }
+}
 
 /// A tool made from a closure.
+///
+/// [`tool`](fn@crate::tool) makes one whose arguments are typed. With a schema that is known only when the program runs:
 ///
 /// ```
 /// use andon_runtime::{FnTool, Effect};
@@ -28,6 +200,7 @@ use crate::tool::{OnCancel, Returned, ToolSpec, Work};
 /// }).effect(Effect::ReadOnly);
 /// # let _ = shout;
 /// ```
+#[must_use = "a tool does nothing before an agent has it"]
 pub struct FnTool {
     spec: Arc<ToolSpec>,
     work: Box<WorkFn>,
@@ -35,6 +208,7 @@ pub struct FnTool {
 }
 
 type WorkFn = dyn Fn(Invocation) -> Work + Send + Sync;
+type CleanupFn = dyn Fn(Invocation) -> BoxFuture<Remains> + Send + Sync;
 type UndoFn = dyn Fn(Undo) -> BoxFuture<Returned> + Send + Sync;
 
 impl FnTool {
@@ -63,72 +237,74 @@ impl FnTool {
     pub fn from_spec(spec: ToolSpec, work: impl Fn(Invocation) -> Work + Send + Sync + 'static) -> Self {
         Self { spec: Arc::new(spec), work: Box::new(work), undo: None }
     }
-
-    /// What kind of effect it can have. By default it is assumed to change the world.
-    #[must_use]
-    pub fn effect(self, effect: Effect) -> Self {
-        self.with(|spec| spec.effect = effect)
-    }
-
-    /// How long it may take to stop by itself; two seconds by default.
-    #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
-        self.with(|spec| spec.grace = grace)
-    }
-
-    /// What a pull does to it; by default it is told and has its grace.
-    #[must_use]
-    pub fn on_cancel(self, on_cancel: OnCancel) -> Self {
-        self.with(|spec| spec.on_cancel = on_cancel)
-    }
-
-    /// How long one call may take. After that the call alone is stopped, and the model is told.
-    #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.with(|spec| spec.timeout = Some(timeout))
-    }
-
-    /// A person must approve each call.
-    #[must_use]
-    pub fn needs_approval(self) -> Self {
-        self.with(|spec| spec.needs_approval = true)
-    }
-
-    /// How long the cleanup of its work may take, if it has one; two seconds by default. See [`Work::cleanup`].
-    #[must_use]
-    pub fn cleanup_within(self, cleanup: Duration) -> Self {
-        self.with(|spec| spec.cleanup = cleanup)
-    }
-
-    /// How many bytes of its result are kept; a mebibyte by default.
-    #[must_use]
-    pub fn max_output(self, bytes: usize) -> Self {
-        self.with(|spec| spec.max_output = bytes)
-    }
-
-    /// Undoes a call, within this time. It runs only when somebody asks for it with
-    /// [`Agent::compensate`](crate::Agent::compensate).
-    #[must_use]
-    pub fn compensation<F, R>(mut self, within: Duration, undo: F) -> Self
-    where
-        F: Fn(Undo) -> R + Send + Sync + 'static,
-        R: Future<Output = Returned> + Send + 'static,
-    {
-        self.undo = Some(Box::new(move |call| Box::pin(undo(call))));
-        self.with(|spec| spec.compensation = Some(within))
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
-        change(Arc::make_mut(&mut self.spec));
-        self
-    }
 }
 
-impl fmt::Debug for FnTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
+/// The options of a tool, which a finished one and one in the making have alike.
+macro_rules! options {
+    ($of:ident) => {
+        impl $of {
+            /// What kind of effect it can have. By default it is assumed to change the world.
+            pub fn effect(self, effect: Effect) -> Self {
+                self.with(|spec| spec.effect = effect)
+            }
+
+            /// How long it may take to stop by itself; two seconds by default.
+            pub fn grace(self, grace: Duration) -> Self {
+                self.with(|spec| spec.grace = grace)
+            }
+
+            /// What a pull does to it; by default it is told and has its grace.
+            pub fn on_cancel(self, on_cancel: OnCancel) -> Self {
+                self.with(|spec| spec.on_cancel = on_cancel)
+            }
+
+            /// How long one call may take. After that the call alone is stopped, and the model is told.
+            pub fn timeout(self, timeout: Duration) -> Self {
+                self.with(|spec| spec.timeout = Some(timeout))
+            }
+
+            /// A person must approve each call.
+            pub fn needs_approval(self) -> Self {
+                self.with(|spec| spec.needs_approval = true)
+            }
+
+            /// How long the cleanup of its work may take, if it has one; two seconds by default. See [`Work::cleanup`].
+            pub fn cleanup_within(self, cleanup: Duration) -> Self {
+                self.with(|spec| spec.cleanup = cleanup)
+            }
+
+            /// How many bytes of its result are kept; a mebibyte by default.
+            pub fn max_output(self, bytes: usize) -> Self {
+                self.with(|spec| spec.max_output = bytes)
+            }
+
+            /// Undoes a call, within this time. It runs only when somebody asks for it with
+            /// [`Agent::compensate`](crate::Agent::compensate).
+            pub fn compensation<F, R>(mut self, within: Duration, undo: F) -> Self
+            where
+                F: Fn(Undo) -> R + Send + Sync + 'static,
+                R: Future<Output = Returned> + Send + 'static,
+            {
+                self.undo = Some(Box::new(move |call| Box::pin(undo(call))));
+                self.with(|spec| spec.compensation = Some(within))
+            }
+
+            fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+                change(Arc::make_mut(&mut self.spec));
+                self
+            }
+        }
+
+        impl fmt::Debug for $of {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($of)).field("spec", &self.spec).finish_non_exhaustive()
+            }
+        }
+    };
 }
+
+options!(ToolBuilder);
+options!(FnTool);
 
 impl Tool for FnTool {
     fn spec(&self) -> &Arc<ToolSpec> {

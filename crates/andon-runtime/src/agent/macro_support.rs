@@ -3,17 +3,13 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use schemars::generate::SchemaSettings;
-use schemars::transform::RecursiveTransform;
-use schemars::{JsonSchema, Schema};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
 use super::{FnTool, Invocation, Tool, Undo};
 use crate::lanes::BoxFuture;
 use crate::tool::{Json, Returned, ToolError, ToolOutput, ToolSpec, Work};
 
+pub use super::arguments::{arguments, spec};
 pub use {schemars, serde};
 
 /// Turns a function into a tool.
@@ -113,8 +109,8 @@ pub use {schemars, serde};
 ///
 /// # Limits
 ///
-/// It cannot be a method, a generic, unsafe or extern function, or one whose future is not `Send`. For a tool that
-/// needs something of its own, such as a connection, use a [`FnTool`](crate::FnTool) with a closure that captures it.
+/// It cannot be a generic, unsafe or extern function, or one whose future is not `Send`. Tools that need something of their own,
+/// such as a connection, are the methods of a type with [`#[tools]`](macro@crate::tools), or [closures](fn@crate::tool).
 ///
 /// ```compile_fail
 /// /// A plain function may block its thread, so it must be marked `blocking`.
@@ -135,6 +131,80 @@ pub use {schemars, serde};
 /// ```
 pub use andon_macros::tool;
 
+/// Turns methods into tools that share a value.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use andon::{Agent, Cord, Practice, ToolError, tools};
+///
+/// struct Notes {
+///     lines: Mutex<Vec<String>>,
+/// }
+///
+/// #[tools]
+/// impl Notes {
+///     /// Writes a line down.
+///     #[tool(effect = "idempotent")]
+///     async fn note(&self, line: String) -> Result<String, ToolError> {
+///         let mut lines = self.lines.lock().map_err(|_| "the notes are gone")?;
+///         lines.push(line);
+///         Ok(format!("there are {} lines", lines.len()))
+///     }
+///
+///     /// Counts what was written.
+///     #[tool(blocking, effect = "read_only")]
+///     fn count(&self, cord: Cord) -> String {
+///         self.lines.lock().map_or(0, |lines| lines.iter().filter(|_| !cord.is_pulled()).count()).to_string()
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let notes = Arc::new(Notes { lines: Mutex::default() });
+/// let agent = Agent::builder().model(Practice::new()).tools(notes.tools()).build()?;
+/// # let _ = agent;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It adds one method to the type, `fn tools(self: &Arc<Self>) -> Vec<FnTool>`: a tool for each method with `#[tool]`, in their order. They hold
+/// clones of the `Arc`. The methods themselves stay as they are, to be called from anywhere.
+///
+/// Everything that [`#[tool]`](macro@crate::tool) says of a function is so for a method, with three differences. Its first parameter is
+/// `&self` (or `self: Arc<Self>`, or none of these); calls run at the same time, so what changes is behind a lock. A compensation
+/// that begins with `Self::` is a method, too: `compensation = Self::take_back`, an `async fn take_back(&self, undo: Undo) -> Returned`.
+/// And there is no `direct`, because the method can be called.
+///
+/// `#[tools(crate = my::andon)]` says where the andon crate is.
+///
+/// ```compile_fail
+/// struct Counter(u64);
+///
+/// #[andon::tools]
+/// impl Counter {
+///     /// Several calls run at the same time, so none of them can have the value for itself.
+///     #[tool]
+///     async fn count(&mut self) {
+///         self.0 += 1;
+///     }
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// /// What all calls share can be sent to their threads.
+/// struct Local(std::rc::Rc<String>);
+///
+/// #[andon::tools]
+/// impl Local {
+///     /// Says it.
+///     #[tool]
+///     async fn say(&self) -> String {
+///         self.0.to_string()
+///     }
+/// }
+/// ```
+pub use andon_macros::tools;
+
 /// What a `#[tool]` function becomes is a tool.
 #[diagnostic::do_not_recommend]
 impl<F> Tool for F
@@ -152,38 +222,6 @@ where
     fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
         self().compensate(undo)
     }
-}
-
-/// The schema of a tool's arguments: one object, without anything that providers have no use for.
-pub fn schema<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        // Not every provider follows references.
-        settings.inline_subschemas = true;
-    });
-    let mut schema =
-        settings.with_transform(RecursiveTransform(drop_number_format)).into_generator().into_root_schema_for::<T>();
-    // The title is the name of a generated struct.
-    schema.remove("title");
-    // Some providers insist on `properties`, even if there are none.
-    schema.ensure_object().entry("properties").or_insert_with(|| Map::new().into());
-    schema.to_value()
-}
-
-/// `uint32` and the like are Rust's own formats: a strict provider refuses a schema that has them.
-fn drop_number_format(schema: &mut Schema) {
-    let is_number = |format: &str| {
-        let digits = format.trim_start_matches("uint").trim_start_matches("int");
-        matches!(format, "float" | "double" | "int" | "uint") || (digits != format && digits.parse::<u8>().is_ok())
-    };
-    if schema.get("format").and_then(Value::as_str).is_some_and(is_number) {
-        schema.remove("format");
-    }
-}
-
-/// The arguments of a call. They match the schema. Serde refuses what the schema cannot express, and the model is told.
-pub fn arguments<T: DeserializeOwned>(invocation: &Invocation) -> Result<T, ToolError> {
-    T::deserialize(&invocation.input).map_err(|error| ToolError(format!("The arguments are not valid: {error}.")))
 }
 
 /// What a tool's function may return.

@@ -1,6 +1,7 @@
 //! What an agent is made of: its model, instructions, tools, hooks and limits. A user's handle on it is
 //! [`Agent`](crate::Agent).
 
+mod arguments;
 mod fn_tool;
 pub(crate) mod hook;
 pub mod macro_support;
@@ -26,8 +27,8 @@ use crate::tool::ToolSpec;
 use hook::Hook;
 
 pub use self::tool::{EffectId, Invocation, Tool, Undo};
-pub use fn_tool::FnTool;
-pub use macro_support::tool;
+pub use fn_tool::{FnTool, ToolBuilder, tool};
+pub use macro_support::{ToolReturn, tool, tools};
 pub use progress::Progress;
 pub use state::{SessionState, StateError};
 
@@ -111,6 +112,9 @@ pub(crate) fn validator(spec: &ToolSpec) -> Result<Validator, BuildError> {
         return Err(BuildError::BadToolName(spec.name.clone()));
     }
     let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
+    if let Some(flaw) = &spec.flaw {
+        return Err(bad(flaw.to_string()));
+    }
     let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
     if !describes_object {
         return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));

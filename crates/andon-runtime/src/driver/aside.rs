@@ -7,7 +7,6 @@
 
 use std::future::{Future, poll_fn};
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -22,6 +21,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use crate::lanes::BoxFuture;
 use crate::lanes::blocking::{Doer, Waiter};
+use crate::lanes::caught::caught;
 use crate::live::cord::Cancel;
 use crate::live::{AsideEnd, Live, News, Order, REAP, ToolDone};
 use crate::tool::{Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
@@ -61,7 +61,7 @@ impl CordWatch {
 
     /// A seam for tests. The probe may panic on purpose.
     fn hit(&self, seam: &'static str) -> Result<(), String> {
-        catch_unwind(AssertUnwindSafe(|| self.live.hit(seam))).map_err(|panic| panic_text(&*panic))
+        caught(|| self.live.hit(seam))
     }
 }
 
@@ -391,11 +391,6 @@ impl ToolThread {
     }
 }
 
-/// Runs foreign code and catches its panic.
-pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
-}
-
 /// Polls foreign code and catches its panic.
 pub(crate) fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
     match caught(|| future.as_mut().poll(cx)) {
@@ -408,10 +403,4 @@ pub(crate) fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) ->
 pub(crate) fn drop_caught<T>(work: Option<T>) {
     // Nothing can be done about a destructor that panics, and the work has ended.
     let _ = caught(move || drop(work));
-}
-
-/// The message of a panic.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

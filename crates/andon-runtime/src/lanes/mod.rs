@@ -1,6 +1,7 @@
 //! Where work runs: threads, locks, time, and the seam at which tests intervene.
 
 pub(crate) mod blocking;
+pub(crate) mod caught;
 pub(crate) mod clock;
 pub(crate) mod door;
 pub(crate) mod probe;

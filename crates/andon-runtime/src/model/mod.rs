@@ -1,7 +1,9 @@
 //! The seam to models: what an adapter implements.
 
+pub(crate) mod layer;
 pub(crate) mod rendering;
 pub(crate) mod retry;
+pub(crate) mod stream;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +23,9 @@ use crate::model::rendering::Rendering;
 use crate::tool::ToolSpec;
 
 /// A language model.
+///
+/// The shortest way to one of your own is a [`StreamModel`](crate::StreamModel); what goes around another model is a
+/// [`ModelLayer`](crate::ModelLayer), which forwards what it does not change.
 ///
 /// Neither [`call`](Model::call) nor the answer's [`poll_piece`](Answer::poll_piece) may block: they run on the
 /// drivers' threads, where they would delay every stop.
@@ -45,6 +50,8 @@ pub trait Model: Send + Sync + 'static {
     }
 }
 
+// What it does not forward would be lost without a word.
+#[deny(clippy::missing_trait_methods)]
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()
@@ -261,23 +268,23 @@ pub enum ModelErrorKind {
 
 impl ModelError {
     /// An error that may pass.
-    pub fn retryable(message: impl Into<String>) -> Self {
-        Self { kind: ModelErrorKind::Retryable { after: None }, message: message.into() }
+    pub fn retryable(message: impl fmt::Display) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: None }, message: message.to_string() }
     }
 
     /// An error that may pass after a while that the provider named.
-    pub fn retry_after(after: Duration, message: impl Into<String>) -> Self {
-        Self { kind: ModelErrorKind::Retryable { after: Some(after) }, message: message.into() }
+    pub fn retry_after(after: Duration, message: impl fmt::Display) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: Some(after) }, message: message.to_string() }
     }
 
     /// An error that will not pass.
-    pub fn fatal(message: impl Into<String>) -> Self {
-        Self { kind: ModelErrorKind::Fatal, message: message.into() }
+    pub fn fatal(message: impl fmt::Display) -> Self {
+        Self { kind: ModelErrorKind::Fatal, message: message.to_string() }
     }
 
     /// The conversation is too long.
-    pub fn context_overflow(message: impl Into<String>) -> Self {
-        Self { kind: ModelErrorKind::ContextOverflow, message: message.into() }
+    pub fn context_overflow(message: impl fmt::Display) -> Self {
+        Self { kind: ModelErrorKind::ContextOverflow, message: message.to_string() }
     }
 
     pub(crate) fn failure_kind(&self) -> FailureKind {
@@ -285,6 +292,13 @@ impl ModelError {
             ModelErrorKind::Retryable { .. } | ModelErrorKind::Fatal => FailureKind::Model,
             ModelErrorKind::ContextOverflow => FailureKind::ContextOverflow,
         }
+    }
+}
+
+/// A connection that fails may work the next time.
+impl From<std::io::Error> for ModelError {
+    fn from(error: std::io::Error) -> Self {
+        Self::retryable(error)
     }
 }
 

@@ -19,8 +19,9 @@ use tokio::time::timeout;
 
 use crate::agent::AgentCore;
 use crate::agent::{Tool, Undo};
-use crate::driver::aside::{caught, drop_caught, poll_caught};
+use crate::driver::aside::{drop_caught, poll_caught};
 use crate::journal::JournalError;
+use crate::lanes::caught::caught;
 use crate::live::{AsideEnd, Live, REAP};
 use crate::tool::bounded;
 

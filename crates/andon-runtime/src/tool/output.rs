@@ -70,9 +70,10 @@ impl fmt::Display for ToolError {
     }
 }
 
-impl<E: std::error::Error> From<E> for ToolError {
+/// From any error, so that `?` works in a tool, and from text: `Err("there is no such file".into())`.
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self(error.to_string())
+        Self(error.into().to_string())
     }
 }
 
@@ -176,6 +177,27 @@ mod tests {
             matches!(&kept[1], Content::Text { text } if text.contains("`application/pdf` is not an image type")),
             "{kept:?}"
         );
+    }
+
+    #[test]
+    fn an_error_is_made_from_any_error_and_from_text() {
+        fn parse(text: &str) -> Result<i64, ToolError> {
+            if text.is_empty() {
+                return Err("there is no number".into());
+            }
+            let checked: Result<(), Box<dyn std::error::Error + Send + Sync>> = match text.len() {
+                ..4 => Ok(()),
+                length => Err(format!("{length} digits are too many").into()),
+            };
+            checked?;
+            Ok(text.parse::<i64>()?)
+        }
+        let words = |text: &str| parse(text).map_err(|error| error.0);
+        assert_eq!(words("12"), Ok(12));
+        assert_eq!(words("x"), Err("invalid digit found in string".to_owned()));
+        assert_eq!(words(""), Err("there is no number".to_owned()));
+        assert_eq!(words("12345"), Err("5 digits are too many".to_owned()));
+        assert_eq!(ToolError::from("a".to_owned()), ToolError::new("a"));
     }
 
     #[test]

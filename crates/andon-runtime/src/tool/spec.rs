@@ -1,5 +1,6 @@
 //! A tool's name, its arguments, and how it is stopped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::event::Effect;
@@ -40,6 +41,8 @@ pub struct ToolSpec {
     pub compensation: Option<Duration>,
     /// How many bytes of its result are kept; the rest is cut, and a notice says so.
     pub max_output: usize,
+    /// Why its schema could not be made from a type, if so. No agent can have such a tool.
+    pub(crate) flaw: Option<Arc<str>>,
 }
 
 impl ToolSpec {
@@ -57,6 +60,7 @@ impl ToolSpec {
             cleanup: DEFAULT_CLEANUP,
             compensation: None,
             max_output: DEFAULT_OUTPUT,
+            flaw: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::{
-    Agent, Answer, CALIBRATION, Journal, Lesson, Meter, Model, Request, Runtime, Session, Sighting, Usage, Used,
+    Agent, CALIBRATION, Journal, Lesson, Meter, Model, ModelLayer, Runtime, Session, Sighting, Usage, Used,
 };
 use andon_testkit::{Act, ScriptedModel};
 use parking_lot::{Condvar, Mutex};
@@ -54,13 +54,13 @@ impl Meter for Slow {
 
 struct Metered(ScriptedModel, Arc<Slow>);
 
-impl Model for Metered {
-    fn name(&self) -> &str {
-        "metered"
+impl ModelLayer for Metered {
+    fn inner(&self) -> &dyn Model {
+        &self.0
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
-        self.0.call(request)
+    fn name(&self) -> &str {
+        "metered"
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {

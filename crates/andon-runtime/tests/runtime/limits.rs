@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{Answer, Lesson, Meter, Model, ModelError, Request, Retry, Sighting, StartError};
+use andon_runtime::{Lesson, Meter, Model, ModelError, ModelLayer, Retry, Sighting, StartError};
 
 use crate::common::*;
 
@@ -34,13 +34,15 @@ impl Meter for CountingMeter {
 /// A model with such a meter.
 struct Counted(ScriptedModel, Arc<CountingMeter>);
 
-impl Model for Counted {
+impl ModelLayer for Counted {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
     fn name(&self) -> &str {
         "counted"
     }
-    fn call(&self, request: Request) -> Box<dyn Answer> {
-        self.0.call(request)
-    }
+
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         Some(Arc::clone(&self.1) as Arc<dyn Meter>)
     }

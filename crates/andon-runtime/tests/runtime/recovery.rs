@@ -6,7 +6,7 @@ use andon_runtime::core::event::Entry;
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
-use andon_runtime::{Answer, Lesson, Meter, Model, Recovered, Request, Sighting, Stored, Usage, Used};
+use andon_runtime::{Answer, Lesson, Meter, Model, ModelLayer, Recovered, Request, Sighting, Stored, Usage, Used};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;
@@ -220,17 +220,13 @@ async fn a_call_that_a_crash_cut_says_who_answered_it() {
 /// A model of another name.
 struct Renamed(ScriptedModel);
 
-impl Model for Renamed {
+impl ModelLayer for Renamed {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
     fn name(&self) -> &str {
         "another"
-    }
-
-    fn call(&self, request: Request) -> Box<dyn Answer> {
-        self.0.call(request)
-    }
-
-    fn meter(&self) -> Option<Arc<dyn Meter>> {
-        self.0.meter()
     }
 }
 

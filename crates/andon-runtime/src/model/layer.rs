@@ -1,0 +1,154 @@
+//! A layer around a model, which changes some of what it does and forwards the rest.
+//!
+//! # Invariants
+//!
+//! 1. What a layer does not change is the inner model's, also what models will be asked in a later version: nothing that a model can say is lost
+//!    because something is around it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use andon_core::answer::Piece;
+use andon_core::usage::Usage;
+
+use super::{Afterwards, Answer, Meter, Model, ModelError, Request};
+use crate::model::rendering::Rendering;
+
+/// A layer around a model: a [`Model`] that changes some of what another one does and forwards the rest.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use andon::{Agent, Answer, Model, ModelLayer, Piece, Practice, Request};
+///
+/// /// Counts the calls, and shouts.
+/// struct Loud<M> {
+///     inner: M,
+///     calls: AtomicUsize,
+/// }
+///
+/// impl<M: Model> ModelLayer for Loud<M> {
+///     fn inner(&self) -> &dyn Model {
+///         &self.inner
+///     }
+///
+///     fn call(&self, request: Request) -> Box<dyn Answer> {
+///         self.calls.fetch_add(1, Ordering::SeqCst);
+///         self.inner.call(request).map_pieces(|piece| match piece {
+///             Piece::Text(text) => Ok(Piece::Text(text.to_uppercase())),
+///             other => Ok(other),
+///         })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = Loud { inner: Practice::instant(), calls: AtomicUsize::new(0) };
+/// let agent = Agent::builder().model(model).build()?;
+/// let text = agent.run("Hello").await?.completed()?.text();
+/// assert_eq!(text, text.to_uppercase());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Everything else is the inner model's: its name, its [meter](Model::meter), what it [would send](Model::rendering), and, through
+/// [`map_pieces`](trait.Answer.html#method.map_pieces) or the answer itself, what it has used, who answers and what can be learned after a cut. A
+/// layer that sends another request than it was given also says so in [`rendering`](Self::rendering).
+pub trait ModelLayer: Send + Sync + 'static {
+    /// The model inside.
+    fn inner(&self) -> &dyn Model;
+
+    /// As [`Model::name`].
+    fn name(&self) -> &str {
+        self.inner().name()
+    }
+
+    /// As [`Model::call`].
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.inner().call(request)
+    }
+
+    /// As [`Model::meter`].
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        self.inner().meter()
+    }
+
+    /// As [`Model::rendering`].
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        self.inner().rendering(request)
+    }
+}
+
+// Without this, what a model is asked in a later version would stop at the layer without a word.
+#[deny(clippy::missing_trait_methods)]
+#[diagnostic::do_not_recommend]
+impl<L: ModelLayer> Model for L {
+    fn name(&self) -> &str {
+        ModelLayer::name(self)
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        ModelLayer::call(self, request)
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        ModelLayer::meter(self)
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        ModelLayer::rendering(self, request)
+    }
+}
+
+impl dyn Answer {
+    /// The same answer, each piece of which goes through the closure: it may look at it, change it or end the answer with an error. An empty
+    /// text is shown to nobody.
+    ///
+    /// The closure sees the usage, too, but what it makes of it is not used: figures are the provider's. Everything else about the answer stays as it is.
+    pub fn map_pieces<F>(self: Box<Self>, change: F) -> Box<dyn Answer>
+    where
+        F: FnMut(Piece) -> Result<Piece, ModelError> + Send + 'static,
+    {
+        Box::new(MappedAnswer { inner: self, change })
+    }
+}
+
+struct MappedAnswer<F> {
+    inner: Box<dyn Answer>,
+    change: F,
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<F> Answer for MappedAnswer<F>
+where
+    F: FnMut(Piece) -> Result<Piece, ModelError> + Send + 'static,
+{
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        let piece = match ready!(self.inner.poll_piece(cx)) {
+            Some(Ok(piece)) => piece,
+            end => return Poll::Ready(end),
+        };
+        let usage = match &piece {
+            Piece::Usage(usage) => Some(Piece::Usage(usage.clone())),
+            _ => None,
+        };
+        let changed = (self.change)(piece);
+        Poll::Ready(Some(changed.map(|changed| usage.unwrap_or(changed))))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        self.inner.usage_so_far()
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.inner.model()
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        self.inner.request_id()
+    }
+
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        self.inner.cut()
+    }
+}

@@ -1,0 +1,252 @@
+//! A model made from a stream keeps what had arrived when it is cut, and a layer around a model loses nothing of it.
+
+use std::io;
+
+use andon_runtime::core::usage::{Figure, Provenance};
+use andon_runtime::{
+    Answer, Model, ModelError, ModelLayer, Piece, Receipt, Rendering, Request, Retry, StreamModel, Usage,
+};
+use andon_testkit::figures::{After, ScriptedMeter};
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::Value;
+
+use crate::common::*;
+
+type Item = Result<Piece, ModelError>;
+
+fn text(text: &str) -> Item {
+    Ok(Piece::Text(text.to_owned()))
+}
+
+fn used(input: u64, output: u64) -> Item {
+    Ok(Usage::reported(input, output).into())
+}
+
+fn end() -> Item {
+    Ok(ModelStop::EndTurn.into())
+}
+
+fn agent_of(model: impl Model) -> Agent {
+    Agent::builder().name("a").model(model).runtime(&runtime()).build().unwrap()
+}
+
+/// A model whose answer is always this one.
+fn streams<S: Stream<Item = Item> + Send + 'static>(make: impl Fn() -> S + Send + Sync + 'static) -> StreamModel {
+    StreamModel::new("mine", move |_| {
+        let pieces = make();
+        async move { Ok(pieces) }
+    })
+}
+
+async fn failure(model: impl Model) -> (Failure, String) {
+    let agent = agent_of(model);
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    match &*outcome.ending {
+        Ending::Failed(failure) => (failure.clone(), outcome.text_so_far()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_an_answer_and_its_closure_gets_the_conversation() {
+    let model = StreamModel::new("echo", |request: Request| async move {
+        let said = request.prompt().last().map(|message| message.text()).unwrap_or_default();
+        Ok(stream::iter([text(&said), used(3, 7), end()]))
+    });
+    let agent = agent_of(model);
+    let (_, outcome) = run_to_end(&agent, "Hello.").await;
+    assert_eq!((outcome.stop_reason(), outcome.text_so_far()), ("end_turn", "Hello.".to_owned()));
+    assert_eq!(outcome.usage.billed.output, Figure::reported(7));
+    assert_eq!(&*outcome.receipt.model_calls[0].model, "echo");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_figures_of_a_stream_that_is_cut_are_in_the_receipt_with_their_provenance() {
+    let pieces = || stream::iter([used(12, 1), text("one "), used(12, 2), text("two ")]).chain(stream::pending());
+    let agent = agent_of(streams(pieces));
+    let run = start_until_shown(&agent, "Count.", "two ").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let delivered = outcome.receipt.usage.delivered;
+    assert_eq!((delivered.input.value, delivered.output.value), (Some(12), Some(2)));
+    assert_eq!(delivered.output.provenance, Provenance::ReportedRunning);
+    assert_eq!(outcome.receipt.usage.billed.output.value, None, "what is charged past the cut is unknown");
+}
+
+/// Notes when it is dropped.
+struct Connection(Arc<AtomicUsize>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_drops_the_stream_at_once_and_also_the_future_that_connects() {
+    let closed = Arc::new(AtomicUsize::new(0));
+    let of_stream = Arc::clone(&closed);
+    let model = streams(move || {
+        let connection = Connection(Arc::clone(&of_stream));
+        stream::iter([text("one ")])
+            .chain(stream::pending())
+            .inspect(move |_| assert_eq!(connection.0.load(Ordering::SeqCst), 0))
+    });
+    let agent = agent_of(model);
+    let run = start_until_shown(&agent, "Count.", "one ").await;
+    stop(&agent, &run, Cancel::graceful()).await;
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+
+    let of_closure = Arc::clone(&closed);
+    let model = StreamModel::new("connects", move |_| {
+        let connection = Connection(Arc::clone(&of_closure));
+        async move {
+            std::future::pending::<()>().await;
+            drop(connection);
+            Ok(stream::empty())
+        }
+    });
+    let agent = agent_of(model);
+    let run = agent.start("Connect.").unwrap();
+    settle_down().await;
+    stop(&agent, &run, Cancel::graceful()).await;
+    assert_eq!(closed.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_fails_is_retried_and_a_stream_that_fails_keeps_its_text() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let tried = Arc::clone(&attempts);
+    let model = StreamModel::new("flaky", move |_| {
+        let attempt = tried.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if attempt == 0 {
+                Err(io::Error::from(io::ErrorKind::ConnectionRefused))?;
+            }
+            Ok(stream::iter([text("There."), end()]))
+        }
+    });
+    let agent = Agent::builder().model(model).runtime(&runtime()).retry(Retry::default()).build().unwrap();
+    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    assert_eq!((outcome.text_so_far(), attempts.load(Ordering::SeqCst)), ("There.".to_owned(), 2));
+
+    let broken = streams(|| stream::iter([text("Half "), Err(ModelError::fatal("the line is dead"))]));
+    let (failed, said) = failure(broken).await;
+    assert_eq!((failed.message.as_str(), said.as_str()), ("the line is dead", "Half "));
+    let (failed, said) = failure(streams(|| stream::iter([text("Half ")]))).await;
+    assert!(failed.message.contains("the stream ended before the model said it was done"), "{}", failed.message);
+    assert_eq!(said, "Half ");
+}
+
+// ---- layers ----
+
+/// Changes nothing.
+struct Plain<M>(M);
+
+impl<M: Model> ModelLayer for Plain<M> {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request).map_pieces(Ok)
+    }
+}
+
+/// A model that has everything that a model can have.
+fn rich() -> ScriptedModel {
+    let pieces = vec![Act::text("one "), Act::text("two "), Act::Silence];
+    ScriptedModel::new([pieces])
+        .named("rich")
+        .metered(&Arc::<ScriptedMeter>::default())
+        .after_a_cut(After::looked_up(secs(1), 40))
+}
+
+/// What is on record of a run that was cut, and its account.
+async fn cut(model: impl Model) -> (Vec<Event>, Receipt) {
+    let agent = agent_of(model);
+    let run = start_until_shown(&agent, "Count.", "two ").await;
+    run.cancel(Cancel::graceful());
+    let receipt = run.last_word().await.unwrap();
+    (events(&run), receipt)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_through_a_layer_that_changes_nothing_is_the_same_as_without_it() {
+    let through = cut(Plain(Plain(Arc::new(rich())))).await;
+    assert_eq!(through, cut(rich()).await);
+    let call = &through.1.model_calls[0];
+    let names = [Some(&*call.model), call.answered_by.as_deref(), call.request_id.as_deref()];
+    assert_eq!(names, [Some("rich"), Some("scripted-1"), Some("req-1")]);
+    assert_eq!(call.usage.billed.output.provenance, Provenance::LookedUp, "its inner model was asked after the cut");
+    assert_eq!(call.usage.delivered.output.provenance, Provenance::Estimated, "its meter is its inner model's");
+}
+
+/// Shows what it would send.
+struct Rendered(ScriptedModel);
+
+impl ModelLayer for Rendered {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        Some(Rendering::new("mine", json!({"messages": request.prompt().len()})))
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_would_be_sent_is_shown_through_a_layer() {
+    let request = Request {
+        run: andon_runtime::RunId::new("r").unwrap(),
+        number: 1,
+        instructions: None,
+        history: vec![Arc::new(Message::user("Hello"))].into(),
+        tools: [].into(),
+        anchor: None,
+    };
+    let shown = Model::rendering(&Plain(Rendered(rich())), &request);
+    assert_eq!(shown, Some(Rendering::new("mine", json!({"messages": 1}))));
+    assert_eq!(Model::rendering(&Plain(rich()), &request), None);
+}
+
+/// Shouts, refuses one word, and says that nothing was used.
+struct Loud(ScriptedModel);
+
+impl ModelLayer for Loud {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
+    fn name(&self) -> &str {
+        "loud"
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request).map_pieces(|piece| match piece {
+            Piece::Text(text) if text.contains("secret") => Err(ModelError::fatal("it was about to tell a secret")),
+            Piece::Text(text) => Ok(Piece::Text(text.to_uppercase())),
+            Piece::Usage(_) => Ok(Usage::reported(0, 0).into()),
+            other => Ok(other),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_changes_pieces_and_may_end_an_answer_but_figures_stay_the_providers() {
+    let loud = Loud(ScriptedModel::new([says("Hello.")]));
+    let (_, outcome) = run_to_end(&agent_of(loud), "Go.").await;
+    assert_eq!((outcome.text_so_far(), outcome.usage.billed.output), ("HELLO.".to_owned(), Figure::reported(2)));
+    assert_eq!(&*outcome.receipt.model_calls[0].model, "loud");
+
+    let loud = Loud(ScriptedModel::new([vec![Act::text("One. "), Act::text("A secret: "), Act::Silence]]));
+    let (failed, said) = failure(loud).await;
+    assert_eq!((failed.message.as_str(), said.as_str()), ("it was about to tell a secret", "ONE. "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_and_streams_stand_in_for_any_model() {
+    let models: Vec<Arc<dyn Model>> =
+        vec![Arc::new(Plain(rich())), Arc::new(streams(|| stream::iter([text("Hi."), end()])))];
+    let names: Vec<Value> = models.iter().map(|model| json!(model.name())).collect();
+    assert_eq!(names, [json!("rich"), json!("mine")]);
+}
