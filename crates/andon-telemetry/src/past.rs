@@ -27,7 +27,7 @@ pub(crate) fn answerer_of(past: &[Arc<Record>], call: u32) -> Option<(Option<&st
 /// The model of a call.
 pub(crate) fn model_of(past: &[Arc<Record>], call: u32) -> Option<&Arc<str>> {
     past.iter().rev().find_map(|record| match &record.event {
-        Event::ModelStarted { call: of, model } if *of == call => Some(model),
+        Event::ModelStarted { call: of, model, .. } if *of == call => Some(model),
         _ => None,
     })
 }

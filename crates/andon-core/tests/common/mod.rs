@@ -34,11 +34,11 @@ pub(crate) fn hook_started(point: HookPoint) -> Event {
 }
 
 pub(crate) fn hook_finished(point: HookPoint) -> Event {
-    Event::HookFinished { point, end: HookEnd::Continued }
+    Event::hook_finished(point, HookEnd::Continued)
 }
 
 pub(crate) fn model_started(call: u32) -> Event {
-    Event::ModelStarted { call, model: "practice".into() }
+    Event::model_started(call, "practice")
 }
 
 pub(crate) fn answered(call: u32, stop: ModelStop) -> Event {

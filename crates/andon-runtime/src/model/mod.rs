@@ -14,6 +14,7 @@ use andon_core::id::RunId;
 use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
+use andon_core::request::{ModelSettings, ToolChoice};
 use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 
 use crate::lanes::BoxFuture;
@@ -224,11 +225,34 @@ pub struct Request {
     pub history: History,
     /// The tools that the model may ask for.
     pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Settings for this call alone, which override those that the model was set up with.
+    pub settings: ModelSettings,
+    /// Whether the model may call tools, or must. An adapter that cannot ask for it fails the call and says so.
+    pub tool_choice: ToolChoice,
     /// The call before this one in the same conversation, if its figures are known: what a meter measures from.
     pub anchor: Option<Anchor>,
 }
 
 impl Request {
+    /// A request for the answer to a conversation, with nothing else.
+    pub fn new(run: RunId, number: u32, history: impl Into<History>) -> Self {
+        Self {
+            run,
+            number,
+            instructions: None,
+            history: history.into(),
+            tools: Arc::from([]),
+            settings: ModelSettings::default(),
+            tool_choice: ToolChoice::Auto,
+            anchor: None,
+        }
+    }
+
+    /// Leaves out the tools of which `keep` says no.
+    pub fn keep_tools(&mut self, keep: impl Fn(&ToolSpec) -> bool) {
+        self.tools = self.tools.iter().filter(|tool| keep(tool)).cloned().collect();
+    }
+
     /// The conversation in the form that is sent to a model: see [`andon_core::prompt`].
     pub fn prompt(&self) -> Vec<Message> {
         prompt(self.history.iter().map(|message| &**message))

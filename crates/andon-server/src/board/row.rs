@@ -156,7 +156,7 @@ impl BoardRow {
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
             Event::HookFinished { end, .. } => self.leaked += i64::from(*end == HookEnd::Leaked),
-            Event::ModelStarted { call, model } => {
+            Event::ModelStarted { call, model, .. } => {
                 self.open_model = Some(RowModel { number: *call, accounted: false });
                 self.model = Some(Arc::clone(model));
             }

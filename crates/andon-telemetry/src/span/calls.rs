@@ -23,7 +23,7 @@ pub(super) fn model(
     first_piece_us: Option<u64>,
 ) -> Option<Span> {
     let (start, model) = past.iter().rev().find_map(|record| match &record.event {
-        Event::ModelStarted { call: started, model } if *started == call => Some((record, model)),
+        Event::ModelStarted { call: started, model, .. } if *started == call => Some((record, model)),
         _ => None,
     })?;
     let (provider, model) = names::provider(model);
