@@ -81,6 +81,7 @@ decision! {
 
 decision! {
     /// What a [`before_model`](crate::AgentBuilder::before_model) hook decides.
+    #[expect(clippy::large_enum_variant, reason = "it lives for a moment, and a box would be in every hook's way")]
     RequestDecision {
         /// The model is sent this request. It applies to this call alone: the conversation stays as it is. A request that no
         /// provider would accept fails the run.
