@@ -43,7 +43,8 @@ impl ModelSettings {
 
     /// What is wrong with them, if anything is.
     pub fn check(&self) -> Result<(), String> {
-        if let Some(temperature) = self.temperature.filter(|temperature| !temperature.is_finite() || *temperature < 0.0) {
+        if let Some(temperature) = self.temperature.filter(|temperature| !temperature.is_finite() || *temperature < 0.0)
+        {
             return Err(format!("its temperature is {temperature}: use a number from 0 up"));
         }
         if self.max_output == Some(0) {
@@ -182,7 +183,8 @@ pub fn check_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Re
         (_, Some(call)) => Err(format!("call {call:?} has no result: keep a call and its result together")),
         (None, None) => Err("it has no messages".to_owned()),
         (Some(Role::Assistant), None) => {
-            Err("its last message is the assistant's, so there is nothing to answer: end with a user's message".to_owned())
+            Err("its last message is the assistant's, so there is nothing to answer: end with a user's message"
+                .to_owned())
         }
         (Some(Role::User | Role::Tool), None) => Ok(()),
     }
@@ -251,7 +253,9 @@ mod tests {
     #[test]
     fn a_change_of_messages_applied_to_the_same_conversation_gives_the_same_request() {
         let before = history(&["a", "b", "c"]);
-        for after in [&["a", "b", "c", "d"][..], &["x", "a", "b", "c"], &["a", "c"], &["s"], &["a", "x", "y", "c"], &["c"]] {
+        for after in
+            [&["a", "b", "c", "d"][..], &["x", "a", "b", "c"], &["a", "c"], &["s"], &["a", "x", "y", "c"], &["c"]]
+        {
             let after = history(after);
             let change = MessagesChange::between(&before, &after).unwrap();
             assert_eq!(change.apply(&before), Some(after));

@@ -39,8 +39,8 @@ mod tool;
 
 pub use agent::BuildError;
 pub use agent::hook::{
-    AfterModel, AfterRun, AfterTool, AnswerDecision, BeforeModel, BeforeRun, BeforeTool, CallDecision, EndDecision, HookReply,
-    ImmediateReply, LaterReply, RequestDecision, ResultDecision, RunDecision,
+    AfterModel, AfterRun, AfterTool, AnswerDecision, BeforeModel, BeforeRun, BeforeTool, CallDecision, EndDecision,
+    HookReply, ImmediateReply, LaterReply, RequestDecision, ResultDecision, RunDecision,
 };
 pub use agent::{EffectId, FnTool, Invocation, Progress, SessionState, StateError, Tool, Undo, tool};
 pub use andon_core as core;
@@ -83,8 +83,8 @@ pub use live::run::Run;
 pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::{
-    Afterwards, Anchor, AnchorSetup, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request,
-    Sighting,
+    Afterwards, Anchor, AnchorSetup, Answer, FailedAnswer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind,
+    Request, Sighting,
 };
 pub use recovery::{Fate, Recovered};
 pub use runtime::agent::{Agent, AgentBuilder, AgentReply};

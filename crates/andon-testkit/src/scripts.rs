@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use andon_runtime::core::event::{Event, Learnt};
 use andon_runtime::{
-    Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, FeedItem, FnTool, JournalError,
-    Limits, ModelError, OnCancel, Piece, Retry, Run, Runtime, StartError, State, Verdict, WhenBusy,
+    Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, FeedItem, FnTool, JournalError, Limits,
+    ModelError, OnCancel, Piece, Retry, Run, Runtime, StartError, State, Verdict, WhenBusy,
 };
 use tokio::time::sleep;
 

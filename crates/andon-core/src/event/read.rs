@@ -15,8 +15,8 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::{
-    Accepted, Approval, Changes, Effect, Epoch, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record, Refusal, Remains, Seq,
-    ToolEnd,
+    Accepted, Approval, Changes, Effect, Epoch, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record, Refusal,
+    Remains, Seq, ToolEnd,
 };
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;

@@ -25,7 +25,7 @@ impl Progress {
             }
             (HookPoint::AfterModel, HookChange::Answer { answer, is_withdrawn }) => {
                 self.change_answer(answer, *is_withdrawn)
-            },
+            }
             (HookPoint::BeforeTool, HookChange::Call { call }) => {
                 let id = call.id.clone();
                 self.turn_call(&id, |open| open.change(call))

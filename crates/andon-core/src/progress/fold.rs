@@ -252,7 +252,11 @@ impl Progress {
         Ok(())
     }
 
-    pub(super) fn turn_call(&mut self, id: &CallId, change: impl FnOnce(&mut Call) -> Result<(), Misfit>) -> Result<(), Misfit> {
+    pub(super) fn turn_call(
+        &mut self,
+        id: &CallId,
+        change: impl FnOnce(&mut Call) -> Result<(), Misfit>,
+    ) -> Result<(), Misfit> {
         self.turn.as_mut().ok_or(NO_SUCH_CALL)?.change(id, change)?;
         if let Some(turn) = self.turn.take_if(|turn| turn.is_over()) {
             self.close_turn(&turn);

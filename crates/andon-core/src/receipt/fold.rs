@@ -63,7 +63,16 @@ impl Fold {
     pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
         let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::unknown(&accepted.run, &accepted.session) };
         let progress = Progress::new(Arc::clone(accepted));
-        Self { receipt, progress, began, latest: began, requested: None, tool_starts: Vec::new(), changed: Vec::new(), model_start: None }
+        Self {
+            receipt,
+            progress,
+            began,
+            latest: began,
+            requested: None,
+            tool_starts: Vec::new(),
+            changed: Vec::new(),
+            model_start: None,
+        }
     }
 
     pub(super) fn add(&mut self, record: &Record) {

@@ -11,12 +11,8 @@ const TEXT: &str =
 
 fn request(history: &[Message]) -> Request {
     Request {
-        run: RunId::new("r").unwrap(),
-        number: 1,
         instructions: Some("Be brief.".into()),
-        history: history.iter().cloned().map(Arc::new).collect(),
-        tools: Arc::from([]),
-        anchor: None,
+        ..Request::new(RunId::new("r").unwrap(), 1, history.iter().cloned().map(Arc::new).collect::<Vec<_>>())
     }
 }
 

@@ -89,7 +89,9 @@ fn check_tools(own: &Request, wanted: &Request) -> Result<(), String> {
             return Err(format!("the agent has no tool {name:?}: a hook may leave tools out, and add none"));
         };
         if known.description != tool.description || known.schema != tool.schema {
-            return Err(format!("the tool {name:?} is not as the agent has it: a hook may leave tools out, not change them"));
+            return Err(format!(
+                "the tool {name:?} is not as the agent has it: a hook may leave tools out, not change them"
+            ));
         }
         if !names.insert(name.as_str()) {
             return Err(format!("it has the tool {name:?} twice"));

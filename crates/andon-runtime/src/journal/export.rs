@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use andon_core::{FORMAT_VERSION, is_known_format};
 use andon_core::answer::Lump;
 use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
+use andon_core::{FORMAT_VERSION, is_known_format};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::sessions::{Kept, Moved, StateMap};
@@ -207,9 +207,10 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         _ => None,
     });
     // Those that hooks have put there are among the messages.
-    let said = progress.messages().iter().flat_map(|message| {
-        message.images().chain(message.results().flat_map(|result| result.images()))
-    });
+    let said = progress
+        .messages()
+        .iter()
+        .flat_map(|message| message.images().chain(message.results().flat_map(|result| result.images())));
     for image in progress.accepted().input.images().chain(results.flatten()).chain(said) {
         image.check().map_err(|error| error.to_string())?;
     }

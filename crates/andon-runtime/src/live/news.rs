@@ -74,6 +74,9 @@ pub(crate) enum Changed {
     AnswerText(String),
     Withdrawn(String),
     /// The name stays if there is none.
-    Call { name: Option<String>, arguments: Value },
+    Call {
+        name: Option<String>,
+        arguments: Value,
+    },
     Result(ToolOutput),
 }

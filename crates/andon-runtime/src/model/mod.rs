@@ -97,6 +97,23 @@ pub trait Answer: Send + 'static {
     }
 }
 
+/// An answer that fails before anything of it came: what an adapter returns for a request that it cannot make.
+#[derive(Debug)]
+pub struct FailedAnswer(Option<ModelError>);
+
+impl FailedAnswer {
+    /// An answer that fails with this error.
+    pub fn new(error: ModelError) -> Self {
+        Self(Some(error))
+    }
+}
+
+impl Answer for FailedAnswer {
+    fn poll_piece(&mut self, _cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
+}
+
 /// What can be learned about a call after it was cut. The run does not wait for it; what it learns is an addendum.
 pub struct Afterwards {
     /// How it is learned.

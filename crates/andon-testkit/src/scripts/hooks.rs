@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use andon_runtime::core::event::{Event, HookChange};
 use andon_runtime::{
-    Agent, AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, Message, RequestDecision,
-    ResultDecision, Run, RunDecision, State,
+    Agent, AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, Message, RequestDecision, ResultDecision,
+    Run, RunDecision, State,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -198,14 +198,13 @@ pub(super) async fn needing_approval(world: World) {
 
 pub(super) async fn misfitting(world: World) {
     let model = world.model([calling("I look. ", &[("a", "quick"), ("b", "quick")]), done()]);
-    let agent =
-        world.agent(&model).tool(tools::quick("quick", &world.tools)).before_tool(|moment| async move {
-            sleep(millis(1)).await;
-            match moment.call.id.as_str() {
-                "a" => CallDecision::ChangeArguments(json!({"n": "many"})),
-                _ => CallDecision::ChangeCall("nowhere".into(), json!({})),
-            }
-        });
+    let agent = world.agent(&model).tool(tools::quick("quick", &world.tools)).before_tool(|moment| async move {
+        sleep(millis(1)).await;
+        match moment.call.id.as_str() {
+            "a" => CallDecision::ChangeArguments(json!({"n": "many"})),
+            _ => CallDecision::ChangeCall("nowhere".into(), json!({})),
+        }
+    });
     ask(&world, agent, "Look.").await;
     if world.tools.started() > 0 {
         world.broken("P2: a call that a hook had changed was made without a check");
@@ -304,7 +303,8 @@ pub(super) async fn question_after_a_restart(world: World) {
 
 /// A person's yes is enough: the hook that asked is called again, and does not ask again.
 fn check_asked_once(world: &World, run: &Run) {
-    let questions = run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count();
+    let questions =
+        run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count();
     if questions != 1 {
         world.broken(&format!("P7: a person was asked {questions} times about one call"));
     }

@@ -109,7 +109,15 @@ impl Provider {
 
     /// A request to its strictest model, without instructions.
     pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
-        Ask { provider: self.adapter(), model: self.strictest_model(), instructions: None, prompt, tools, settings }
+        Ask {
+            provider: self.adapter(),
+            model: self.strictest_model(),
+            instructions: None,
+            prompt,
+            tools,
+            tool_choice: &ToolChoice::Auto,
+            settings,
+        }
     }
 
     /// The body of the next request, as the provider's adapter makes it.
