@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use andon_models::render::{Ask, anthropic};
 use andon_models::settings::{Settings, Thinking};
-use andon_runtime::ToolSpec;
 use andon_runtime::core::message::{Content, Image, Message, Part, ResultStatus, Role, Signature, ToolResult};
+use andon_runtime::{ToolChoice, ToolSpec};
 use andon_testkit::wire::Provider;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
 use andon_runtime::core::message::{Message, Role};
 use andon_runtime::core::prompt::prompt;
-use andon_runtime::{ToolSpec, core::message::Part};
+use andon_runtime::{ToolChoice, ToolSpec, core::message::Part};
 use andon_testkit::wire::Provider;
 use andon_testkit::wire::histories::histories;
 use proptest::collection::vec;

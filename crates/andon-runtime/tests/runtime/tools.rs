@@ -204,7 +204,7 @@ fn a_stop_comes_to_rest_while_one_tool_has_finished_and_another_uses_its_grace()
             let agent = scripted([calls(&[("k", "kind"), ("m", "mule")])])
                 .tool(tools::cooperative("kind", secs(60), &log))
                 .tool(tools::stubborn("mule", secs(60), &log))
-                .after_tool(|_| async { Decision::Continue })
+                .after_tool(|_| async {})
                 .build()
                 .unwrap();
             let run = start_until_tool(&agent, "Go.", "m").await;

@@ -27,7 +27,7 @@ use andon_core::message::{Message, Signature};
 use andon_core::prompt::prompt;
 use andon_models::render::{self, Ask};
 use andon_models::settings::{Settings, Thinking};
-use andon_runtime::ToolSpec;
+use andon_runtime::{ToolChoice, ToolSpec};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
