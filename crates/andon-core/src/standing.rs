@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Force;
-use crate::event::{Approval, Event, HookChange, HookPoint};
+use crate::event::{Approval, Event, HookPoint};
 use crate::id::CallId;
 
 /// A run's state, in the words of the API.
@@ -113,13 +113,7 @@ impl StandingFold {
             | Event::GraceEnded { .. } => {}
             Event::RunStarted => self.lifecycle = Lifecycle::Running,
             Event::HookStarted { point } => self.hook = Some(*point),
-            Event::HookFinished { change, .. } => {
-                self.hook = None;
-                if let Some(HookChange::Answer { is_withdrawn: true, .. }) = change.as_deref() {
-                    // Its calls went with it.
-                    (self.going, self.waiting, self.asked) = (0, 0, None);
-                }
-            }
+            Event::HookFinished { .. } => self.hook = None,
             Event::ModelStarted { .. } => self.is_in_model = true,
             Event::ModelFinished { .. } => self.is_in_model = false,
             Event::Message { message } => {

@@ -10,13 +10,14 @@ use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::{
-    Accepted, Addendum, Approval, Effect, Entry, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, Remains,
-    ToolEnd,
+    Accepted, Addendum, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, Learnt, ModelEnd, Record,
+    Refusal, Remains, ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::receipt::{ModelAccount, Receipt};
+use andon_core::request::{MessagesChange, ModelSettings, RequestChange, Thinking, ToolChoice};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
 use serde::Serialize;
@@ -129,6 +130,19 @@ fn events() -> Vec<Event> {
         Event::RunStarted,
         Event::HookStarted { point: HookPoint::BeforeModel },
         Event::hook_finished(HookPoint::BeforeModel, HookEnd::Leaked),
+        Event::HookFinished {
+            point: HookPoint::BeforeModel,
+            end: HookEnd::Changed,
+            change: Some(Box::new(HookChange::Request { request: request_change() })),
+            why: None,
+        },
+        Event::HookFinished {
+            point: HookPoint::AfterModel,
+            end: HookEnd::Failed,
+            change: None,
+            why: Some("it is off topic".into()),
+        },
+        Event::ModelStarted { call: 2, model: "practice".into(), is_changed: true },
         Event::model_started(1, "practice"),
         Event::Message { message: Arc::new(cut_answer()) },
         Event::Message { message: Arc::new(Message { cut: Some(Cut::Broken), ..cut_answer() }) },
@@ -342,13 +356,58 @@ fn an_id_that_breaks_paths_is_refused_when_it_is_read() {
     assert!(serde_json::from_value::<CallId>(json!("")).is_err());
 }
 
+fn request_change() -> RequestChange {
+    RequestChange {
+        instructions: Some("Be brief.".into()),
+        messages: Some(Box::new(MessagesChange { from: 1, without: 2, with: vec![Arc::new(Message::user("note"))] })),
+        tools: Some(["look".to_owned()].into()),
+        settings: ModelSettings {
+            max_output: Some(7),
+            temperature: Some(0.5),
+            thinking: Some(Thinking::Tokens(9)),
+            stop: vec!["END".into()],
+        },
+        tool_choice: ToolChoice::tool("look"),
+    }
+}
+
+#[test]
+fn every_change_of_a_hook_reads_back_as_it_was_written() {
+    let call = ToolCall { id: id("a"), name: "look".into(), arguments: "{}".into() };
+    let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Ok, "seen"));
+    let answer = Arc::new(Message::assistant("Hm."));
+    for (change, what) in [
+        (HookChange::Input { input: Arc::new(Message::user("Hi")) }, "input"),
+        (HookChange::Request { request: request_change() }, "request"),
+        (HookChange::Request { request: RequestChange::default() }, "request"),
+        (HookChange::Answer { answer, is_withdrawn: true }, "answer"),
+        (HookChange::Call { call }, "call"),
+        (HookChange::Result { result }, "result"),
+    ] {
+        assert_eq!(round_trip(&change)["what"], json!(what));
+    }
+}
+
 #[test]
 fn a_form_of_another_version_is_refused_and_says_what_to_do() {
     let mut newer = serde_json::to_value(record(accepted())).unwrap();
-    newer["v"] = json!(2);
+    newer["v"] = json!(3);
     let told = serde_json::from_value::<Record>(newer).unwrap_err().to_string();
-    let expected = "format version 2 is not known: this program reads version 1; use the program that wrote it";
+    let expected = "format version 3 is not known: this program reads versions 1 to 2; use the program that wrote it";
     assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn a_record_of_the_version_before_is_read_as_it_was() {
+    for event in [Event::hook_finished(HookPoint::BeforeTool, HookEnd::Denied), Event::model_started(1, "practice")] {
+        let older = Record { v: 1, ..record(event) };
+        let json = serde_json::to_string(&older).unwrap();
+        assert!(!json.contains("change"), "what version 2 has more is left out: {json}");
+        assert_eq!(
+            (Record::from_json(&json).unwrap(), serde_json::from_str::<Record>(&json).unwrap()),
+            (older.clone(), older)
+        );
+    }
 }
 
 #[test]

@@ -69,8 +69,8 @@ pub enum HookChange {
     Answer {
         /// The new answer.
         answer: Arc<Message>,
-        /// Whether the model's answer was withdrawn: then none of its calls is made, and the run ends as refused. If not, the new
-        /// answer has the same calls.
+        /// Whether the model's answer was withdrawn: then none of its calls was made, their results are withdrawn with it, and the
+        /// run ends as refused. If not, the new answer has the same calls.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_withdrawn: bool,
     },

@@ -47,27 +47,22 @@ impl Progress {
         Ok(())
     }
 
-    /// An answer that is withdrawn has no calls, and the run is done: it ends as refused, because that is what became of the
-    /// answer. Any other keeps its calls.
+    /// An answer is withdrawn once its calls are closed, and their results go with it. The run is then done: it ends as refused,
+    /// because that is what became of the answer. An answer that is not withdrawn keeps its calls.
     fn change_answer(&mut self, answer: &Arc<Message>, is_withdrawn: bool) -> Result<(), Misfit> {
         let place = self.messages.iter().rposition(|message| message.role == Role::Assistant).ok_or(NO_ANSWER)?;
         let before = self.messages.get(place).ok_or(NO_ANSWER)?;
         if answer.role != Role::Assistant || answer.cut != before.cut {
             return Err("an answer stays an answer");
         }
-        if self.turn.as_ref().is_some_and(|turn| turn.count().running > 0) {
-            return Err("an answer is changed before its calls start");
-        }
-        if is_withdrawn && answer.calls().next().is_some() {
-            return Err("an answer that is withdrawn has no calls");
+        if is_withdrawn && (self.turn.is_some() || answer.calls().next().is_some()) {
+            return Err("an answer is withdrawn with its calls, and once they are closed");
         }
         if !is_withdrawn && !answer.calls().eq(before.calls()) {
             return Err("an answer keeps its calls as they are");
         }
         if is_withdrawn {
-            // Calls that were closed alone meanwhile have results, which go with them.
             self.messages.truncate(place + 1);
-            self.turn = None;
             self.last_stop = Some(ModelStop::Refused);
         }
         if let Some(message) = self.messages.get_mut(place) {

@@ -7,7 +7,7 @@ pub(crate) use andon_core::answer::{CallHead, Kind, Lump, Span, What};
 pub(crate) use andon_core::cancel::{CancelRequest, Force, Reason};
 pub(crate) use andon_core::closing::refuse;
 pub(crate) use andon_core::event::{
-    Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
+    Accepted, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
 };
 pub(crate) use andon_core::id::{CallId, RunId, SessionKey};
 pub(crate) use andon_core::message::{Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};

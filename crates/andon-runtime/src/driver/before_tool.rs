@@ -30,7 +30,7 @@ impl Driver {
             // Triage has already refused calls of tools that do not exist.
             let Some(tool) = self.tool(&call.name) else { return Ok(None) };
             if !self.may_call_hook(POINT) {
-                break;
+                return Ok(None);
             }
             let (spec, is_approved) = (Arc::clone(tool.spec()), self.is_approved(&call));
             let moment = |cord, session| BeforeTool::new(cord, session, call.clone(), spec, is_approved);
@@ -45,6 +45,10 @@ impl Driver {
                     None => return Ok(None),
                 },
             }
+        }
+        if !self.may_call_hook(POINT) {
+            // The last one has failed the run, or it is being stopped.
+            return Ok(None);
         }
         let needs_approval = self.needs_approval(&call) && !self.is_approved(&call);
         Ok(if needs_approval { self.ask(&call) } else { Some(call) })

@@ -9,9 +9,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::event::{Event, HookChange, HookEnd, HookPoint};
+use andon_core::closing::refuse_with;
+use andon_core::event::{Event, HookChange, HookEnd, HookPoint, Refusal};
 use andon_core::id::SessionKey;
-use andon_core::message::ToolResult;
+use andon_core::message::{Message, ToolResult};
 use andon_core::outcome::{Ending, ModelStop};
 
 use super::Driver;
@@ -115,12 +116,24 @@ impl Driver {
             }
             let moment = |cord, session| AfterModel::new(cord, session, number, Arc::clone(&answer), stop);
             if let HookReturn::Decided(HookVerdict::Change(changed)) = self.call_hook(point, hook, moment).await? {
+                if matches!(changed, Changed::Withdrawn(_)) {
+                    self.refuse_withdrawn(&answer);
+                }
                 self.finish_changed(point, Ok(changes::answer(&answer, changed)));
                 // What was reported about the answer does not say how long the new one is.
                 self.session.forget_anchor(&self.agent.asked());
             }
         }
         Ok(())
+    }
+
+    /// Closes the calls of an answer that is about to be withdrawn.
+    fn refuse_withdrawn(&mut self, answer: &Message) {
+        for call in answer.calls().filter(|call| self.is_ready(&call.id)).cloned().collect::<Vec<_>>() {
+            self.live.forget_call(&call.id);
+            let why = Some("The answer that asks for it was withdrawn.");
+            self.stage(refuse_with(call.id, Refusal::DeniedByHook, why));
+        }
     }
 
     /// Asks the hooks about the result of a tool.

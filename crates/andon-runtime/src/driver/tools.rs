@@ -52,7 +52,7 @@ impl Driver {
                 // A tool does not wait for the hooks of later calls.
                 self.begin_tools(&mut asides).await?;
             }
-            if self.must_look_again() {
+            if self.must_look_again() || self.progress().failure().is_some() {
                 break;
             }
         }
