@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::core::event::{Event, HookChange};
+use andon_runtime::core::event::{Approval, Event, HookChange};
 use andon_runtime::{
     Agent, AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, Message, RequestDecision, ResultDecision,
     Run, RunDecision, State,
@@ -168,6 +168,10 @@ async fn with_a_person(world: World, agent: AgentBuilder) {
         let _ = call_id("c").map(|call| run.approve(&call, Some("ada")));
     }
     world.follow(&run).await;
+    let is_yes = |event: &Event| matches!(event, Event::ApprovalResolved { verdict, .. } if matches!(**verdict, Approval::Approved { .. }));
+    if world.tools.started() > 0 && !run.records().iter().any(|record| is_yes(&record.event)) {
+        world.broken("P11: a call was made, and no person had approved it");
+    }
 }
 
 pub(super) async fn asking(world: World) {
