@@ -249,15 +249,14 @@ impl Rendering {
 
     /// A hook has changed something. What was sent of it stays sent; a text that takes the place of a whole answer follows it.
     fn changed(&mut self, change: &HookChange, at: Wall) -> Option<AdkEvent> {
-        let id = |call: &CallId| move |open: &&mut OpenCall| open.call.id == *call;
         match change {
             HookChange::Call { call } => {
-                let open = self.calls.iter_mut().find(id(&call.id))?;
+                let open = self.calls.iter_mut().find(|open| open.call.id == call.id)?;
                 open.call = call.clone();
                 None
             }
             HookChange::Result { result } => {
-                let open = self.calls.iter_mut().find(id(&result.call))?;
+                let open = self.calls.iter_mut().find(|open| open.call.id == result.call)?;
                 open.result.as_mut()?.0 = Arc::clone(result);
                 None
             }
