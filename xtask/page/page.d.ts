@@ -83,7 +83,7 @@ type ChatRun = {
   acceptedAt: Api.Wall | null; startedAt: Api.Wall | null; settledAt: Api.Wall | null; parts: ChatPart[];
   requests: Api.CancelRequest[]; usage: { call: number; used: Api.Used }[]; outcome: Api.Outcome | null;
   failure: Api.Failure | null; isTextLost: boolean; quietTook: number | null; settledTook: number | null;
-  answerFrom: number | null; openCalls: CallPart[];
+  answerFrom: number | null; lastAnswerFrom: number | null; openCalls: CallPart[];
 };
 
 /* The page of a run. Times are milliseconds since it started. */

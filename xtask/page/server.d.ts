@@ -14,12 +14,13 @@ declare namespace Api {
     | "requested" | "client_disconnected" | "superseded" | "parent" | "deadline" | "budget" | "policy" | "approval_denied" | "operator"
     | "shutdown" | "owner_lost";
   type Refusal =
-    | "unknown_tool" | "bad_arguments" | "duplicate_id" | "denied_by_hook" | "denied_by_person" | "call_cancelled" | "run_cancelled" | "lost";
+    | "unknown_tool" | "bad_arguments" | "duplicate_id" | "denied_by_hook" | "answered_by_hook" | "denied_by_person" | "call_cancelled" | "run_cancelled" | "lost";
   type ToolEnd = "finished" | "panicked" | "cut" | "unknown" | "never_started" | "leaked" | "detached";
   type Verdict = "finished" | "never_started" | "cut" | "unknown" | "late" | "leaked" | "detached";
   type ModelStop = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refused";
   type HookPoint = "before_run" | "after_run" | "before_model" | "after_model" | "before_tool" | "after_tool";
-  type HookEnd = "continued" | "denied" | "cancelled" | "panicked" | "cut" | "leaked";
+  type HookEnd =
+    | "continued" | "changed" | "denied" | "answered" | "asked" | "failed" | "cancelled" | "panicked" | "cut" | "leaked";
 
   /** An instant as RFC 3339, with microseconds. */
   type Wall = string;
@@ -44,6 +45,12 @@ declare namespace Api {
   type ToolCall = { type: "tool_call"; id: string; name: string; arguments: string };
   type Result = { call: string; status: "ok" | "error" | "refused" | "cut" | "unknown"; content: Content[] };
   type Part = Text | Image | Thinking | ToolCall | ({ type: "tool_result" } & Result);
+  type HookChange =
+    | { what: "input"; input: Message }
+    | { what: "request"; request: object }
+    | { what: "answer"; answer: Message; is_withdrawn?: boolean }
+    | { what: "call"; call: { id: string; name: string; arguments: string } }
+    | { what: "result"; result: Result };
   type Cut = { by: "cancelled"; reason: Reason } | { by: "broken" } | { by: "lost" };
   type Message = { role: "user" | "assistant" | "tool"; parts: Part[]; cut?: Cut };
 
@@ -73,8 +80,8 @@ declare namespace Api {
     | { type: "run_accepted"; accepted: { run: string; session: SessionKey; input: Message } }
     | { type: "run_started" }
     | { type: "hook_started"; point: HookPoint }
-    | { type: "hook_finished"; point: HookPoint; end: HookEnd }
-    | { type: "model_started"; call: number; model: string }
+    | { type: "hook_finished"; point: HookPoint; end: HookEnd; change?: HookChange; why?: string }
+    | { type: "model_started"; call: number; model: string; is_changed?: boolean }
     | { type: "message"; message: Message }
     | { type: "usage"; call: number; used: Used; pending?: Awaited; answered_by?: string; request_id?: string }
     | { type: "model_finished"; call: number; end: ModelEnd; first_piece_us: number | null }
@@ -122,7 +129,7 @@ declare namespace Api {
   /* Receipts. */
 
   type CallAccount = {
-    call: string; tool: string; verdict: Verdict; refused?: Refusal; took_us?: number; effect_id?: string; notes?: string[];
+    call: string; tool: string; verdict: Verdict; refused?: Refusal; changed_by_hook?: boolean; took_us?: number; effect_id?: string; notes?: string[];
     compensation?: "started" | "done" | "failed" | "unknown";
   };
   type ModelAccount = {

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Accepted, Approval, ModelEnd};
+use andon_runtime::core::event::{Accepted, Approval, HookChange, ModelEnd};
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
@@ -169,6 +169,7 @@ impl Rendering {
                 None
             }
             Event::ModelFinished { end, .. } => self.answer(end, at),
+            Event::HookFinished { change: Some(change), .. } => self.changed(change, at),
             Event::ApprovalRequested { call, .. } => self.question(call, at),
             Event::ApprovalResolved { call, verdict } => self.decision(call, verdict, at),
             Event::ToolFinished { call, result, state, .. } => self.result(call, result, state.as_deref(), at),
@@ -244,6 +245,30 @@ impl Rendering {
             long_running_tool_ids: (!self.calls.is_empty()).then(Vec::new),
             ..self.blank(self.model.id, at)
         })
+    }
+
+    /// A hook has changed something. What was sent of it stays sent; a text that takes the place of a whole answer follows it.
+    fn changed(&mut self, change: &HookChange, at: Wall) -> Option<AdkEvent> {
+        match change {
+            HookChange::Call { call } => {
+                let open = self.calls.iter_mut().find(|open| open.call.id == call.id)?;
+                open.call = call.clone();
+                None
+            }
+            HookChange::Result { result } => {
+                let open = self.calls.iter_mut().find(|open| open.call.id == result.call)?;
+                open.result.as_mut()?.0 = Arc::clone(result);
+                None
+            }
+            HookChange::Answer { answer, .. } if answer.calls().next().is_none() => {
+                let (parts, _) = parts(answer);
+                (!parts.is_empty()).then(|| AdkEvent {
+                    content: Some(Content { parts, role: "model" }),
+                    ..self.blank(self.id(&format!("instead of {}", self.model.id)), at)
+                })
+            }
+            HookChange::Answer { .. } | HookChange::Input { .. } | HookChange::Request { .. } => None,
+        }
     }
 
     /// A person must approve.

@@ -83,7 +83,7 @@ fn cut_answer<'a>(
 /// Closes the calls of a turn that have not started, and the approvals that are open for them.
 pub fn close_unstarted(calls: &[Call], why: &Why) -> Vec<Event> {
     let mut events = Vec::new();
-    for Call { call, state } in calls {
+    for Call { call, state, .. } in calls {
         let id = call.id.clone();
         match state {
             CallState::Ready => events.push(refuse(id, why.refusal())),
@@ -111,13 +111,13 @@ fn refuse_denied(call: CallId, verdict: &Approval, why: &Why) -> Event {
 pub fn close_lost(progress: &Progress, pending: Option<Awaited>) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(point) = progress.open_hook() {
-        events.push(Event::HookFinished { point, end: HookEnd::Cut });
+        events.push(Event::hook_finished(point, HookEnd::Cut));
     }
     if progress.in_backoff() {
         events.push(Event::BackoffFinished);
     }
     events.extend(progress.open_model().map(|model| close_lost_model(model, pending)).unwrap_or_default());
-    for Call { call, state } in progress.calls() {
+    for Call { call, state, .. } in progress.calls() {
         if let CallState::Running(_) = state {
             let text = "The program that ran this tool ended before the tool did. The call may have had its effect: \
                         check before you repeat it.";
@@ -158,6 +158,7 @@ pub fn refuse_with(call: CallId, why: Refusal, detail: Option<&str>) -> Event {
         Refusal::BadArguments => "Not run: the arguments are not what this tool takes.",
         Refusal::DuplicateId => "Not run: two calls had the same id. Use a new id for each call.",
         Refusal::DeniedByHook => "Not run: a rule of this program does not allow it.",
+        Refusal::AnsweredByHook => "Not run: this program answered instead.",
         Refusal::DeniedByPerson => "Not run: a person was asked and said no.",
         Refusal::CallCancelled => "Not run: this call was cancelled before it started.",
         Refusal::RunCancelled => "Not run: the run was stopped before this call started.",

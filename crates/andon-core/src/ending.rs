@@ -62,7 +62,7 @@ pub enum FailureKind {
     StreamBroken,
     /// The journal could not be written.
     Journal,
-    /// A hook panicked.
+    /// A hook failed the run, panicked, or returned what cannot be used.
     Hook,
     /// A defect in the runtime itself.
     Internal,

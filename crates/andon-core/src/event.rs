@@ -27,7 +27,7 @@ pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
 pub use addendum::{Addendum, Learnt};
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
-pub use hook::{HookEnd, HookPoint};
+pub use hook::{HookChange, HookEnd, HookPoint};
 pub use record::{Entry, Record};
 
 /// New values of keys in a session's state. A key that was removed has the value null, too.
@@ -55,6 +55,12 @@ pub enum Event {
         point: HookPoint,
         /// How it ended.
         end: HookEnd,
+        /// What it changed, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Box<HookChange>>,
+        /// Why it failed the run, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Arc<str>>,
     },
     /// A model call began.
     ModelStarted {
@@ -62,6 +68,9 @@ pub enum Event {
         call: u32,
         /// The model's name.
         model: Arc<str>,
+        /// Whether a hook changed the request: then it is not what the conversation says.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_changed: bool,
     },
     /// The model's answer, whole or cut.
     Message {
@@ -179,6 +188,16 @@ pub enum Event {
 }
 
 impl Event {
+    /// The end of a hook that changed nothing.
+    pub fn hook_finished(point: HookPoint, end: HookEnd) -> Self {
+        Self::HookFinished { point, end, change: None, why: None }
+    }
+
+    /// The beginning of a model call with the agent's own request.
+    pub fn model_started(call: u32, model: impl Into<Arc<str>>) -> Self {
+        Self::ModelStarted { call, model: model.into(), is_changed: false }
+    }
+
     /// What a model call used, if no better figure is expected and it is not known which model answered.
     pub fn usage(call: u32, used: Used) -> Self {
         Self::Usage { call, used: Box::new(used), pending: None, answered_by: None, request_id: None }

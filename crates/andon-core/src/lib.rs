@@ -23,9 +23,10 @@ pub mod progress;
 pub mod prompt;
 mod reason;
 pub mod receipt;
+pub mod request;
 pub mod standing;
 pub mod time;
 pub mod usage;
 mod words;
 
-pub use format_version::FORMAT_VERSION;
+pub use format_version::{FORMAT_VERSION, is_known as is_known_format};

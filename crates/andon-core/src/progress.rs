@@ -12,6 +12,7 @@
 //! 4. [`Progress::messages`] is exactly what the run adds to its session's history.
 
 mod call;
+mod changes;
 mod fold;
 mod turn;
 
@@ -24,6 +25,7 @@ use crate::event::{Accepted, HookPoint};
 use crate::id::{CallId, Seq};
 use crate::message::{Message, Role};
 use crate::reason::Reason;
+use crate::request::RequestChange;
 use crate::standing::{Lifecycle, RunStanding, StandingFold};
 use crate::usage::{Usage, Used};
 
@@ -61,6 +63,8 @@ pub struct OpenModel {
     pub answered: bool,
     /// Whether its usage is on record already.
     pub accounted: bool,
+    /// How its request differs from the agent's own, if a hook changed it.
+    pub change: Option<Box<RequestChange>>,
 }
 
 impl OpenModel {
@@ -88,6 +92,8 @@ pub struct Progress {
     /// Boxed, because a run that waits for its model has none.
     turn: Option<Box<Turn>>,
     model: Option<OpenModel>,
+    /// How the next model call's request differs from the agent's own.
+    change: Option<Box<RequestChange>>,
     /// Why the model stopped writing in the latest call, if it finished and asked for no tool: then the run is done.
     last_stop: Option<ModelStop>,
     failure: Option<Failure>,
@@ -110,6 +116,7 @@ impl Progress {
             messages: Vec::new(),
             turn: None,
             model: None,
+            change: None,
             last_stop: None,
             failure: None,
             reason: None,
@@ -133,6 +140,10 @@ impl Progress {
             return Some(Step::Settle(Arc::new(Ending::Cancelled { reason })));
         }
         if let Some(failure) = &self.failure {
+            if self.turn.as_ref().is_some_and(|turn| turn.count().running > 0) {
+                // A hook failed the run while tools run: they come to their end, and nothing starts.
+                return Some(Step::CallTools { start: Vec::new() });
+            }
             return Some(Step::Settle(Arc::new(Ending::Failed(failure.clone()))));
         }
         if let Some(turn) = &self.turn {
@@ -192,6 +203,11 @@ impl Progress {
     /// The model call that is open, if one is.
     pub fn open_model(&self) -> Option<&OpenModel> {
         self.model.as_ref()
+    }
+
+    /// Why the run fails, once that is certain and if it is not cancelled first.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
     }
 
     /// The hook that is open, if one is.

@@ -62,6 +62,9 @@ pub struct CallAccount {
     /// Why it was not run, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refusal>,
+    /// Whether a hook changed the call or its result: the events say how. The tool's name is that of the call as it was changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_by_hook: bool,
     /// How long it ran, in microseconds. `None` if it did not run, or if it was closed after its process had died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_us: Option<u64>,
@@ -84,6 +87,7 @@ impl CallAccount {
             tool: tool.into(),
             verdict,
             refused: None,
+            changed_by_hook: false,
             took_us: None,
             effect_id: None,
             notes: Vec::new(),

@@ -29,7 +29,8 @@ words! {
     FailureKind: Model "model", ContextOverflow "context_overflow", StreamBroken "stream_broken", Journal "journal",
         Hook "hook", Internal "internal";
     Force: AfterTurn "after_turn", Graceful "graceful", Now "now";
-    HookEnd: Continued "continued", Denied "denied", Cancelled "cancelled", Panicked "panicked", Cut "cut", Leaked "leaked";
+    HookEnd: Continued "continued", Changed "changed", Denied "denied", Answered "answered", Asked "asked", Failed "failed",
+        Cancelled "cancelled", Panicked "panicked", Cut "cut", Leaked "leaked";
     HookPoint: BeforeRun "before_run", AfterRun "after_run", BeforeModel "before_model", AfterModel "after_model",
         BeforeTool "before_tool", AfterTool "after_tool";
     ModelEnd: Answered "answered", Cut "cut", Failed "failed", Lost "lost";
@@ -43,7 +44,7 @@ words! {
         Deadline "deadline", Budget "budget", Policy "policy", ApprovalDenied "approval_denied", Operator "operator",
         Shutdown "shutdown", OwnerLost "owner_lost";
     Refusal: UnknownTool "unknown_tool", BadArguments "bad_arguments", DuplicateId "duplicate_id",
-        DeniedByHook "denied_by_hook", DeniedByPerson "denied_by_person", CallCancelled "call_cancelled",
+        DeniedByHook "denied_by_hook", AnsweredByHook "answered_by_hook", DeniedByPerson "denied_by_person", CallCancelled "call_cancelled",
         RunCancelled "run_cancelled", Lost "lost";
     ReplyKind: Accepted "accepted", Hardened "hardened", AlreadyCancelling "already_cancelling", TooLate "too_late",
         NotRunning "not_running", Armed "armed", NotFound "not_found";
@@ -80,7 +81,7 @@ mod tests {
         check(&[Effect::ReadOnly, Effect::Idempotent, Effect::Effect], Effect::as_str);
         check(&[FailureKind::ContextOverflow, FailureKind::StreamBroken], FailureKind::as_str);
         check(&[Force::AfterTurn, Force::Graceful, Force::Now], Force::as_str);
-        check(&[HookEnd::Continued, HookEnd::Panicked], HookEnd::as_str);
+        check(&[HookEnd::Continued, HookEnd::Changed, HookEnd::Asked, HookEnd::Panicked], HookEnd::as_str);
         check(&[HookPoint::BeforeRun, HookPoint::AfterTool], HookPoint::as_str);
         check(&[ModelStop::EndTurn, ModelStop::StopSequence], ModelStop::as_str);
         check(&[Phase::Backoff, Phase::Between], Phase::as_str);

@@ -430,7 +430,7 @@ mod tally {
 
     #[test]
     fn a_hook_that_panics_fails_the_run_unless_it_is_a_tool_hook() {
-        let ended = |point, end| run([hook_started(point), Event::HookFinished { point, end }]);
+        let ended = |point, end| run([hook_started(point), Event::hook_finished(point, end)]);
         for point in [HookPoint::BeforeRun, HookPoint::AfterRun, HookPoint::BeforeModel, HookPoint::AfterModel] {
             let message = format!("the {} hook panicked", point.as_str());
             let failed = Ending::Failed(Failure { error: FailureKind::Hook, message });

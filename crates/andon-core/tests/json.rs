@@ -10,13 +10,14 @@ use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::{
-    Accepted, Addendum, Approval, Effect, Entry, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, Remains,
-    ToolEnd,
+    Accepted, Addendum, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, Learnt, ModelEnd, Record,
+    Refusal, Remains, ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::receipt::{ModelAccount, Receipt};
+use andon_core::request::{MessagesChange, ModelSettings, RequestChange, Thinking, ToolChoice};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
 use serde::Serialize;
@@ -128,8 +129,8 @@ fn events() -> Vec<Event> {
         accepted_with_a_reader(),
         Event::RunStarted,
         Event::HookStarted { point: HookPoint::BeforeModel },
-        Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Leaked },
-        Event::ModelStarted { call: 1, model: "practice".into() },
+        Event::hook_finished(HookPoint::BeforeModel, HookEnd::Leaked),
+        Event::model_started(1, "practice"),
         Event::Message { message: Arc::new(cut_answer()) },
         Event::Message { message: Arc::new(Message { cut: Some(Cut::Broken), ..cut_answer() }) },
         Event::Message { message: Arc::new(Message { cut: None, ..cut_answer() }) },
@@ -184,18 +185,18 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) ->
 
 #[test]
 fn every_event_comes_back_from_its_record_with_its_version_seq_and_word() {
-    for event in events() {
+    for event in events().into_iter().chain(hook_events()) {
         let word = word(&event);
         assert_eq!(event.kind(), word);
         let json = round_trip(&record(event));
         let told = [&json["v"], &json["seq"], &json["epoch"], &json["type"]];
-        assert_eq!(told, [&json!(1), &json!(7), &json!(2), &json!(word)], "{json}");
+        assert_eq!(told, [&json!(FORMAT_VERSION), &json!(7), &json!(2), &json!(word)], "{json}");
     }
 }
 
 #[test]
 fn a_record_reads_the_same_the_quick_way_and_the_slow_one_whatever_the_order_of_its_fields() {
-    for event in events() {
+    for event in events().into_iter().chain(hook_events()) {
         let record = record(event);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(Record::from_json(&text).unwrap(), record, "{text}");
@@ -207,8 +208,8 @@ fn a_record_reads_the_same_the_quick_way_and_the_slow_one_whatever_the_order_of_
         for cut in [&text[..text.len() - 1], &text[1..], "", "{}", &format!("{text} x")] {
             assert!(Record::from_json(cut).is_err(), "{cut}");
         }
-        let newer = text.replacen("\"v\":1", "\"v\":2", 1);
-        assert!(Record::from_json(&newer).unwrap_err().to_string().contains("version 2 is not known"));
+        let newer = text.replacen("\"v\":2", "\"v\":3", 1);
+        assert!(Record::from_json(&newer).unwrap_err().to_string().contains("version 3 is not known"));
         let unknown = text.replacen(&format!("\"type\":\"{}\"", word(&record.event)), "\"type\":\"other\"", 1);
         assert!(Record::from_json(&unknown).unwrap_err().to_string().contains("unknown variant `other`"), "{unknown}");
     }
@@ -225,7 +226,7 @@ fn a_record_is_one_flat_object() {
     let json = round_trip(&record(Event::ToolStarted { call: id("a"), effect: Effect::ReadOnly, effect_id: None }));
     let at = json!({"wall": "2025-11-15T11:00:00.123456Z", "mono_us": 77});
     let expected =
-        json!({"v": 1, "seq": 7, "epoch": 2, "at": at, "type": "tool_started", "call": "a", "effect": "read_only"});
+        json!({"v": 2, "seq": 7, "epoch": 2, "at": at, "type": "tool_started", "call": "a", "effect": "read_only"});
     assert_eq!(json, expected);
 }
 
@@ -255,7 +256,7 @@ fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
     .map(Option::unwrap);
     let mut joined = Span::new(3);
     for lump in &lumps {
-        assert_eq!(round_trip(lump)["v"], json!(1));
+        assert_eq!(round_trip(lump)["v"], json!(FORMAT_VERSION));
         joined.join(&serde_json::from_value(serde_json::to_value(lump).unwrap()).unwrap()).unwrap();
     }
     assert_eq!(joined, span);
@@ -267,7 +268,7 @@ fn an_addendum_comes_back_with_its_version_and_word() {
     let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(used()) };
     for (what, word) in [(late, "late_result"), (corrected, "usage_corrected")] {
         let json = round_trip(&Addendum { v: FORMAT_VERSION, number: 3, at: AT, what });
-        assert_eq!([&json["v"], &json["number"], &json["type"]], [&json!(1), &json!(3), &json!(word)]);
+        assert_eq!([&json["v"], &json["number"], &json["type"]], [&json!(FORMAT_VERSION), &json!(3), &json!(word)]);
     }
 }
 
@@ -277,7 +278,7 @@ fn a_receipt_comes_back_with_its_version() {
     let what = Learnt::LateResult { call: id("a"), result: result(), remains: None };
     let receipt = Receipt::fold(&records, [Addendum { v: FORMAT_VERSION, number: 1, at: AT, what }], Some(AT)).unwrap();
     let json = round_trip(&receipt);
-    assert_eq!([&json["v"], &json["revision"]], [&json!(1), &json!(1)]);
+    assert_eq!([&json["v"], &json["revision"]], [&json!(FORMAT_VERSION), &json!(1)]);
     assert_eq!(json["usage"]["billed"]["output"]["value"], json!(null), "unknown is never written as 0");
 }
 
@@ -342,13 +343,77 @@ fn an_id_that_breaks_paths_is_refused_when_it_is_read() {
     assert!(serde_json::from_value::<CallId>(json!("")).is_err());
 }
 
+/// What hooks change and fail.
+fn hook_events() -> Vec<Event> {
+    vec![
+        Event::HookFinished {
+            point: HookPoint::BeforeModel,
+            end: HookEnd::Changed,
+            change: Some(Box::new(HookChange::Request { request: request_change() })),
+            why: None,
+        },
+        Event::HookFinished {
+            point: HookPoint::AfterModel,
+            end: HookEnd::Failed,
+            change: None,
+            why: Some("it is off topic".into()),
+        },
+        Event::ModelStarted { call: 2, model: "practice".into(), is_changed: true },
+    ]
+}
+
+fn request_change() -> RequestChange {
+    RequestChange {
+        instructions: Some("Be brief.".into()),
+        messages: Some(Box::new(MessagesChange { from: 1, without: 2, with: vec![Arc::new(Message::user("note"))] })),
+        tools: Some(["look".to_owned()].into()),
+        settings: ModelSettings {
+            max_output: Some(7),
+            temperature: Some(0.5),
+            thinking: Some(Thinking::Tokens(9)),
+            stop: vec!["END".into()],
+        },
+        tool_choice: ToolChoice::tool("look"),
+    }
+}
+
+#[test]
+fn every_change_of_a_hook_reads_back_as_it_was_written() {
+    let call = ToolCall { id: id("a"), name: "look".into(), arguments: "{}".into() };
+    let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Ok, "seen"));
+    let answer = Arc::new(Message::assistant("Hm."));
+    for (change, what) in [
+        (HookChange::Input { input: Arc::new(Message::user("Hi")) }, "input"),
+        (HookChange::Request { request: request_change() }, "request"),
+        (HookChange::Request { request: RequestChange::default() }, "request"),
+        (HookChange::Answer { answer, is_withdrawn: true }, "answer"),
+        (HookChange::Call { call }, "call"),
+        (HookChange::Result { result }, "result"),
+    ] {
+        assert_eq!(round_trip(&change)["what"], json!(what));
+    }
+}
+
 #[test]
 fn a_form_of_another_version_is_refused_and_says_what_to_do() {
     let mut newer = serde_json::to_value(record(accepted())).unwrap();
-    newer["v"] = json!(2);
+    newer["v"] = json!(3);
     let told = serde_json::from_value::<Record>(newer).unwrap_err().to_string();
-    let expected = "format version 2 is not known: this program reads version 1; use the program that wrote it";
+    let expected = "format version 3 is not known: this program reads versions 1 to 2; use the program that wrote it";
     assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn a_record_of_the_version_before_is_read_as_it_was() {
+    for event in [Event::hook_finished(HookPoint::BeforeTool, HookEnd::Denied), Event::model_started(1, "practice")] {
+        let older = Record { v: 1, ..record(event) };
+        let json = serde_json::to_string(&older).unwrap();
+        assert!(!json.contains("change"), "what version 2 has more is left out: {json}");
+        assert_eq!(
+            (Record::from_json(&json).unwrap(), serde_json::from_str::<Record>(&json).unwrap()),
+            (older.clone(), older)
+        );
+    }
 }
 
 #[test]

@@ -295,7 +295,7 @@ fn what_became_of_a_compensation_is_in_the_account_of_its_call_and_of_no_other()
 
 #[test]
 fn a_hook_that_could_not_be_dropped_is_named_as_leaked() {
-    let leaked = Event::HookFinished { point: HookPoint::BeforeTool, end: HookEnd::Leaked };
+    let leaked = Event::hook_finished(HookPoint::BeforeTool, HookEnd::Leaked);
     let records = records([Event::RunStarted, hook_started(HookPoint::BeforeTool), leaked]);
     assert_eq!(Receipt::fold(&records, [], None).unwrap().leaked, ["before_tool hook"]);
 }

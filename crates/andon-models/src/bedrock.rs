@@ -14,7 +14,7 @@ mod plain;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Answer, Meter, Model, Rendering, Request};
+use andon_runtime::{Answer, FailedAnswer, Message, Meter, Model, ModelError, Rendering, Request};
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProtectionConfig};
 use aws_smithy_types::retry::RetryConfig;
@@ -73,17 +73,26 @@ impl Bedrock {
         Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), meter }
     }
 
-    /// The body of a call.
-    fn body(&self, request: &Request) -> Value {
-        let prompt = request.prompt();
-        render::bedrock::body(&Ask {
+    /// What a call's body is made from.
+    fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message], settings: &'a Settings) -> Ask<'a> {
+        Ask {
             provider: "bedrock",
             model: &self.model,
             instructions: request.instructions.as_deref(),
-            prompt: &prompt,
+            prompt,
             tools: &request.tools,
-            settings: &self.settings,
-        })
+            tool_choice: &request.tool_choice,
+            settings,
+        }
+    }
+
+    /// The body of a call.
+    fn body(&self, request: &Request) -> Value {
+        render::bedrock::body(&self.ask(request, &request.prompt(), &self.settings.with(&request.settings)))
+    }
+
+    fn check(&self, request: &Request) -> Result<(), String> {
+        render::choice::check_bedrock(&self.ask(request, &[], &self.settings.with(&request.settings)))
     }
 
     /// The same model with this configuration of the SDK. Its retries and its stall protection are switched off.
@@ -100,6 +109,9 @@ impl Model for Bedrock {
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
+        if let Err(why) = self.check(&request) {
+            return Box::new(FailedAnswer::new(ModelError::fatal(why)));
+        }
         let body = self.body(&request).to_string();
         Box::new(answer::BedrockAnswer::new(Arc::clone(&self.access), Arc::clone(&self.model), body, DRAIN))
     }

@@ -112,6 +112,15 @@ impl Dialect {
         }
     }
 
+    /// Why a tool choice cannot be asked for here, if it cannot.
+    pub(crate) fn check_choice(self, ask: &Ask<'_>) -> Result<(), String> {
+        match self {
+            Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Gemini => Ok(()),
+            Self::Anthropic => render::choice::check_claude(ask),
+            Self::Ollama => render::choice::check_ollama(ask),
+        }
+    }
+
     /// How many tokens an answer to this body may have, if it says so.
     pub(crate) fn max_output(self, body: &Value) -> Option<u64> {
         let fields: &[&str] = match self {

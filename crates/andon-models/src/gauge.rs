@@ -100,16 +100,18 @@ impl Gauge {
         (speed * TAIL.as_secs_f64()).ceil().max(1.0) as u64
     }
 
+    /// How many tokens the answer of a call may have.
+    fn most(&self, call: &Sighting<'_>) -> Option<u64> {
+        call.request.settings.max_output.map(u64::from).or(self.max_output)
+    }
+
     fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
-        let id = self.id(call.model);
+        let (id, most) = (self.id(call.model), self.most(call));
         let is_warm = self.book.is_warm(&id);
         let (output, reasoning) = if is_warm {
-            self.book.output(&id, &self.asked(), call, self.max_output)
+            self.book.output(&id, &self.asked(), call, most)
         } else {
-            (
-                crude_output(call.answer, self.book.hides(&id) || self.book.hides(&self.asked()), self.max_output),
-                Figure::UNKNOWN,
-            )
+            (crude_output(call.answer, self.book.hides(&id) || self.book.hides(&self.asked()), most), Figure::UNKNOWN)
         };
         let input = || if is_warm { self.book.input(&id, call) } else { crude_input(call.request) };
         let has_begun = call.ended || call.first_piece.is_some() || known.output != Figure::UNKNOWN;
@@ -126,9 +128,9 @@ impl Gauge {
     }
 
     /// What will be charged for output of which this much was delivered. Without a value, it is at least what is certain.
-    fn charged(&self, delivered: Figure) -> Figure {
+    fn charged(&self, delivered: Figure, most: Option<u64>) -> Figure {
         let certain = delivered.low.or(delivered.value).map(|_| delivered.at_least());
-        let limit = self.max_output.map(|most| most.max(certain.unwrap_or(0)));
+        let limit = most.map(|most| most.max(certain.unwrap_or(0)));
         match (self.closing, delivered.value) {
             (Closing::StopsTheBill, value) => {
                 let high = delivered.high.map(|high| high.saturating_add(self.tail()));
@@ -146,12 +148,12 @@ impl Gauge {
         }
     }
 
-    fn billed(&self, delivered: Usage) -> Usage {
+    fn billed(&self, delivered: Usage, most: Option<u64>) -> Usage {
         Usage {
-            output: self.charged(delivered.output),
+            output: self.charged(delivered.output, most),
             reasoning: match delivered.reasoning {
                 Figure::UNKNOWN => Figure::UNKNOWN,
-                reasoning => self.charged(reasoning),
+                reasoning => self.charged(reasoning, most),
             },
             ..delivered
         }
@@ -165,11 +167,11 @@ impl Meter for Gauge {
             return Used { delivered: known, billed: known };
         }
         let delivered = self.delivered(call, &known);
-        Used { delivered, billed: self.billed(delivered) }
+        Used { delivered, billed: self.billed(delivered, self.most(call)) }
     }
 
     fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
-        self.cut(call, known).open_ended(self.max_output)
+        self.cut(call, known).open_ended(self.most(call))
     }
 
     fn is_prepared(&self, call: &Sighting<'_>) -> bool {

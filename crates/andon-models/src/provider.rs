@@ -12,10 +12,11 @@ mod build;
 mod login;
 mod setup;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use andon_runtime::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
+use andon_runtime::{Answer, Message, Meter, Model, ModelError, Rendering, Request, ToolChoice};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -68,15 +69,21 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// What a request's body is made from.
-    pub(crate) fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message]) -> Ask<'a> {
+    pub(crate) fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message], settings: &'a Settings) -> Ask<'a> {
         Ask {
             provider: self.facts.name,
             model: &self.target.model,
             instructions: request.instructions.as_deref(),
             prompt,
             tools: &request.tools,
-            settings: &self.settings,
+            tool_choice: &request.tool_choice,
+            settings,
         }
+    }
+
+    /// The settings of one call.
+    pub(crate) fn settings<'a>(&'a self, request: &'a Request) -> Cow<'a, Settings> {
+        self.settings.with(&request.settings)
     }
 
     /// Whether its answers are made in the background, so that closing a connection stops nothing.
@@ -88,18 +95,22 @@ impl Inner {
     /// How many tokens an answer may have, as every request says it: by default, by a setting, or by a field of the user's.
     fn max_output(&self) -> Option<u64> {
         let (provider, model, settings) = (self.facts.name, &*self.target.model, &self.settings);
-        let ask = Ask { provider, model, instructions: None, prompt: &[], tools: &[], settings };
+        let tool_choice = &ToolChoice::Auto;
+        let ask = Ask { provider, model, instructions: None, prompt: &[], tools: &[], tool_choice, settings };
         self.facts.dialect.max_output(&self.facts.dialect.rendering(&ask).body)
     }
 
     /// The body of a call, and the name of its format.
     fn rendering(&self, request: &Request) -> Rendering {
-        self.facts.dialect.rendering(&self.ask(request, &request.prompt()))
+        self.facts.dialect.rendering(&self.ask(request, &request.prompt(), &self.settings(request)))
     }
 
     /// The request for an answer.
     fn sending(&self, request: &Request) -> Result<Sending, ModelError> {
-        let mut sending = self.post(self.url.clone(), &self.rendering(request).body)?;
+        let (prompt, settings) = (request.prompt(), self.settings(request));
+        let ask = self.ask(request, &prompt, &settings);
+        self.facts.dialect.check_choice(&ask).map_err(ModelError::fatal)?;
+        let mut sending = self.post(self.url.clone(), &self.facts.dialect.rendering(&ask).body)?;
         let accept = HeaderValue::from_static(self.facts.dialect.accept());
         sending.request.headers_mut().insert(ACCEPT, accept);
         Ok(sending)

@@ -10,6 +10,7 @@
 
 pub mod anthropic;
 pub mod bedrock;
+pub mod choice;
 mod claude;
 pub mod gemini;
 mod image;
@@ -20,7 +21,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod prepare;
 
-use andon_runtime::{Message, ToolSpec};
+use andon_runtime::{Message, ToolChoice, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::settings::Settings;
@@ -38,6 +39,8 @@ pub struct Ask<'a> {
     pub prompt: &'a [Message],
     /// The tools that the model may ask for.
     pub tools: &'a [std::sync::Arc<ToolSpec>],
+    /// Whether the model may call tools, or must.
+    pub tool_choice: &'a ToolChoice,
     /// What the user has set.
     pub settings: &'a Settings,
 }

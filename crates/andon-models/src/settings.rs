@@ -1,5 +1,9 @@
 //! A model's settings, the same for every provider.
 
+use std::borrow::Cow;
+
+use andon_runtime::ModelSettings;
+pub use andon_runtime::Thinking;
 use serde_json::{Map, Value};
 
 /// What a user can set for a model. What a provider does not have is left out of its requests.
@@ -19,24 +23,33 @@ pub struct Settings {
     pub extra: Map<String, Value>,
 }
 
-/// How long a model may think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thinking {
-    /// Not at all, where the provider allows it.
-    Off,
-    /// A little.
-    Low,
-    /// A moderate amount.
-    Medium,
-    /// A lot.
-    High,
-    /// At most this many tokens, where the provider takes a number.
-    Tokens(u32),
+impl Settings {
+    /// The settings of one call: its own, and these for what it leaves open.
+    pub(crate) fn with(&self, call: &ModelSettings) -> Cow<'_, Self> {
+        if call.is_default() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            max_output: call.max_output.or(self.max_output),
+            temperature: call.temperature.or(self.temperature),
+            thinking: call.thinking.or(self.thinking),
+            stop: if call.stop.is_empty() { self.stop.clone() } else { call.stop.clone() },
+            ..self.clone()
+        })
+    }
 }
 
-impl Thinking {
+/// [`Thinking`] in the forms that providers take.
+pub(crate) trait ThinkingForm {
     /// In a word, for providers that take words.
-    pub(crate) fn word(self) -> Option<&'static str> {
+    fn word(self) -> Option<&'static str>;
+
+    /// As a number of tokens, for providers that take a number.
+    fn tokens(self) -> u32;
+}
+
+impl ThinkingForm for Thinking {
+    fn word(self) -> Option<&'static str> {
         match self {
             Self::Off | Self::Tokens(_) => None,
             Self::Low => Some("low"),
@@ -45,8 +58,7 @@ impl Thinking {
         }
     }
 
-    /// As a number of tokens, for providers that take a number.
-    pub(crate) fn tokens(self) -> u32 {
+    fn tokens(self) -> u32 {
         match self {
             Self::Off => 0,
             Self::Low => 2_048,

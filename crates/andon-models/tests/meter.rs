@@ -21,12 +21,9 @@ fn text(words: usize, seed: usize) -> String {
 
 fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> Request {
     Request {
-        run: RunId::new("r").unwrap(),
-        number: 1,
         instructions: Some("Be brief.".into()),
-        history: messages.into_iter().map(Arc::new).collect(),
-        tools: Arc::from([]),
         anchor,
+        ..Request::new(RunId::new("r").unwrap(), 1, messages.into_iter().map(Arc::new).collect::<Vec<_>>())
     }
 }
 

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use self::answer::PracticeAnswer;
 use self::plan::plan;
-use andon_runtime::{Answer, Model, Request};
+use andon_runtime::{Answer, FailedAnswer, Model, ModelError, Request, ToolChoice};
 
 /// How long a word takes at human pace, on average.
 const HUMAN_PACE: Duration = Duration::from_millis(32);
@@ -90,7 +90,16 @@ impl Model for Practice {
         "practice"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, mut request: Request) -> Box<dyn Answer> {
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::None => request.keep_tools(|_| false),
+            ToolChoice::Required | ToolChoice::Tool { .. } => {
+                let why =
+                    "the practice model calls a tool when its prompt says so, and cannot be made to: ask in the prompt";
+                return Box::new(FailedAnswer::new(ModelError::fatal(why)));
+            }
+        }
         let mut chance = chance(self.seed, &request);
         let plan = plan(&request, &mut chance);
         let input = words::count_prompt(&request);

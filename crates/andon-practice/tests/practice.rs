@@ -27,12 +27,8 @@ fn spec(name: &str) -> Arc<ToolSpec> {
 
 fn request(prompt: &str) -> Request {
     Request {
-        run: RunId::new("r").unwrap(),
-        number: 1,
-        instructions: None,
-        history: vec![Arc::new(Message::user(prompt))].into(),
         tools: [spec("slow_count"), spec("dice")].into(),
-        anchor: None,
+        ..Request::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user(prompt))])
     }
 }
 

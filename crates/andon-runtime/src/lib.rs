@@ -38,7 +38,10 @@ pub mod threads;
 mod tool;
 
 pub use agent::BuildError;
-pub use agent::hook::{Moment, What};
+pub use agent::hook::{
+    AfterModel, AfterRun, AfterTool, AnswerDecision, BeforeModel, BeforeRun, BeforeTool, CallDecision, EndDecision,
+    HookReply, ImmediateReply, LaterReply, RequestDecision, ResultDecision, RunDecision,
+};
 pub use agent::{
     EffectId, FnTool, Invocation, Progress, SessionState, StateError, Tool, ToolBuilder, ToolReturn, Undo, tool, tools,
 };
@@ -56,6 +59,7 @@ pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall,
 pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
 pub use andon_core::progress::{Phase, State};
 pub use andon_core::receipt::{Receipt, Verdict};
+pub use andon_core::request::{ModelSettings, Thinking, ToolChoice};
 pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
@@ -73,7 +77,6 @@ pub use lanes::clock::{Clock, SystemClock, TestClock};
 pub use lanes::probe::Passed;
 pub use lanes::probe::Probe;
 pub use live::DecideError;
-pub use live::Decision;
 pub use live::cord::{Cancel, Cord, Reply};
 pub use live::feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use live::observe::{Observer, Seen, SeenLater};
@@ -84,8 +87,8 @@ pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::stream::StreamModel;
 pub use model::{
-    Afterwards, Anchor, AnchorSetup, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request,
-    Sighting,
+    Afterwards, Anchor, AnchorSetup, Answer, FailedAnswer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind,
+    Request, Sighting,
 };
 pub use recovery::{Fate, Recovered};
 pub use runtime::agent::{Agent, AgentBuilder, AgentReply};

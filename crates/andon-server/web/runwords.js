@@ -21,7 +21,7 @@ export const CUT_IN = {
 /** @type {Record<string, string>} why a tool call was not run */
 export const REFUSED = {
   unknown_tool: "there is no tool with that name", bad_arguments: "invalid arguments", duplicate_id: "duplicate call ID",
-  denied_by_hook: "denied by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
+  denied_by_hook: "denied by a hook", answered_by_hook: "answered by a hook", denied_by_person: "denied by a person", call_cancelled: "stopped before it started",
   run_cancelled: "the run was stopped first", lost: "the program that ran it ended first",
 };
 
@@ -39,7 +39,7 @@ export const COMPENSATION = {
 /** @type {Record<string, string>} how a bar of the timeline ended */
 export const HOW = {
   ...VERDICT, open: "in progress", over: "ended", answered: "answered", failed: "failed", lost: "lost: the program that ran it ended",
-  panicked: "crashed", continued: "continued", denied: "denied", cancelled: "stopped the run", approved: "approved",
+  panicked: "crashed", continued: "continued", changed: "changed", denied: "denied", asked: "asked for approval of the call", cancelled: "stopped the run", approved: "approved",
   closed: "closed: the run was stopped first",
 };
 

@@ -179,7 +179,10 @@ impl Figures {
     fn tool_refused(&self, seen: &Seen<'_>, call: &CallId, why: Refusal) {
         let asked = past::tool_of(seen.past, call).unwrap_or("?");
         // The agent has a tool of that name: otherwise the call would have been refused as unknown.
-        let is_real = matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson);
+        let is_real = matches!(
+            why,
+            Refusal::BadArguments | Refusal::DeniedByHook | Refusal::AnsweredByHook | Refusal::DeniedByPerson
+        );
         let tool = if is_real { self.tools.bounded(asked) } else { self.tools.if_known(asked) };
         self.tool_call(&tool, Verdict::NeverStarted);
     }

@@ -50,7 +50,7 @@ impl Observer for Logs {
                     warn!(run, app, tool, call = call.as_str(), processes = left, "work was leaked");
                 }
             }
-            Event::HookFinished { point, end: HookEnd::Leaked } => {
+            Event::HookFinished { point, end: HookEnd::Leaked, .. } => {
                 warn!(run, app, hook = point.as_str(), "work was leaked");
             }
             Event::RunSettled { outcome } => Self::settled(seen, outcome),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Event, Record};
+use andon_runtime::core::event::{Event, HookChange, Record};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::usage::Used;
 
@@ -27,15 +27,19 @@ pub(crate) fn answerer_of(past: &[Arc<Record>], call: u32) -> Option<(Option<&st
 /// The model of a call.
 pub(crate) fn model_of(past: &[Arc<Record>], call: u32) -> Option<&Arc<str>> {
     past.iter().rev().find_map(|record| match &record.event {
-        Event::ModelStarted { call: of, model } if *of == call => Some(model),
+        Event::ModelStarted { call: of, model, .. } if *of == call => Some(model),
         _ => None,
     })
 }
 
-/// The tool of a call, as the message that asks for the call names it.
+/// The tool of a call, as the message that asks for the call names it, or as a hook has changed it.
 pub(crate) fn tool_of<'a>(past: &'a [Arc<Record>], call: &CallId) -> Option<&'a str> {
     past.iter().rev().find_map(|record| match &record.event {
         Event::Message { message } => message.calls().find(|asked| asked.id == *call).map(|asked| asked.name.as_str()),
+        Event::HookFinished { change: Some(change), .. } => match &**change {
+            HookChange::Call { call: changed } if changed.id == *call => Some(changed.name.as_str()),
+            _ => None,
+        },
         _ => None,
     })
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
-use andon_runtime::core::id::{RunId, SessionKey};
-use andon_runtime::core::message::Message;
+use andon_runtime::core::event::{Entry, Epoch, Event, HookChange, Learnt};
+use andon_runtime::core::id::{CallId, RunId, SessionKey};
+use andon_runtime::core::message::{Message, ToolCall};
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
     Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, LastReported, MemoryJournal, Probe,
@@ -117,6 +117,19 @@ impl TestJournal {
     /// Whether a matching event of a run is durable.
     pub fn has(&self, run: &RunId, is_it: impl Fn(&Event) -> bool) -> bool {
         self.inner.memory.stored(run).unwrap_or_default().facts().any(|record| is_it(&record.event))
+    }
+
+    /// A call of a run as it is on record: as the model wrote it, or as a hook left it.
+    pub fn call(&self, run: &RunId, id: &CallId) -> Option<ToolCall> {
+        let stored = self.inner.memory.stored(run).unwrap_or_default();
+        stored.facts().rev().find_map(|record| match &record.event {
+            Event::Message { message } => message.calls().find(|call| call.id == *id).cloned(),
+            Event::HookFinished { change: Some(change), .. } => match &**change {
+                HookChange::Call { call } if call.id == *id => Some(call.clone()),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 
     fn hit(&self, seam: &'static str) {

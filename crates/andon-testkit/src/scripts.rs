@@ -1,6 +1,7 @@
 //! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
 
 mod figures;
+mod hooks;
 mod own;
 mod sessions;
 
@@ -13,8 +14,8 @@ use std::time::Duration;
 use andon_runtime::core::event::{Event, Learnt};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
-    Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, Decision, FeedItem, FnTool, JournalError,
-    Limits, ModelError, OnCancel, Piece, Retry, Run, Runtime, Session, StartError, State, Verdict, What, WhenBusy,
+    Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, FeedItem, FnTool, JournalError, Limits,
+    ModelError, OnCancel, Piece, Retry, Run, Runtime, Session, StartError, State, Verdict, WhenBusy,
 };
 use tokio::time::sleep;
 
@@ -69,7 +70,7 @@ pub fn all() -> Vec<Script> {
         script!(retry_with_back_off, "retry with back-off"),
         script!(approval, "approval", GRACE),
         script!(denied_approval, "an approval that is denied", GRACE),
-        script!(waiting_hook, "a waiting hook", GRACE),
+        script!(hooks::waiting, "a waiting hook", GRACE),
         script!(stubborn_tool, "a stubborn tool", millis(600)),
         script!(reader_that_stopped, "a reader that stopped"),
         script!(several_turns, "several turns", GRACE),
@@ -86,8 +87,25 @@ pub fn all() -> Vec<Script> {
         script!(panicking_tool, "a tool that panics", GRACE),
         script!(steady_stream, "a steady stream"),
         script!(empty_pieces, "empty pieces", GRACE),
-        script!(denying_hook, "a hook that denies", GRACE),
-        script!(cancelling_hook, "a hook that cancels", GRACE),
+        script!(hooks::denying, "a hook that denies", GRACE),
+        script!(hooks::cancelling, "a hook that cancels", GRACE),
+        script!(hooks::changing, "hooks that change everything", GRACE),
+        script!(
+            hooks::changing,
+            "hooks that change everything on a slow disk",
+            GRACE + slow_disk * 10,
+            Some(slow_disk)
+        ),
+        script!(hooks::withdrawing, "a hook that withdraws an answer", GRACE),
+        script!(hooks::answering, "a hook that answers a call", GRACE),
+        script!(hooks::asking, "a hook that asks a person", GRACE),
+        script!(hooks::needing_approval, "a hook that changes a call into one that needs approval", GRACE),
+        script!(hooks::misfitting, "a hook that changes a call into one that cannot be made", GRACE),
+        script!(hooks::failing_beside_a_tool, "a hook that fails the run while a tool runs", GRACE),
+        script!(hooks::failing_after_a_model, "a hook that fails the run after a model call", GRACE),
+        script!(hooks::failing_at_the_end, "a hook that fails the run at its end", GRACE),
+        script!(hooks::impossible, "a hook that returns an impossible request", GRACE),
+        script!(hooks::question_after_a_restart, "a hook's question after a restart", GRACE),
         script!(agent_cancel, "a cancel of the whole agent", GRACE),
         script!(sessions::one_of_several, "a cancel of one session"),
         script!(question_after_a_restart, "a question after a restart", GRACE),
@@ -304,26 +322,6 @@ async fn denied_approval(world: World) {
     decide(world, |run, call| run.deny(call, Some("ada"), Some("too dangerous"))).await;
 }
 
-async fn waiting_hook(world: World) {
-    let model = world.model([calling("Hooked. ", &[("k", "quick")]), done()]);
-    let pause = |pause_ms| {
-        move |_| async move {
-            sleep(millis(pause_ms)).await;
-            Decision::Continue
-        }
-    };
-    let agent = world
-        .agent(&model)
-        .tool(tools::quick("quick", &world.tools))
-        .before_run(pause(5))
-        .before_model(pause(2_900))
-        .after_model(pause(10))
-        .before_tool(pause(7))
-        .after_tool(pause(3))
-        .after_run(pause(1));
-    ask(&world, agent, "Wait.").await;
-}
-
 async fn stubborn_tool(world: World) {
     let model = world.model([calling("Slowly. ", &[("m", "mule")])]);
     let session = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
@@ -531,35 +529,6 @@ async fn empty_pieces(world: World) {
     ]);
     let model = world.model([first, vec![Act::end()]]);
     ask(&world, world.agent(&model).tool(tools::quick("quick", &world.tools)), "Nothing.").await;
-}
-
-async fn denying_hook(world: World) {
-    let model = world.model([calling("", &[("no", "quick"), ("yes", "slow")]), done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::quick("quick", &world.tools))
-        .tool(tools::slow("slow", millis(50), &world.tools))
-        .before_tool(|moment| async move {
-            sleep(millis(5)).await;
-            match moment.what {
-                What::BeforeTool { call } if call.name == "quick" => Decision::Deny("not today".to_owned()),
-                _ => Decision::Continue,
-            }
-        });
-    ask(&world, agent, "May I?").await;
-}
-
-async fn cancelling_hook(world: World) {
-    let model = world.model([calling("Then ", &[("x", "slow")]), done()]);
-    let agent = world
-        .agent(&model)
-        .tool(tools::slow("slow", millis(50), &world.tools))
-        .after_tool(|_| async { Decision::Cancel(Cancel::graceful().by("hook").note("enough")) })
-        .after_run(|_| async {
-            sleep(millis(30)).await;
-            Decision::Continue
-        });
-    ask(&world, agent, "Until it is enough.").await;
 }
 
 async fn agent_cancel(world: World) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::id::CallId;
-use andon_runtime::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work, tool};
+use andon_runtime::{
+    Effect, FnTool, Invocation, Probe, Remains, ToolCall, ToolError, ToolOutput, ToolSpec, Work, tool,
+};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
@@ -28,7 +30,7 @@ pub enum Deed {
     Started {
         /// The call.
         call: CallId,
-        /// Whether the call was on record by then.
+        /// Whether the call was on record by then, with the arguments that the tool got.
         on_record: bool,
     },
     /// It is about to return this.
@@ -105,7 +107,8 @@ impl ToolLog {
     fn begin(&self, call: &Invocation) -> Alive {
         let on_record = self.journal.as_ref().is_none_or(|journal| {
             let is_intent = |event: &Event| matches!(event, Event::ToolStarted { call: id, .. } if *id == call.call);
-            journal.has(&call.run, is_intent)
+            let is_as_recorded = |recorded: ToolCall| recorded.input().is_ok_and(|input| input == call.input);
+            journal.has(&call.run, is_intent) && journal.call(&call.run, &call.call).is_some_and(is_as_recorded)
         });
         self.add(Deed::Started { call: call.call.clone(), on_record });
         let alive = Alive { log: self.clone(), call: call.call.clone() };

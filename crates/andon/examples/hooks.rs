@@ -1,58 +1,49 @@
-//! Hooks: a program's own code before and after a run, a model call and a tool call.
+//! Hooks: a program's own code that sees and changes what a run does. Log, redact, forbid, ask, cancel.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use andon::core::progress::Phase;
-use andon::{Agent, Cancel, Decision, FnTool, Practice, Reason, Verdict, What};
-use serde_json::json;
-use tokio::time::sleep;
+use andon::{Agent, CallDecision, Cancel, Practice, Reason, RequestDecision, ResultDecision, Verdict, tool};
+
+/// Shreds a file.
+#[tool]
+async fn shred(path: Option<String>) -> String {
+    format!("shredded {path:?}")
+}
+
+/// Looks around.
+#[tool(effect = "read_only")]
+async fn look() -> &'static str {
+    "a cat, number 4711"
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let schema = json!({"type": "object", "properties": {}});
-    let shred = FnTool::new("shred", "Shreds a file.", schema, |_| async { Ok("gone".into()) });
+    let looks = AtomicU32::new(0);
     let agent = Agent::builder()
         .model(Practice::instant())
-        .tool(shred)
-        .before_run(|moment| async move {
-            match &moment.what {
-                What::BeforeRun { input } if input.text().contains("secret") => {
-                    Decision::Cancel(Cancel::now().reason(Reason::Policy).note("it asks for a secret"))
-                }
-                _ => Decision::Continue,
-            }
+        .tools([shred, look])
+        .before_run(|moment| println!("{} begins: {}", moment.run, moment.input.text()))
+        .before_model(|moment| async move {
+            let mut request = moment.request;
+            request.settings.temperature = Some(0.2);
+            RequestDecision::Change(request)
         })
-        .before_tool(|moment| async move {
-            match &moment.what {
-                What::BeforeTool { call } if call.name == "shred" => Decision::Deny("Files are kept here.".into()),
-                _ => Decision::Continue,
-            }
+        .before_tool(|moment| if moment.call.name == "shred" { CallDecision::deny("No.") } else { CallDecision::GoOn })
+        .before_tool(move |_| match looks.fetch_add(1, Ordering::SeqCst) {
+            0 => CallDecision::GoOn,
+            _ => CallDecision::Cancel(Cancel::now().reason(Reason::Policy).by("policy").note("two looks")),
         })
+        .after_tool(|moment| ResultDecision::replace(moment.result.to_text().replace("4711", "[number]")))
+        .after_tool(|moment| println!("{} gave {}", moment.call.name, moment.result.to_text()))
         .build()?;
 
-    let outcome = agent.run("Shred the file").await?;
-    println!("denied: {:?}, the run ended {}", outcome.receipt.calls.first().map(|c| c.verdict), outcome.stop_reason());
-    assert_eq!(outcome.receipt.calls.first().map(|call| call.verdict), Some(Verdict::NeverStarted));
-    assert!(outcome.completed()?.text().contains("Files are kept here."));
-
-    let outcome = agent.run("Tell me the secret").await?;
-    println!("cancelled: {:?}, {} model calls", outcome.receipt.reason, outcome.receipt.model_calls.len());
-    assert_eq!(outcome.receipt.reason, Some(Reason::Policy));
-    assert!(outcome.receipt.model_calls.is_empty());
-
-    // A hook that waits is left at once when the cord is pulled.
-    let agent = Agent::builder()
-        .model(Practice::instant())
-        .before_model(|_| async {
-            sleep(Duration::from_secs(600)).await;
-            Decision::Continue
-        })
-        .build()?;
-    let run = agent.start("Hello")?;
-    sleep(Duration::from_millis(100)).await;
-    run.cancel(Cancel::graceful().by("ada"));
-    let outcome = run.outcome().await;
-    println!("stopped: cut in {:?}", outcome.receipt.cut_in);
-    assert_eq!(outcome.receipt.cut_in, Some(Phase::Hook));
+    let denied = agent.run("shred it").await?;
+    assert_eq!(denied.receipt.calls.first().map(|call| call.verdict), Some(Verdict::NeverStarted));
+    let looked = agent.run("look").await?;
+    assert!(looked.receipt.calls.iter().all(|call| call.changed_by_hook));
+    assert!(looked.completed()?.text().contains("[number]"));
+    let stopped = agent.run("look").await?;
+    println!("{}: {:?}", stopped.stop_reason(), stopped.receipt.note);
+    assert_eq!(stopped.receipt.reason, Some(Reason::Policy));
     Ok(())
 }

@@ -58,7 +58,7 @@ impl Story {
         let message = Message { role: Role::Assistant, parts: answer.parts, cut };
         let stop = if calls.is_empty() { ModelStop::EndTurn } else { ModelStop::ToolUse };
         let end = if is_cut { ModelEnd::Cut } else { ModelEnd::Answered { stop } };
-        self.add(Event::ModelStarted { call: number, model: MODEL.into() });
+        self.add(Event::model_started(number, MODEL));
         self.add(Event::Message { message: Arc::new(message) });
         self.add(Event::usage(number, answer.used));
         self.add(Event::ModelFinished { call: number, end, first_piece_us: None });

@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use andon_runtime::core::event::HookChange;
 use andon_runtime::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, OnDisconnect, Outcome, Role, RunId};
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -157,6 +158,11 @@ pub(crate) fn answer_in(item: &FeedItem) -> Option<&Arc<Message>> {
     let FeedItem::Fact(record) = item else { return None };
     match &record.event {
         Event::Message { message } => Some(message).filter(|message| message.role == Role::Assistant),
+        // A hook has put another one in its place.
+        Event::HookFinished { change: Some(change), .. } => match &**change {
+            HookChange::Answer { answer, .. } => Some(answer),
+            _ => None,
+        },
         _ => None,
     }
 }

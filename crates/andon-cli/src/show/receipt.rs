@@ -215,6 +215,7 @@ fn refusal_words(why: Refusal) -> &'static str {
         Refusal::BadArguments => "wrong arguments",
         Refusal::DuplicateId => "its id was used twice",
         Refusal::DeniedByHook => "denied by a hook",
+        Refusal::AnsweredByHook => "answered by a hook",
         Refusal::DeniedByPerson => "denied by a person",
         Refusal::CallCancelled => "only this call was cancelled",
         Refusal::RunCancelled => "the run was stopped first",

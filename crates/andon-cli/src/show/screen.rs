@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use andon_runtime::core::event::{Approval, ModelEnd, ToolEnd};
+use andon_runtime::core::event::{Approval, HookChange, ModelEnd, ToolEnd};
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
 
@@ -132,6 +132,7 @@ impl Screen {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Message { message } => message.calls().try_for_each(|call| self.call(call)),
+            Event::HookFinished { change: Some(change), .. } => self.changed(change),
             Event::ToolStarted { call, .. } => {
                 self.running.push(call.clone());
                 Ok(())
@@ -153,6 +154,27 @@ impl Screen {
             }
             Event::BackoffStarted { delay_ms } => self.note(&format!("Trying again in {delay_ms} ms.")),
             _ => Ok(()),
+        }
+    }
+
+    /// A hook has changed something that was shown, or that a person may be asked about.
+    fn changed(&mut self, change: &HookChange) -> io::Result<()> {
+        match change {
+            HookChange::Call { call } => {
+                self.note("A rule of the program changed this call:")?;
+                self.calls.retain(|known| known.id != call.id);
+                self.call(call)
+            }
+            HookChange::Result { result } => self.result(&result.call, "was replaced", result),
+            HookChange::Answer { answer, is_withdrawn } => {
+                let what = if *is_withdrawn { "withdrew this answer" } else { "changed this answer" };
+                self.note(&format!("A rule of the program {what}: {}", plain_line(&answer.text())))
+            }
+            HookChange::Input { input } => {
+                self.note(&format!("A rule of the program changed the prompt: {}", plain_line(&input.text())))
+            }
+            // It was not shown either.
+            HookChange::Request { .. } => Ok(()),
         }
     }
 

@@ -99,6 +99,8 @@ pub enum Refusal {
     DuplicateId,
     /// A hook denied it.
     DeniedByHook,
+    /// A hook answered it instead of the tool.
+    AnsweredByHook,
     /// A person denied it.
     DeniedByPerson,
     /// The call was cancelled, not the run.

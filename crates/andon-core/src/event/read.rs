@@ -15,8 +15,8 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::{
-    Accepted, Approval, Changes, Effect, Epoch, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Remains, Seq,
-    ToolEnd,
+    Accepted, Approval, Changes, Effect, Epoch, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record, Refusal,
+    Remains, Seq, ToolEnd,
 };
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
@@ -40,10 +40,16 @@ enum Form {
     HookFinished {
         point: HookPoint,
         end: HookEnd,
+        #[serde(default)]
+        change: Option<Box<HookChange>>,
+        #[serde(default)]
+        why: Option<Arc<str>>,
     },
     ModelStarted {
         call: u32,
         model: Arc<str>,
+        #[serde(default)]
+        is_changed: bool,
     },
     Message {
         message: Arc<Message>,
@@ -154,7 +160,7 @@ impl<'de> Visitor<'de> for InOrder {
                 Head::At => at = Some(map.next_value()?),
                 Head::Type => {
                     let (Some(v), Some(seq), Some(epoch), Some(at)) = (v, seq, epoch, at) else { break };
-                    if v != crate::format_version::FORMAT_VERSION {
+                    if !crate::format_version::is_known(v) {
                         break;
                     }
                     let kind: Cow<'de, str> = map.next_value()?;

@@ -15,10 +15,12 @@ use super::fold::Misfit;
 /// One tool call of the current turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What the model asked for.
+    /// What the model asked for, or what a hook made of it.
     pub call: ToolCall,
     /// How far it has come.
     pub state: CallState,
+    /// Whether a person has approved it, with the name and the arguments that it has now.
+    pub is_approved: bool,
 }
 
 /// How far a tool call has come.
@@ -38,7 +40,7 @@ pub enum CallState {
 
 impl Call {
     pub(super) fn new(call: &ToolCall) -> Self {
-        Self { call: call.clone(), state: CallState::Ready }
+        Self { call: call.clone(), state: CallState::Ready, is_approved: false }
     }
 
     pub(super) fn ask(&mut self) -> Result<(), Misfit> {
@@ -60,11 +62,33 @@ impl Call {
         {
             return Err("the approval was for other arguments");
         }
+        self.is_approved = matches!(verdict, Approval::Approved { .. });
         self.state = match verdict {
             Approval::Approved { .. } => CallState::Ready,
             Approval::Denied { .. } | Approval::Closed => CallState::Denied(Box::new(verdict.clone())),
         };
         Ok(())
+    }
+
+    /// A hook changes the call. An approval was for what it was before.
+    pub(super) fn change(&mut self, call: &ToolCall) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Ready => (self.call, self.is_approved) = (call.clone(), false),
+            CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
+                return Err("a hook changes a call before it starts");
+            }
+        }
+        Ok(())
+    }
+
+    /// A hook replaces the result.
+    pub(super) fn replace(&mut self, result: &Arc<ToolResult>) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Closed(_) => self.close(result),
+            CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => {
+                Err("a hook replaces the result of a call that has ended")
+            }
+        }
     }
 
     pub(super) fn start(&mut self, effect: Effect) -> Result<(), Misfit> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::answer::{Kind, Lump, LumpGap, Mark, Span, What};
 use crate::cancel::CancelRequest;
 use crate::ending::{Ending, Failure, FailureKind};
-use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record};
+use crate::event::{Entry, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record};
 use crate::id::{CallId, Seq};
 use crate::message::{Message, Part, Role};
 use crate::standing::Lifecycle;
@@ -116,8 +116,10 @@ impl Progress {
             Event::RunAccepted { .. } => Err("a run is accepted once"),
             Event::RunStarted => self.start(),
             Event::HookStarted { .. } => self.start_hook(),
-            Event::HookFinished { point, end } => self.finish_hook(*point, *end),
-            Event::ModelStarted { call, model } => self.start_model(*call, model),
+            Event::HookFinished { point, end, change, why } => {
+                self.finish_hook(*point, *end, change.as_deref(), why.as_deref())
+            }
+            Event::ModelStarted { call, model, .. } => self.start_model(*call, model),
             Event::Message { message } => self.take_answer(message),
             Event::Usage { call, used, .. } => self.account(*call, used),
             Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
@@ -160,11 +162,18 @@ impl Progress {
         Ok(())
     }
 
-    fn finish_hook(&mut self, point: HookPoint, end: HookEnd) -> Result<(), Misfit> {
+    fn finish_hook(
+        &mut self,
+        point: HookPoint,
+        end: HookEnd,
+        change: Option<&HookChange>,
+        why: Option<&str>,
+    ) -> Result<(), Misfit> {
         if self.open_hook() != Some(point) {
             return Err("no such hook is open");
         }
-        self.failure = self.failure.take().or(hook_failure(point, end));
+        change.map_or(Ok(()), |change| self.take_change(point, change))?;
+        self.failure = self.failure.take().or(hook_failure(point, end, why));
         Ok(())
     }
 
@@ -174,8 +183,8 @@ impl Progress {
         }
         self.model_calls = number;
         self.last_stop = None;
-        let model = Arc::clone(model);
-        self.model = Some(OpenModel { number, model, spans: Vec::new(), answered: false, accounted: false });
+        let (model, change) = (Arc::clone(model), self.change.take());
+        self.model = Some(OpenModel { number, model, spans: Vec::new(), answered: false, accounted: false, change });
         Ok(())
     }
 
@@ -243,7 +252,11 @@ impl Progress {
         Ok(())
     }
 
-    fn turn_call(&mut self, id: &CallId, change: impl FnOnce(&mut Call) -> Result<(), Misfit>) -> Result<(), Misfit> {
+    pub(super) fn turn_call(
+        &mut self,
+        id: &CallId,
+        change: impl FnOnce(&mut Call) -> Result<(), Misfit>,
+    ) -> Result<(), Misfit> {
         self.turn.as_mut().ok_or(NO_SUCH_CALL)?.change(id, change)?;
         if let Some(turn) = self.turn.take_if(|turn| turn.is_over()) {
             self.close_turn(&turn);
@@ -284,12 +297,17 @@ fn check_seq(expected: Seq, found: Seq) -> Result<(), FoldError> {
     if found == expected { Ok(()) } else { Err(FoldError::Gap { expected, found }) }
 }
 
-/// A panic in a tool hook ends that tool call; a panic in any other hook ends the run.
-fn hook_failure(point: HookPoint, end: HookEnd) -> Option<Failure> {
-    let ends_the_run = match point {
-        HookPoint::BeforeTool | HookPoint::AfterTool => false,
-        HookPoint::BeforeRun | HookPoint::AfterRun | HookPoint::BeforeModel | HookPoint::AfterModel => true,
+/// A panic in a tool hook ends that tool call; a panic in any other hook ends the run. A hook that fails the run says why.
+fn hook_failure(point: HookPoint, end: HookEnd, why: Option<&str>) -> Option<Failure> {
+    let is_of_tool = match point {
+        HookPoint::BeforeTool | HookPoint::AfterTool => true,
+        HookPoint::BeforeRun | HookPoint::AfterRun | HookPoint::BeforeModel | HookPoint::AfterModel => false,
     };
-    let message = format!("the {} hook panicked", point.as_str());
-    (ends_the_run && end == HookEnd::Panicked).then_some(Failure { error: FailureKind::Hook, message })
+    let message = match (end, why) {
+        (HookEnd::Panicked, _) if !is_of_tool => format!("the {} hook panicked", point.as_str()),
+        (HookEnd::Failed, Some(why)) => why.to_owned(),
+        (HookEnd::Failed, None) => format!("the {} hook failed the run", point.as_str()),
+        _ => return None,
+    };
+    Some(Failure { error: FailureKind::Hook, message })
 }

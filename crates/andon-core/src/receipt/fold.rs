@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::answer::Answerer;
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::event::{Accepted, Addendum, Event, HookChange, HookEnd, Learnt, Record, Remains, ToolEnd};
 use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
 use crate::progress::Progress;
@@ -54,6 +54,8 @@ pub(super) struct Fold {
     requested: Option<Instant>,
     /// The tool calls that have started and not finished.
     tool_starts: Vec<Started>,
+    /// The calls that hooks changed and that have no account yet.
+    changed: Vec<CallId>,
     model_start: Option<(Arc<str>, Instant)>,
 }
 
@@ -61,7 +63,16 @@ impl Fold {
     pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
         let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::unknown(&accepted.run, &accepted.session) };
         let progress = Progress::new(Arc::clone(accepted));
-        Self { receipt, progress, began, latest: began, requested: None, tool_starts: Vec::new(), model_start: None }
+        Self {
+            receipt,
+            progress,
+            began,
+            latest: began,
+            requested: None,
+            tool_starts: Vec::new(),
+            changed: Vec::new(),
+            model_start: None,
+        }
     }
 
     pub(super) fn add(&mut self, record: &Record) {
@@ -94,13 +105,14 @@ impl Fold {
                 let account = self.account(call, Verdict::NeverStarted);
                 self.tool_closed(CallAccount { refused: Some(*why), ..account }, None);
             }
-            Event::HookFinished { point, end: HookEnd::Leaked } => {
+            Event::HookFinished { point, end: HookEnd::Leaked, .. } => {
                 self.receipt.leaked.push(format!("{} hook", point.as_str()));
             }
+            Event::HookFinished { change: Some(change), .. } => self.hook_changed(change),
             Event::RunAccepted { .. }
             | Event::RunStarted
             | Event::HookStarted { .. }
-            | Event::HookFinished { .. }
+            | Event::HookFinished { change: None, .. }
             | Event::Message { .. }
             | Event::BackoffStarted { .. }
             | Event::BackoffFinished
@@ -175,7 +187,19 @@ impl Fold {
 
     fn account(&self, call: &CallId, verdict: Verdict) -> CallAccount {
         let open = self.progress.call(call);
-        CallAccount::new(call.clone(), open.map_or("?", |open| open.call.name.as_str()), verdict)
+        let account = CallAccount::new(call.clone(), open.map_or("?", |open| open.call.name.as_str()), verdict);
+        CallAccount { changed_by_hook: self.changed.contains(call), ..account }
+    }
+
+    fn hook_changed(&mut self, change: &HookChange) {
+        match change {
+            HookChange::Call { call } => self.changed.push(call.id.clone()),
+            HookChange::Result { result } => {
+                let account = self.receipt.calls.iter_mut().find(|account| account.call == result.call);
+                account.into_iter().for_each(|account| account.changed_by_hook = true);
+            }
+            HookChange::Input { .. } | HookChange::Request { .. } | HookChange::Answer { .. } => {}
+        }
     }
 
     fn tool_closed(&mut self, account: CallAccount, why_leaked: Option<&str>) {

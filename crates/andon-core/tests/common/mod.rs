@@ -7,7 +7,7 @@ pub(crate) use andon_core::answer::{CallHead, Kind, Lump, Span, What};
 pub(crate) use andon_core::cancel::{CancelRequest, Force, Reason};
 pub(crate) use andon_core::closing::refuse;
 pub(crate) use andon_core::event::{
-    Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
+    Accepted, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
 };
 pub(crate) use andon_core::id::{CallId, RunId, SessionKey};
 pub(crate) use andon_core::message::{Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
@@ -34,11 +34,11 @@ pub(crate) fn hook_started(point: HookPoint) -> Event {
 }
 
 pub(crate) fn hook_finished(point: HookPoint) -> Event {
-    Event::HookFinished { point, end: HookEnd::Continued }
+    Event::hook_finished(point, HookEnd::Continued)
 }
 
 pub(crate) fn model_started(call: u32) -> Event {
-    Event::ModelStarted { call, model: "practice".into() }
+    Event::model_started(call, "practice")
 }
 
 pub(crate) fn answered(call: u32, stop: ModelStop) -> Event {

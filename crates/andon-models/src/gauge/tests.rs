@@ -11,12 +11,8 @@ const TEXT: &str =
 
 fn request(history: &[Message]) -> Request {
     Request {
-        run: RunId::new("r").unwrap(),
-        number: 1,
         instructions: Some("Be brief.".into()),
-        history: history.iter().cloned().map(Arc::new).collect(),
-        tools: Arc::from([]),
-        anchor: None,
+        ..Request::new(RunId::new("r").unwrap(), 1, history.iter().cloned().map(Arc::new).collect::<Vec<_>>())
     }
 }
 
@@ -91,7 +87,7 @@ fn whatever_was_certainly_delivered_is_billed_wherever_the_connection_was_closed
         for delivered in [estimate, Figure { low: None, ..estimate }, bounds, reported, Figure::UNKNOWN] {
             for limit in [None, Some(10), Some(4096)] {
                 let gauge = Gauge::new(Arc::clone(super::book()), "maker", "s", closing, limit);
-                let billed = gauge.charged(delivered);
+                let billed = gauge.charged(delivered, gauge.max_output);
                 assert_eq!(billed.at_least(), delivered.at_least(), "{closing:?} {limit:?} {delivered:?} {billed:?}");
                 assert!(billed.high.is_none_or(|high| high >= delivered.at_least()), "{billed:?}");
             }

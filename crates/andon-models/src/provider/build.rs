@@ -319,14 +319,7 @@ mod tests {
             let base = "http://127.0.0.1:1";
             let model =
                 set(Builder::new(facts, "claude-sonnet-5").base_url(base).key("k")).build_in(&|_| None).unwrap();
-            let request = Request {
-                run: RunId::new("r").unwrap(),
-                number: 1,
-                instructions: None,
-                history: History::default(),
-                tools: Arc::from([]),
-                anchor: None,
-            };
+            let request = Request::new(RunId::new("r").unwrap(), 1, History::default());
             let (first_piece, took) = (None, Duration::ZERO);
             let call = Sighting { request: &request, model: None, answer: &[], ended: false, first_piece, took };
             model.meter().unwrap().cut(&call, Usage::UNKNOWN).billed.output.high

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
-use super::{Ask, Body, claude};
+use super::{Ask, Body, choice, claude};
 
 /// The name in the signatures of these thoughts.
 pub const NAME: &str = "anthropic";
@@ -49,6 +49,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     }
     body.set_list("system", system);
     body.set_list("tools", tools);
+    body.set_some("tool_choice", choice::anthropic(ask));
     body.set("messages", messages);
     body.finish(ask.settings)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, two_sided};
-use super::{Ask, Body, claude};
+use super::{Ask, Body, choice, claude};
 
 /// The name in the signatures of these thoughts.
 pub const NAME: &str = "bedrock";
@@ -61,7 +61,10 @@ pub fn body(ask: &Ask<'_>) -> Value {
     }
     body.set_list("system", system);
     if !tools.is_empty() {
-        body.set("toolConfig", json!({"tools": tools}));
+        let mut config = Body::new();
+        config.set("tools", tools);
+        config.set_some("toolChoice", choice::bedrock(ask));
+        body.set_object("toolConfig", config);
     }
     body.set("messages", messages);
     body.finish(ask.settings)

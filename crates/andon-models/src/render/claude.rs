@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::settings::{Settings, Thinking};
+use crate::settings::{Settings, Thinking, ThinkingForm as _};
 
 /// The smallest budget that is accepted.
 const LEAST: u32 = 1_024;
@@ -45,7 +45,7 @@ impl Fields {
     }
 
     /// Whether the model is asked to think.
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         self.thinking.as_ref().is_some_and(|thinking| thinking.get("type") != Some(&json!("disabled")))
     }
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::image::{Source, in_words, source};
 use super::names::wire_name;
 use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
-use super::{Ask, Body};
-use crate::settings::Thinking;
+use super::{Ask, Body, choice};
+use crate::settings::{Thinking, ThinkingForm as _};
 
 /// The name in the signatures of these thoughts.
 pub const NAME: &str = "gemini";
@@ -28,6 +28,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     if !ask.tools.is_empty() {
         let declarations: Value = ask.tools.iter().map(|tool| declaration(tool)).collect();
         body.set("tools", json!([{"functionDeclarations": declarations}]));
+        body.set_some("toolConfig", choice::gemini(ask, gemini_name));
     }
     let mut config = Body::new();
     config.set_some("maxOutputTokens", ask.settings.max_output);

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use andon_runtime::ToolChoice;
 use andon_runtime::core::message::{Content, Image, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,7 @@ use super::names::wire_name;
 use super::openai_chat::{spec, words};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body};
-use crate::settings::Thinking;
+use crate::settings::{Thinking, ThinkingForm as _};
 
 /// The body of a request to `POST /api/chat`.
 pub fn body(ask: &Ask<'_>) -> Value {
@@ -25,7 +26,8 @@ pub fn body(ask: &Ask<'_>) -> Value {
     options.set_some("temperature", ask.settings.temperature.and_then(super::number));
     options.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_object("options", options);
-    body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
+    let may_call = *ask.tool_choice != ToolChoice::None;
+    body.set_list("tools", ask.tools.iter().filter(|_| may_call).map(|tool| spec(tool)));
     body.set("messages", messages(ask));
     body.finish(ask.settings)
 }

@@ -2,7 +2,7 @@
 //!
 //! A model is sent only what every server that has it accepts. A model that is not OpenAI's is sent the settings as they are.
 
-use crate::settings::Thinking;
+use crate::settings::{Thinking, ThinkingForm as _};
 
 /// A model's family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

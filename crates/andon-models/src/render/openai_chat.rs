@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{nine, wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
-use super::{Ask, Body, openai};
+use super::{Ask, Body, choice, openai};
 use crate::settings::Thinking;
 
 const MAX_ID: usize = 40;
@@ -77,6 +77,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     }
     body.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
+    body.set_some("tool_choice", choice::openai_chat(ask));
     body.set("messages", messages(ask));
     body.finish(ask.settings)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
-use super::{Ask, Body, openai};
+use super::{Ask, Body, choice, openai};
 
 /// The name in the signatures of these thoughts.
 pub const NAME: &str = "openai-responses";
@@ -38,6 +38,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     }
     body.set_some("instructions", ask.instructions());
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
+    body.set_some("tool_choice", choice::openai_responses(ask));
     body.set("input", input(ask.prompt));
     body.finish(ask.settings)
 }

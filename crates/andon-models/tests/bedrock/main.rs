@@ -31,12 +31,8 @@ fn model(server: &Server) -> Bedrock {
 
 fn request() -> Request {
     Request {
-        run: RunId::new("run-1").unwrap(),
-        number: 1,
         instructions: Some("Be brief.".into()),
-        history: vec![Arc::new(Message::user("Count."))].into(),
-        tools: Arc::new([]),
-        anchor: None,
+        ..Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Count."))])
     }
 }
 

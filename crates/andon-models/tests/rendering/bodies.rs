@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use andon_models::render::{Ask, anthropic};
 use andon_models::settings::{Settings, Thinking};
-use andon_runtime::ToolSpec;
 use andon_runtime::core::message::{Content, Image, Message, Part, ResultStatus, Role, Signature, ToolResult};
+use andon_runtime::{ToolChoice, ToolSpec};
 use andon_testkit::wire::Provider;
 use serde_json::{Value, json};
 
@@ -133,8 +133,15 @@ fn bedrock_is_asked_in_its_words() {
 fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration_at_bedrock() {
     let settings = Settings::default();
     let prompt = looked(vec![], vec![Content::Text { text: "Seen.".into() }]);
-    let ask =
-        Ask { provider: "bedrock", model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+    let ask = Ask {
+        provider: "bedrock",
+        model: "m",
+        instructions: None,
+        prompt: &prompt,
+        tools: &[],
+        tool_choice: &ToolChoice::Auto,
+        settings: &settings,
+    };
     let body = Provider::Bedrock.render(&ask);
     assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], "look");
 }

@@ -6,7 +6,7 @@ use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
 use andon_runtime::core::message::{Message, Role};
 use andon_runtime::core::prompt::prompt;
-use andon_runtime::{ToolSpec, core::message::Part};
+use andon_runtime::{ToolChoice, ToolSpec, core::message::Part};
 use andon_testkit::wire::Provider;
 use andon_testkit::wire::histories::histories;
 use proptest::collection::vec;
@@ -168,8 +168,15 @@ fn without_signatures_the_second_generation_of_gemini_gets_no_stand_in() {
     let said = Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None };
     let prompt = [Message::user("Look."), said];
     let settings = Settings::default();
-    let ask =
-        |model| Ask { provider: "gemini", model, instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+    let ask = |model| Ask {
+        provider: "gemini",
+        model,
+        instructions: None,
+        prompt: &prompt,
+        tools: &[],
+        tool_choice: &ToolChoice::Auto,
+        settings: &settings,
+    };
     let part = |model| Provider::Gemini.render(&ask(model))["contents"][1]["parts"][0].clone();
     assert_eq!(part("gemini-2.5-pro"), json!({"functionCall": {"name": "look", "args": {}}}));
     assert_eq!(part("gemini-3-pro-preview")["thoughtSignature"], "skip_thought_signature_validator");

@@ -33,14 +33,7 @@ async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl 
     let builder = andon_models::by_name::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
     let model = set(builder).build().unwrap();
     let tools = tools.iter().map(|name| Arc::new(ToolSpec::new(*name, "Does it.", json!({"type": "object"}))));
-    let request = Request {
-        run: RunId::new("run-1").unwrap(),
-        number: 1,
-        instructions: None,
-        history: history.into(),
-        tools: tools.collect(),
-        anchor: None,
-    };
+    let request = Request { tools: tools.collect(), ..Request::new(RunId::new("run-1").unwrap(), 1, history) };
     let mut answer = model.call(request);
     while poll_fn(|cx| answer.poll_piece(cx)).await.is_some_and(|piece| piece.is_ok()) {}
     provider.all_seen()[0].json()

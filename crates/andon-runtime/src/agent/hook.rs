@@ -1,90 +1,94 @@
 //! Hooks: a program's own code before and after a run, a model call and a tool call.
+//!
+//! A hook is foreign code: it runs beside the driver like a tool, may take its time, hang or panic, and is left at once when the
+//! cord is pulled. What it decides is recorded with its end, in one event, before anything follows from it.
 
-use std::future::Future;
+mod decisions;
+mod moments;
+
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use andon_core::event::HookPoint;
-use andon_core::id::{RunId, SessionKey};
-use andon_core::message::{Message, ToolCall, ToolResult};
-use andon_core::outcome::Ending;
 
 use crate::lanes::BoxFuture;
-use crate::live::Decision;
-use crate::live::cord::Cord;
+use crate::live::HookVerdict;
 
-/// What a hook is called with.
-#[derive(Debug, Clone)]
-pub struct Moment {
-    /// The run.
-    pub run: RunId,
-    /// Its session.
-    pub session: SessionKey,
-    /// The run's cord: a hook may watch it or pull it.
-    pub cord: Cord,
-    /// What is about to happen, or has happened.
-    pub what: What,
+pub use decisions::{AnswerDecision, CallDecision, EndDecision, RequestDecision, ResultDecision, RunDecision};
+pub use moments::{AfterModel, AfterRun, AfterTool, BeforeModel, BeforeRun, BeforeTool};
+
+/// What a hook may return: a decision of its moment, nothing, which means that the run goes on, or a future of either.
+///
+/// `Kind` says which of these it is, and is always inferred.
+pub trait HookReply<Decision, Kind>: Send + 'static {
+    /// The decision, once it is made.
+    fn into_decision(self) -> BoxFuture<Decision>;
 }
 
-/// What is about to happen, or has happened.
-#[derive(Debug, Clone)]
-pub enum What {
-    /// The run begins with this input.
-    BeforeRun {
-        /// The prompt.
-        input: Arc<Message>,
-    },
-    /// The run is about to end.
-    AfterRun {
-        /// How it will end.
-        ending: Arc<Ending>,
-    },
-    /// The model is about to be called.
-    BeforeModel,
-    /// The model has answered.
-    AfterModel {
-        /// The answer.
-        message: Arc<Message>,
-    },
-    /// A tool is about to be started.
-    BeforeTool {
-        /// The call.
-        call: ToolCall,
-    },
-    /// A tool has finished.
-    AfterTool {
-        /// The result.
-        result: Arc<ToolResult>,
-    },
-}
+/// A hook that returns a future.
+#[derive(Debug)]
+pub struct LaterReply;
 
-impl What {
-    pub(crate) fn point(&self) -> HookPoint {
-        match self {
-            Self::BeforeRun { .. } => HookPoint::BeforeRun,
-            Self::AfterRun { .. } => HookPoint::AfterRun,
-            Self::BeforeModel => HookPoint::BeforeModel,
-            Self::AfterModel { .. } => HookPoint::AfterModel,
-            Self::BeforeTool { .. } => HookPoint::BeforeTool,
-            Self::AfterTool { .. } => HookPoint::AfterTool,
-        }
+/// A hook that returns a decision, or nothing.
+#[derive(Debug)]
+pub struct ImmediateReply;
+
+impl<D: 'static, F> HookReply<D, LaterReply> for F
+where
+    F: Future + Send + 'static,
+    F::Output: Into<D>,
+{
+    fn into_decision(self) -> BoxFuture<D> {
+        Box::pin(async move { self.await.into() })
     }
 }
 
-type HookFn = dyn Fn(Moment) -> BoxFuture<Decision> + Send + Sync;
-
-/// One hook: when it is called, and its code.
-#[derive(Clone)]
-pub(crate) struct Hook {
-    pub(crate) point: HookPoint,
-    pub(crate) call: Arc<HookFn>,
+impl<D: From<()> + Send + 'static> HookReply<D, ImmediateReply> for () {
+    fn into_decision(self) -> BoxFuture<D> {
+        Box::pin(ready(D::from(())))
+    }
 }
 
-impl Hook {
-    pub(crate) fn new<F, R>(point: HookPoint, call: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        Self { point, call: Arc::new(move |moment| Box::pin(call(moment))) }
+type HookFn<M> = dyn Fn(M) -> BoxFuture<HookVerdict> + Send + Sync;
+
+/// One hook's code, whatever it returns.
+pub(crate) type Hook<M> = Arc<HookFn<M>>;
+
+/// An agent's hooks, those of each moment in the order in which they were added.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) before_run: Vec<Hook<BeforeRun>>,
+    pub(crate) after_run: Vec<Hook<AfterRun>>,
+    pub(crate) before_model: Vec<Hook<BeforeModel>>,
+    pub(crate) after_model: Vec<Hook<AfterModel>>,
+    pub(crate) before_tool: Vec<Hook<BeforeTool>>,
+    pub(crate) after_tool: Vec<Hook<AfterTool>>,
+}
+
+impl Hooks {
+    /// Whether there is a hook at this point.
+    pub(crate) fn has(&self, point: HookPoint) -> bool {
+        let is_empty = match point {
+            HookPoint::BeforeRun => self.before_run.is_empty(),
+            HookPoint::AfterRun => self.after_run.is_empty(),
+            HookPoint::BeforeModel => self.before_model.is_empty(),
+            HookPoint::AfterModel => self.after_model.is_empty(),
+            HookPoint::BeforeTool => self.before_tool.is_empty(),
+            HookPoint::AfterTool => self.after_tool.is_empty(),
+        };
+        !is_empty
     }
+}
+
+/// A hook from its function.
+pub(crate) fn hook<M, D, R, K>(call: impl Fn(M) -> R + Send + Sync + 'static) -> Hook<M>
+where
+    M: 'static,
+    D: Into<HookVerdict> + 'static,
+    R: HookReply<D, K>,
+{
+    Arc::new(move |moment| {
+        let reply = call(moment).into_decision();
+        Box::pin(async move { reply.await.into() })
+    })
 }

@@ -24,7 +24,7 @@ use crate::session::Unnamed;
 use crate::session::anchors::Asked;
 use crate::session::registry::AgentId;
 use crate::tool::ToolSpec;
-use hook::Hook;
+use hook::Hooks;
 
 pub use self::tool::{EffectId, Invocation, Tool, Undo};
 pub use fn_tool::{FnTool, ToolBuilder, tool};
@@ -43,7 +43,7 @@ pub(crate) struct AgentCore {
     pub(crate) specs: Arc<[Arc<ToolSpec>]>,
     /// See [`setup_digest`].
     pub(crate) setup: u64,
-    pub(crate) hooks: Vec<Hook>,
+    pub(crate) hooks: Hooks,
     pub(crate) limits: Limits,
     pub(crate) retry: Retry,
     pub(crate) tools_at_once: usize,

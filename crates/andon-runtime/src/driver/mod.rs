@@ -19,8 +19,10 @@
 //! 3. State changes happen in synchronous stretches between waits.
 
 pub(crate) mod aside;
+mod before_tool;
 mod budget;
 mod call_ids;
+mod changes;
 mod core;
 mod history;
 mod hooks;
@@ -56,12 +58,12 @@ use crate::journal::{JournalError, Standing};
 use crate::lanes::BoxFuture;
 use crate::lanes::caught::panic_text;
 use crate::live::cord::Cancel;
-use crate::live::{Appended, AsideEnd, Decision, Fresh, Live, News, Services};
+use crate::live::{Appended, AsideEnd, Fresh, HookVerdict, Live, News, Services};
 use crate::session::{Seat, SessionCore};
 use call_ids::CallIds;
 pub(crate) use core::RuntimeCore;
 use orphan::{DriverGone, Orphan};
-use tools::RunningTool;
+use tools::{FinishedTool, RunningTool};
 pub(crate) use tools::{box_remains, judge};
 use watch::Watch;
 
@@ -184,9 +186,11 @@ struct Driver {
     seated: bool,
     running: Vec<RunningTool>,
     /// The end of the hook that the driver waits for.
-    hook_end: Option<Box<(u32, AsideEnd<Decision>)>>,
-    /// Results whose after-hooks have not been called yet.
-    finished: Vec<Arc<andon_core::message::ToolResult>>,
+    hook_end: Option<Box<(u32, AsideEnd<HookVerdict>)>>,
+    /// Calls whose after-hooks have not been called yet.
+    finished: Vec<FinishedTool>,
+    /// The tools that the last request offered, if a hook left some out.
+    offered: Option<Arc<[String]>>,
     ran_before_run: bool,
     ran_after_run: bool,
     /// How many model calls in a row have failed.
@@ -224,6 +228,7 @@ impl Driver {
             running: Vec::new(),
             hook_end: None,
             finished: Vec::new(),
+            offered: None,
             ran_before_run: has_begun,
             ran_after_run: false,
             failed_attempts: 0,
@@ -282,7 +287,7 @@ impl Driver {
     /// A run that was waiting for a person when its process died still waits. Refuses its calls that the present agent
     /// cannot make, whatever the person says.
     fn refuse_impossible(&mut self) {
-        for Call { call, state } in self.progress().calls().to_vec() {
+        for Call { call, state, .. } in self.progress().calls().to_vec() {
             let is_open = matches!(state, CallState::AwaitingApproval | CallState::Ready);
             let Some(refused) = self.refusal(&call, &[]).filter(|_| is_open) else { continue };
             self.live.forget_call(&call.id);

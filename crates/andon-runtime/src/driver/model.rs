@@ -18,7 +18,6 @@ use super::budget::{Budget, spent};
 use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
-use crate::agent::hook::What;
 use crate::driver::metering::{CallEnd, Metered, Unreported, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
@@ -36,31 +35,34 @@ impl Driver {
             return Ok(());
         }
         if !std::mem::replace(&mut self.ran_before_run, true) && self.has_hooks(HookPoint::BeforeRun) {
-            let input = Arc::clone(&self.progress().accepted().input);
-            return self.run_hooks(What::BeforeRun { input }).await.map(drop);
+            return Box::pin(self.before_run()).await;
         }
+        let number = self.progress().model_calls() + 1;
+        let mut changed = None;
         if self.has_hooks(HookPoint::BeforeModel) {
-            self.run_hooks(What::BeforeModel).await?;
+            changed = Box::pin(self.before_model(number)).await?;
             if self.must_look_again() {
                 return Ok(());
             }
         }
-        let number = self.progress().model_calls() + 1;
-        self.stage(Event::ModelStarted { call: number, model: Arc::clone(&self.agent.model_name) });
+        let (model, is_changed) = (Arc::clone(&self.agent.model_name), changed.is_some());
+        self.stage(Event::ModelStarted { call: number, model, is_changed });
         self.commit().await?;
         self.live.hit("driver: before model");
         if !self.live.may_call_model() {
             return self.close_uncalled(number);
         }
-        let mut reading = self.begin_reading(number);
+        let mut reading = self.begin_reading(number, changed);
         let read = self.read(&mut reading).await?;
         self.close_call(number, &mut reading, read).await
     }
 
     /// Calls the model. Not async, so that a run that waits for the answer does not keep the request in memory.
-    fn begin_reading(&mut self, number: u32) -> Reading {
+    fn begin_reading(&mut self, number: u32, changed: Option<Box<Request>>) -> Reading {
         let started = self.live.now();
-        let request = self.request(number);
+        let names = |request: &Request| request.tools.iter().map(|tool| tool.name.clone()).collect();
+        self.offered = changed.as_deref().map(names);
+        let request = changed.map_or_else(|| self.request(number), |changed| *changed);
         let metered = Metered::of(&*self.agent.model, &request);
         if let Some(metered) = &metered {
             metered.recall(&self.runtime, &self.agent.model_name);
@@ -84,17 +86,15 @@ impl Driver {
         Ok(())
     }
 
-    fn request(&mut self, number: u32) -> Request {
+    pub(super) fn request(&mut self, number: u32) -> Request {
         let own = self.progress.iter().flat_map(|progress| progress.messages());
         self.history.extend(own.skip(self.own_in_history).cloned());
         self.own_in_history = self.progress().messages().len();
         Request {
-            run: self.live.id.clone(),
-            number,
             instructions: self.agent.instructions.clone(),
-            history: self.history.clone(),
             tools: Arc::clone(&self.agent.specs),
             anchor: self.session.anchor(&self.agent.asked()),
+            ..Request::new(self.live.id.clone(), number, self.history.clone())
         }
     }
 
@@ -193,12 +193,18 @@ impl Driver {
     async fn take_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Result<(), JournalError> {
         let message = self.stage_answer(number, reading, stop);
         if self.has_hooks(HookPoint::AfterModel) {
-            self.run_hooks(What::AfterModel { message }).await?;
+            // Each call may be cancelled alone already. Nobody is asked about one before it is certain that it is made.
+            self.live.open_calls(Vec::new(), message.calls().map(|call| call.id.clone()).collect());
+            Box::pin(self.after_model(number, stop)).await?;
+            if self.is_cut() || self.progress().failure().is_some() {
+                return Ok(());
+            }
         }
+        self.triage(&message, reading.duplicates());
         Ok(())
     }
 
-    /// Stages a complete answer: its message, what it used, its end, and what becomes of its calls.
+    /// Stages a complete answer: its message, what it used, and its end.
     fn stage_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Arc<Message> {
         let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
@@ -208,7 +214,6 @@ impl Driver {
         self.stage(reading.accounted(number, used, pending));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
-        self.triage(&message, reading.duplicates());
         message
     }
 
@@ -217,7 +222,10 @@ impl Driver {
         let known = reading.usage();
         let Some(metered) = reading.metered.take() else { return (Used::whole(known), None) };
         let times = reading.times(self.live.now());
-        metered.anchor(&self.session, &self.agent, known);
+        if self.progress().open_model().is_none_or(|open| open.change.is_none()) {
+            // What a hook changed is not in the conversation that later calls are measured by.
+            metered.anchor(&self.session, &self.agent, known);
+        }
         let is_unreported = known.input == Figure::UNKNOWN || known.output == Figure::UNKNOWN;
         let call = is_unreported.then(|| {
             let (metered, answer) = (metered.clone(), message.parts.clone());
@@ -233,7 +241,11 @@ impl Driver {
     fn triage(&mut self, message: &Message, duplicates: &[CallId]) {
         let (mut asked, mut ready) = (Vec::new(), Vec::new());
         for call in message.calls() {
-            match self.refusal(call, duplicates) {
+            if !self.is_ready(&call.id) {
+                // It was cancelled alone, or withdrawn with its answer.
+                continue;
+            }
+            match self.triage_refusal(call, duplicates) {
                 Some(refused) => self.stage(refused),
                 None if self.needs_approval(call) => {
                     let arguments = call.digest();
@@ -244,6 +256,15 @@ impl Driver {
             }
         }
         self.live.open_calls(asked, ready);
+    }
+
+    /// As [`refusal`](Self::refusal), also for tools that a hook left out of the request.
+    fn triage_refusal(&self, call: &ToolCall, duplicates: &[CallId]) -> Option<Event> {
+        let is_offered = |names: &Arc<[String]>| names.contains(&call.name);
+        if self.offered.as_ref().is_none_or(is_offered) || duplicates.contains(&call.id) {
+            return self.refusal(call, duplicates);
+        }
+        Some(refuse_with(call.id.clone(), Refusal::UnknownTool, Some("It was not offered this time.")))
     }
 
     pub(super) fn refusal(&self, call: &ToolCall, duplicates: &[CallId]) -> Option<Event> {
@@ -264,7 +285,7 @@ impl Driver {
         Some(refuse_with(call.id.clone(), Refusal::BadArguments, Some(&wrong)))
     }
 
-    fn needs_approval(&self, call: &ToolCall) -> bool {
+    pub(super) fn needs_approval(&self, call: &ToolCall) -> bool {
         self.agent.specs.iter().any(|spec| spec.name == call.name && spec.needs_approval)
     }
 

@@ -9,7 +9,6 @@ use andon_core::outcome::Ending;
 
 use super::Driver;
 use super::stored::outcome_of;
-use crate::agent::hook::What;
 use crate::journal::JournalError;
 use crate::live::Fresh;
 
@@ -21,7 +20,7 @@ impl Driver {
             return self.settle_cancelled(ending).await;
         }
         if !std::mem::replace(&mut self.ran_after_run, true) && self.has_hooks(HookPoint::AfterRun) {
-            return self.run_hooks(What::AfterRun { ending }).await.map(drop);
+            return Box::pin(self.after_run(&ending)).await;
         }
         self.live.hit("driver: before seal");
         // Finish against pull: if a pull came first, it has won, and the loop hears it.
@@ -57,7 +56,7 @@ impl Driver {
         let is_due = self.ran_before_run && !std::mem::replace(&mut self.ran_after_run, true);
         let has_grace = self.live.force() != Some(Force::Now);
         if is_due && has_grace && self.has_hooks(HookPoint::AfterRun) {
-            self.run_hooks(What::AfterRun { ending: Arc::clone(ending) }).await?;
+            Box::pin(self.after_run(ending)).await?;
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use andon_core::cancel::Reason;
-use andon_core::closing::{refuse_with, stopped_result, tool_finished};
-use andon_core::event::{Effect, Event, HookPoint, Learnt, Refusal, Remains, ToolEnd};
+use andon_core::closing::{stopped_result, tool_finished};
+use andon_core::event::{Effect, Event, HookPoint, Learnt, Remains, ToolEnd};
 use andon_core::id::CallId;
 use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
 use andon_core::progress::CallState;
@@ -13,9 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::Driver;
-use super::hooks::HookVerdict;
 use super::watch::Woke;
-use crate::agent::hook::What;
 use crate::agent::{EffectId, Invocation, Progress, SessionState, Tool};
 use crate::driver::aside::{ToolAside, clean_up, out_of_time};
 use crate::journal::JournalError;
@@ -36,6 +34,15 @@ pub(super) struct RunningTool {
     patience: Option<Instant>,
 }
 
+/// A call that has ended, for the hooks that come after it.
+pub(super) struct FinishedTool {
+    pub(super) call: ToolCall,
+    pub(super) result: Arc<ToolResult>,
+    pub(super) end: ToolEnd,
+    /// How many bytes a result may have.
+    pub(super) max_output: usize,
+}
+
 impl Driver {
     pub(super) async fn call_tools(&mut self, start: Vec<CallId>) -> Result<(), JournalError> {
         let mut asides = Vec::with_capacity(start.len());
@@ -45,7 +52,7 @@ impl Driver {
                 // A tool does not wait for the hooks of later calls.
                 self.begin_tools(&mut asides).await?;
             }
-            if self.must_look_again() {
+            if self.must_look_again() || self.progress().failure().is_some() {
                 break;
             }
         }
@@ -72,20 +79,12 @@ impl Driver {
     /// Puts one call on record as started, or refuses it.
     async fn prepare(&mut self, id: &CallId) -> Result<Option<ToolAside>, JournalError> {
         let Some(call) = self.open_call(id) else { return Ok(None) };
-        if self.has_hooks(HookPoint::BeforeTool) {
-            let verdict = self.run_hooks(What::BeforeTool { call: call.clone() }).await?;
-            if let HookVerdict::Deny(why) = verdict {
-                if self.is_ready(id) {
-                    self.live.forget_call(id);
-                    self.stage(refuse_with(call.id, Refusal::DeniedByHook, Some(&why)));
-                }
-                return Ok(None);
-            }
-        }
+        let call = match self.has_hooks(HookPoint::BeforeTool) {
+            true => Box::pin(self.before_tool(call)).await?,
+            false => Some(call),
+        };
         // The call may have been cancelled alone during the hook.
-        if !self.is_ready(id) {
-            return Ok(None);
-        }
+        let Some(call) = call.filter(|call| self.is_ready(&call.id)) else { return Ok(None) };
         self.live.hit("driver: before tool intent");
         if !self.live.lets_the_turn_go_on() {
             return Ok(None);
@@ -106,7 +105,7 @@ impl Driver {
         Ok(Some(aside))
     }
 
-    fn is_ready(&self, id: &CallId) -> bool {
+    pub(super) fn is_ready(&self, id: &CallId) -> bool {
         self.progress().call(id).is_some_and(|open| open.state == CallState::Ready)
     }
 
@@ -114,7 +113,7 @@ impl Driver {
         self.progress().call(id).map(|open| open.call.clone())
     }
 
-    fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+    pub(super) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let checked = self.agent.tools.iter().find(|checked| checked.tool.spec().name == name);
         checked.map(|checked| Arc::clone(&checked.tool))
     }
@@ -241,7 +240,7 @@ impl Driver {
 
     pub(super) fn hear_tool_ended(&mut self, ticket: u32, done: ToolDone) {
         let Some(place) = self.running.iter().position(|running| running.ticket == ticket) else { return };
-        let RunningTool { call, effect, .. } = self.running.swap_remove(place);
+        let RunningTool { call, effect, spec, .. } = self.running.swap_remove(place);
         let closed = self.live.close_ticket(ticket);
         let alone = closed.alone.as_ref().is_some_and(|request| request.force.cuts());
         let was_told = alone || self.live.force().is_some_and(|force| force.cuts());
@@ -253,19 +252,19 @@ impl Driver {
         let (end, result) = judge(&call, effect, end, &mut remains, &closed, was_told);
         let result = Arc::new(result);
         let remains = box_remains(remains);
-        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains, state: closed.state });
         if self.has_hooks(HookPoint::AfterTool) {
-            self.finished.push(result);
+            let asked = self.open_call(&call);
+            let finished = |call| FinishedTool { call, result: Arc::clone(&result), end, max_output: spec.max_output };
+            self.finished.extend(asked.map(finished));
         }
+        self.stage(Event::ToolFinished { call, end, result, remains, state: closed.state });
     }
 
     async fn run_after_tool_hooks(&mut self) -> Result<(), JournalError> {
         while !self.finished.is_empty() {
-            let result = self.finished.remove(0);
+            let finished = self.finished.remove(0);
             self.commit().await?;
-            // The decision needs no handling: a cancel has pulled the cord, a denial has no effect here, and a panic is
-            // on record.
-            self.run_hooks(What::AfterTool { result }).await?;
+            Box::pin(self.after_tool(finished)).await?;
         }
         Ok(())
     }

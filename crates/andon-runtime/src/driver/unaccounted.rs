@@ -18,9 +18,11 @@ use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
 use andon_core::progress::Progress;
+use andon_core::request::RequestChange;
 use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
 use serde_json::json;
 
+use super::changes;
 use super::core::RuntimeCore;
 use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of, patiently};
 use crate::agent::AgentCore;
@@ -45,6 +47,8 @@ pub(crate) struct Unaccounted {
     call: u32,
     answered_by: Option<String>,
     answer: Vec<Part>,
+    /// How hooks had changed its request.
+    change: Option<Box<RequestChange>>,
     /// What was said in the run before the answer.
     said: Vec<Arc<Message>>,
     end: CallEnd,
@@ -72,6 +76,7 @@ impl Unaccounted {
             call: open.number,
             answered_by: open.answerer().and_then(|answerer| answerer.model.as_deref()).map(str::to_owned),
             answer,
+            change: open.change.clone(),
             said,
             end: if open.answered { CallEnd::Whole } else { CallEnd::Lost },
             known: open.reported(),
@@ -128,14 +133,16 @@ impl Unaccounted {
             true => find_anchor(runtime, &self.session, &self.agent.model_name, &history).await,
             false => None,
         };
-        let is_anchored = anchor.is_some();
+        let is_anchored = anchor.is_some() && self.change.is_none();
         let request = Request {
-            run: self.run.clone(),
-            number: self.call,
             instructions: self.agent.instructions.clone(),
-            history,
             tools: Arc::clone(&self.agent.specs),
             anchor,
+            ..Request::new(self.run.clone(), self.call, history)
+        };
+        let request = match &self.change {
+            Some(change) => changes::apply(request, change),
+            None => request,
         };
         let used = self.ask(&request).await?;
         if !is_whole {

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use andon_core::FORMAT_VERSION;
 use andon_core::answer::Lump;
 use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
+use andon_core::{FORMAT_VERSION, is_known_format};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::sessions::{Kept, Moved, StateMap};
@@ -133,9 +133,9 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
             return Err(bad("it comes after the end line".to_owned()));
         }
         match (line, &mut moved) {
-            (Line::Session { v, .. }, None) if v != FORMAT_VERSION => {
+            (Line::Session { v, .. }, None) if !is_known_format(v) => {
                 return Err(bad(format!(
-                    "version {v} is not supported here, only {FORMAT_VERSION}: use a newer program"
+                    "version {v} is not supported here, only up to {FORMAT_VERSION}: use a newer program"
                 )));
             }
             (Line::Session { session, created_at, state, .. }, none @ None) => {
@@ -206,7 +206,12 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         Event::ToolFinished { result, .. } => Some(result.images()),
         _ => None,
     });
-    for image in progress.accepted().input.images().chain(results.flatten()) {
+    // Those that hooks have put there are among the messages.
+    let said = progress
+        .messages()
+        .iter()
+        .flat_map(|message| message.images().chain(message.results().flat_map(|result| result.images())));
+    for image in progress.accepted().input.images().chain(results.flatten()).chain(said) {
         image.check().map_err(|error| error.to_string())?;
     }
     if stored.epoch > MAX_EPOCH {

@@ -65,6 +65,10 @@ impl LookingBack {
                 self.is_answered = false;
                 self.usage = is_reported(&used.delivered).then(|| (used.delivered, answered_by.clone()));
             }
+            Event::ModelStarted { is_changed: true, .. } => {
+                // It was not sent what the conversation says. Its answer is one of those since.
+                self.answers += usize::from(self.usage.take().is_some() && self.is_answered);
+            }
             Event::ModelStarted { model, .. } => {
                 let (usage, answered_by) = self.usage.take().filter(|_| self.is_answered)?;
                 return Some(LastReported {

@@ -82,6 +82,16 @@ impl Live {
         Ok(())
     }
 
+    /// A call that may start needs a person's approval after all. Returns whether it still may start.
+    pub(crate) fn ask(&self, call: &CallId, arguments: Digest) -> bool {
+        let mut inner = self.inner.lock();
+        let unstarted = inner.unstarted();
+        let Some(place) = unstarted.ready.iter().position(|ready| ready == call) else { return false };
+        unstarted.ready.remove(place);
+        unstarted.approvals.push((call.clone(), arguments));
+        true
+    }
+
     /// A call was refused: it can no longer be approved, nor cancelled alone.
     pub(crate) fn forget_call(&self, call: &CallId) {
         let mut inner = self.inner.lock();

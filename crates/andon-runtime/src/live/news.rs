@@ -5,10 +5,13 @@ use std::sync::Arc;
 use andon_core::cancel::CancelRequest;
 use andon_core::event::{Approval, Remains};
 use andon_core::id::CallId;
+use andon_core::message::Message;
+use serde_json::Value;
 
 use crate::journal::JournalError;
 use crate::live::cord::Cancel;
-use crate::tool::Returned;
+use crate::model::Request;
+use crate::tool::{Returned, ToolOutput};
 
 /// What reaches the driver from outside.
 pub(crate) enum News {
@@ -21,7 +24,7 @@ pub(crate) enum News {
     /// A tool's task has ended.
     ToolEnded(u32, Box<ToolDone>),
     /// A hook's task has ended.
-    HookEnded(u32, AsideEnd<Decision>),
+    HookEnded(u32, AsideEnd<HookVerdict>),
     /// The run has its session's seat.
     Seated,
     /// Streamed text could not be journaled.
@@ -48,13 +51,32 @@ pub(crate) struct ToolDone {
     pub(crate) remains: Remains,
 }
 
-/// What a hook decides.
-#[derive(Debug, Clone)]
-pub enum Decision {
-    /// Go on.
-    Continue,
-    /// Do not start this tool; the model is told why. Only for hooks before a tool; elsewhere it means `Continue`.
+/// What a hook decided, whichever its moment.
+#[derive(Debug)]
+pub(crate) enum HookVerdict {
+    GoOn,
+    Change(Changed),
+    /// Only before a tool.
     Deny(String),
-    /// Cancel the run.
+    /// Only before a tool.
+    Answer(ToolOutput),
+    /// Only before a tool.
+    Ask,
     Cancel(Cancel),
+    Fail(String),
+}
+
+/// What a hook wants changed. Nothing of it has been checked.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    Input(Message),
+    Request(Box<Request>),
+    AnswerText(String),
+    Withdrawn(String),
+    /// The name stays if there is none.
+    Call {
+        name: Option<String>,
+        arguments: Value,
+    },
+    Result(ToolOutput),
 }

@@ -16,6 +16,7 @@ use andon_core::id::RunId;
 use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
+use andon_core::request::{ModelSettings, ToolChoice};
 use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 
 use crate::lanes::BoxFuture;
@@ -100,6 +101,23 @@ pub trait Answer: Send + 'static {
     /// would not stop the bill. What can still be learned about the call is the [`Afterwards`].
     fn cut(self: Box<Self>) -> Option<Afterwards> {
         None
+    }
+}
+
+/// An answer that fails before anything of it came: what an adapter returns for a request that it cannot make.
+#[derive(Debug)]
+pub struct FailedAnswer(Option<ModelError>);
+
+impl FailedAnswer {
+    /// An answer that fails with this error.
+    pub fn new(error: ModelError) -> Self {
+        Self(Some(error))
+    }
+}
+
+impl Answer for FailedAnswer {
+    fn poll_piece(&mut self, _cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        Poll::Ready(self.0.take().map(Err))
     }
 }
 
@@ -231,11 +249,34 @@ pub struct Request {
     pub history: History,
     /// The tools that the model may ask for.
     pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Settings for this call alone, which override those that the model was set up with.
+    pub settings: ModelSettings,
+    /// Whether the model may call tools, or must. An adapter that cannot ask for it fails the call and says so.
+    pub tool_choice: ToolChoice,
     /// The call before this one in the same conversation, if its figures are known: what a meter measures from.
     pub anchor: Option<Anchor>,
 }
 
 impl Request {
+    /// A request for the answer to a conversation, with nothing else.
+    pub fn new(run: RunId, number: u32, history: impl Into<History>) -> Self {
+        Self {
+            run,
+            number,
+            instructions: None,
+            history: history.into(),
+            tools: Arc::from([]),
+            settings: ModelSettings::default(),
+            tool_choice: ToolChoice::Auto,
+            anchor: None,
+        }
+    }
+
+    /// Leaves out the tools of which `keep` says no.
+    pub fn keep_tools(&mut self, keep: impl Fn(&ToolSpec) -> bool) {
+        self.tools = self.tools.iter().filter(|tool| keep(tool)).cloned().collect();
+    }
+
     /// The conversation in the form that is sent to a model: see [`andon_core::prompt`].
     pub fn prompt(&self) -> Vec<Message> {
         prompt(self.history.iter().map(|message| &**message))

@@ -41,6 +41,12 @@ impl Rendering {
                 .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.schema}));
             body.insert("tools".to_owned(), tools.collect());
         }
+        if !request.settings.is_default() {
+            body.insert("settings".to_owned(), json!(request.settings));
+        }
+        if !request.tool_choice.is_auto() {
+            body.insert("tool_choice".to_owned(), json!(request.tool_choice));
+        }
         Self::new("andon", Value::Object(body))
     }
 }

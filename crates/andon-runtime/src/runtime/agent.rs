@@ -1,20 +1,17 @@
 //! An agent: a model, instructions, tools and limits.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use andon_core::cancel::ReplyKind;
-use andon_core::event::HookPoint;
 use andon_core::history::History;
 use andon_core::id::{CallId, IdError, LOCAL, RunId, SessionId, SessionKey, local};
 use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
-use crate::agent::hook::{Hook, Moment};
+use crate::agent::hook::Hooks;
 use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, setup_digest, validator};
-use crate::live::Decision;
 use crate::live::cord::{Cancel, Cord, Reply};
 use crate::live::run::Run;
 use crate::model::rendering::Rendering;
@@ -184,12 +181,9 @@ impl Agent {
     /// What a run with this history would send to the model now. Nothing is sent.
     pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
         let request = Request {
-            run: run.clone(),
-            number: 1,
             instructions: self.core.instructions.clone(),
-            history: history.into(),
             tools: Arc::clone(&self.core.specs),
-            anchor: None,
+            ..Request::new(run.clone(), 1, history)
         };
         self.core.model.rendering(&request).unwrap_or_else(|| Rendering::plain(&request))
     }
@@ -235,7 +229,7 @@ pub struct AgentBuilder {
     model: Option<Arc<dyn Model>>,
     instructions: Option<Arc<str>>,
     tools: Vec<Arc<dyn Tool>>,
-    hooks: Vec<Hook>,
+    pub(super) hooks: Hooks,
     limits: Limits,
     retry: Retry,
     tools_at_once: usize,
@@ -249,7 +243,7 @@ impl Default for AgentBuilder {
             model: None,
             instructions: None,
             tools: Vec::new(),
-            hooks: Vec::new(),
+            hooks: Hooks::default(),
             limits: Limits::NONE,
             retry: Retry::default(),
             tools_at_once: 8,
@@ -326,76 +320,6 @@ impl AgentBuilder {
     #[must_use]
     pub fn runtime(mut self, runtime: &Runtime) -> Self {
         self.runtime = Some(runtime.clone());
-        self
-    }
-
-    /// Calls this before each run.
-    #[must_use]
-    pub fn before_run<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::BeforeRun, hook)
-    }
-
-    /// Calls this after each run that began. If the run was stopped, the hook has a tool's default grace; after force
-    /// `now` it is not called.
-    #[must_use]
-    pub fn after_run<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::AfterRun, hook)
-    }
-
-    /// Calls this before each model call.
-    #[must_use]
-    pub fn before_model<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::BeforeModel, hook)
-    }
-
-    /// Calls this after each complete answer.
-    #[must_use]
-    pub fn after_model<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::AfterModel, hook)
-    }
-
-    /// Calls this before each tool call, one after another. It may deny the call.
-    #[must_use]
-    pub fn before_tool<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::BeforeTool, hook)
-    }
-
-    /// Calls this after each tool call, one after another.
-    #[must_use]
-    pub fn after_tool<F, R>(self, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hook(HookPoint::AfterTool, hook)
-    }
-
-    fn hook<F, R>(mut self, point: HookPoint, hook: F) -> Self
-    where
-        F: Fn(Moment) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
-    {
-        self.hooks.push(Hook::new(point, hook));
         self
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::closing::stopped_result;
-use andon_core::event::{Event, Learnt, ToolEnd};
+use andon_core::event::{Event, HookChange, Learnt, ToolEnd};
 use andon_core::id::{CallId, RunId};
 use andon_core::message::{ResultStatus, ToolCall, ToolResult};
 use andon_core::receipt::{CallAccount, Compensation, Receipt, Verdict};
@@ -142,11 +142,16 @@ fn tool_for(agent: &AgentCore, account: &CallAccount) -> Result<(Arc<dyn Tool>, 
     with_budget.ok_or_else(|| CompensateError::NoCompensation(account.tool.clone()))
 }
 
-/// The call as the model asked for it, and its result.
+/// The call as its tool got it, and its result.
 fn call_and_result(live: &Live, id: &CallId) -> Option<(ToolCall, Arc<ToolResult>)> {
     live.with_log(|log| {
-        let asked = log.facts().iter().find_map(|record| match &record.event {
+        let asked = log.facts().iter().rev().find_map(|record| match &record.event {
             Event::Message { message } => message.calls().find(|call| call.id == *id).cloned(),
+            // What it did is what the last hook made of it.
+            Event::HookFinished { change: Some(change), .. } => match &**change {
+                HookChange::Call { call } if call.id == *id => Some(call.clone()),
+                _ => None,
+            },
             _ => None,
         });
         let result = log.facts().iter().find_map(|record| match &record.event {

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod builder;
 pub(crate) mod compensate;
+mod hooks;
 pub(crate) mod prompt;
 pub(crate) mod session;
 pub(crate) mod sessions;

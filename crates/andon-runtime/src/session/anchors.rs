@@ -32,6 +32,11 @@ impl Anchors {
         of(asked).or_else(|| of(&Asked { setup: None, ..asked.clone() }))
     }
 
+    /// Forgets the call of this setup, and those of which only the model is known.
+    pub(crate) fn forget(&mut self, asked: &Asked) {
+        self.0.retain(|(by, _)| by != asked && (by.setup.is_some() || by.model != asked.model));
+    }
+
     /// Adds a call. It takes the place of an earlier one with the same setup.
     pub(crate) fn add(&mut self, asked: Asked, anchor: Anchor) {
         self.0.retain(|(by, _)| *by != asked);

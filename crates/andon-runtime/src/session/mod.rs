@@ -224,6 +224,11 @@ impl SessionCore {
         self.state.lock().anchors.add(asked, anchor);
     }
 
+    /// The call that was measured last says nothing about the next one.
+    pub(crate) fn forget_anchor(&self, asked: &Asked) {
+        self.state.lock().anchors.forget(asked);
+    }
+
     /// About how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         OVERHEAD + self.state.lock().bytes

@@ -116,7 +116,6 @@ async fn a_hook_that_blocks_its_thread_is_abandoned_and_named_in_the_receipt() {
             async move {
                 entered.send(()).unwrap();
                 released.lock().unwrap().recv().unwrap();
-                Decision::Continue
             }
         })
         .open();

@@ -128,7 +128,6 @@ async fn cancel_inside_a_hook_that_waits_stops_at_once() {
     let session = agent(&model)
         .before_model(|_| async {
             tokio::time::sleep(secs(2)).await;
-            Decision::Continue
         })
         .open();
     let run = start_until(&session, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;

@@ -233,7 +233,7 @@ async fn everything_that_was_started_is_finished_in_the_feed_of_a_stopped_run() 
     let session = scripted([calls(&[("a", "slow"), ("b", "danger")])])
         .tool(tools::slow("slow", secs(60), &log))
         .tool(tools::quick("danger", &log).needs_approval())
-        .before_run(|_| async { andon_runtime::Decision::Continue })
+        .before_run(|_| async {})
         .open();
     let run = start_until_tool(&session, "Go.", "a").await;
     stop(&session, &run, Cancel::graceful()).await;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use andon_runtime::core::event::{HookEnd, HookPoint};
-use andon_runtime::{Moment, What};
+use andon_runtime::{AnswerDecision, EndDecision, RequestDecision, ResultDecision, RunDecision};
 
 use crate::common::*;
 
@@ -16,19 +16,43 @@ const POINTS: [HookPoint; 6] = [
     HookPoint::AfterRun,
 ];
 
-/// Puts one hook at a point.
+/// Puts a hook at a point that does this, whichever the point, and lets the run go on.
 fn hook<F, R>(agent: AgentBuilder, point: HookPoint, hook: F) -> AgentBuilder
 where
-    F: Fn(Moment) -> R + Send + Sync + 'static,
-    R: Future<Output = Decision> + Send + 'static,
+    F: Fn() -> R + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
 {
     match point {
-        HookPoint::BeforeRun => agent.before_run(hook),
-        HookPoint::AfterRun => agent.after_run(hook),
-        HookPoint::BeforeModel => agent.before_model(hook),
-        HookPoint::AfterModel => agent.after_model(hook),
-        HookPoint::BeforeTool => agent.before_tool(hook),
-        HookPoint::AfterTool => agent.after_tool(hook),
+        HookPoint::BeforeRun => agent.before_run(move |_| hook()),
+        HookPoint::AfterRun => agent.after_run(move |_| hook()),
+        HookPoint::BeforeModel => agent.before_model(move |_| hook()),
+        HookPoint::AfterModel => agent.after_model(move |_| hook()),
+        HookPoint::BeforeTool => agent.before_tool(move |_| hook()),
+        HookPoint::AfterTool => agent.after_tool(move |_| hook()),
+    }
+}
+
+/// Puts a hook at a point that cancels the run.
+fn cancels(agent: AgentBuilder, point: HookPoint, cancel: Cancel) -> AgentBuilder {
+    match point {
+        HookPoint::BeforeRun => agent.before_run(move |_| RunDecision::Cancel(cancel.clone())),
+        HookPoint::AfterRun => agent.after_run(move |_| EndDecision::Cancel(cancel.clone())),
+        HookPoint::BeforeModel => agent.before_model(move |_| RequestDecision::Cancel(cancel.clone())),
+        HookPoint::AfterModel => agent.after_model(move |_| AnswerDecision::Cancel(cancel.clone())),
+        HookPoint::BeforeTool => agent.before_tool(move |_| CallDecision::Cancel(cancel.clone())),
+        HookPoint::AfterTool => agent.after_tool(move |_| ResultDecision::Cancel(cancel.clone())),
+    }
+}
+
+/// Puts a hook at a point that fails the run.
+fn fails(agent: AgentBuilder, point: HookPoint, why: &'static str) -> AgentBuilder {
+    match point {
+        HookPoint::BeforeRun => agent.before_run(move |_| RunDecision::fail(why)),
+        HookPoint::AfterRun => agent.after_run(move |_| EndDecision::fail(why)),
+        HookPoint::BeforeModel => agent.before_model(move |_| RequestDecision::fail(why)),
+        HookPoint::AfterModel => agent.after_model(move |_| AnswerDecision::fail(why)),
+        HookPoint::BeforeTool => agent.before_tool(move |_| CallDecision::fail(why)),
+        HookPoint::AfterTool => agent.after_tool(move |_| ResultDecision::fail(why)),
     }
 }
 
@@ -38,51 +62,64 @@ fn hooked(log: &ToolLog) -> (AgentBuilder, ScriptedModel) {
     (agent(&model).tool(tools::quick("look", log)), model)
 }
 
-async fn wait_forever(_: Moment) -> Decision {
+async fn wait_forever() {
     std::future::pending().await
 }
 
 fn ends(run: &Run) -> Vec<(HookPoint, HookEnd)> {
     let end = |event: Event| match event {
-        Event::HookFinished { point, end } => Some((point, end)),
+        Event::HookFinished { point, end, .. } => Some((point, end)),
         _ => None,
     };
     events(run).into_iter().filter_map(end).collect()
 }
 
+async fn oh_no() {
+    panic!("oh no")
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let log = ToolLog::new();
-    let (mut session, _) = hooked(&log);
-    for point in POINTS {
+    let tell = || {
         let seen = Arc::clone(&seen);
-        session = hook(session, point, move |moment| {
-            let said = match moment.what {
-                What::BeforeRun { input } => format!("before run: {}", input.text()),
-                What::BeforeModel => "before model".to_owned(),
-                What::AfterModel { message } => format!("after model: {}", message.text()),
-                What::BeforeTool { call } => format!("before tool: {}", call.name),
-                What::AfterTool { result } => format!("after tool: {}", result.to_text()),
-                What::AfterRun { ending } => format!("after run: {}", ending.as_str()),
-            };
-            seen.lock().unwrap().push(said);
-            async { Decision::Continue }
+        move |told: String| seen.lock().unwrap().push(told)
+    };
+    let (run, asked, answered, call, returned, end) = (tell(), tell(), tell(), tell(), tell(), tell());
+    let (agent, _) = hooked(&ToolLog::new());
+    let agent = agent
+        .instructions("Be brief.")
+        .before_run(move |moment| run(format!("before run: {}", moment.input.text())))
+        .before_model(move |moment| {
+            let request = &moment.request;
+            let (said, tools) = (request.history.len(), request.tools.len());
+            asked(format!("before model: {} messages, {tools} tool, {:?}", said, request.instructions));
+        })
+        .after_model(move |moment| {
+            answered(format!("after model {}: {:?}, {}", moment.number, moment.answer.text(), moment.stop.as_str()));
+        })
+        .before_tool(move |moment| call(format!("before tool: {} {}", moment.call.name, moment.call.arguments)))
+        .after_tool(move |moment| {
+            let (result, name) = (moment.result.to_text(), moment.call.name);
+            returned(format!("after tool: {name} {:?}, {result}", moment.end));
+        })
+        .after_run(move |moment| {
+            let answer = moment.answer.map(|answer| answer.text());
+            end(format!("after run: {}, {answer:?}", moment.ending.as_str()));
         });
-    }
-    let session = session.open();
+    let session = agent.open();
     run_to_end(&session, "Look.").await;
     assert_eq!(
         *seen.lock().unwrap(),
         [
             "before run: Look.",
-            "before model",
-            "after model: ",
-            "before tool: look",
-            "after tool: quick result",
-            "before model",
-            "after model: Done.",
-            "after run: completed",
+            "before model: 1 messages, 1 tool, Some(\"Be brief.\")",
+            "after model 1: \"\", tool_use",
+            "before tool: look {}",
+            "after tool: look Finished, quick result",
+            "before model: 3 messages, 1 tool, Some(\"Be brief.\")",
+            "after model 2: \"Done.\", end_turn",
+            "after run: completed, Some(\"Done.\")",
         ]
     );
 }
@@ -93,10 +130,7 @@ async fn hooks_of_one_point_are_called_in_the_order_in_which_they_were_given() {
     let mut agent = scripted([]);
     for number in 0..3 {
         let seen = Arc::clone(&seen);
-        agent = agent.before_run(move |_| {
-            seen.lock().unwrap().push(number);
-            async { Decision::Continue }
-        });
+        agent = agent.before_run(move |_| seen.lock().unwrap().push(number));
     }
     agent.open().run("Go.").await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
@@ -109,11 +143,7 @@ async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
     let hears = Arc::clone(&seen);
     let session = scripted([calls(&[("a", "look"), ("b", "look"), ("c", "look")])])
         .tool(tools::quick("look", &log))
-        .after_tool(move |moment| {
-            let What::AfterTool { result } = moment.what else { panic!("not a tool") };
-            hears.lock().unwrap().push(result.call.to_string());
-            async { Decision::Continue }
-        })
+        .after_tool(move |moment| hears.lock().unwrap().push(moment.result.call.to_string()))
         .open();
     let (run, _) = run_to_end(&session, "Look.").await;
     let finished = |event: Event| match event {
@@ -128,10 +158,7 @@ async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
 async fn a_hook_may_take_its_time_and_the_run_waits_for_it() {
     for point in POINTS {
         let (agent, _) = hooked(&ToolLog::new());
-        let agent = hook(agent, point, |_| async {
-            tokio::time::sleep(secs(5)).await;
-            Decision::Continue
-        });
+        let agent = hook(agent, point, || tokio::time::sleep(secs(5)));
         let session = agent.open();
         let began = Instant::now();
         let run = session.start("Look.").unwrap();
@@ -145,7 +172,7 @@ async fn a_hook_may_take_its_time_and_the_run_waits_for_it() {
 async fn a_hook_that_denies_a_tool_call_is_quoted_to_the_model_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
-    let session = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).open();
+    let session = agent.before_tool(|_| CallDecision::deny("Not on Sundays.")).open();
     let (_, outcome) = run_to_end(&session, "Look.").await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
     let told = "Not run: a rule of this program does not allow it. Not on Sundays.";
@@ -160,11 +187,7 @@ async fn a_hook_at_any_point_may_cancel_the_run() {
     for point in POINTS {
         let (agent, model) = hooked(&ToolLog::new());
         let cancel = Cancel::graceful().reason(Reason::Policy).by("guard").note("no more");
-        let agent = hook(agent, point, move |_| {
-            let cancel = cancel.clone();
-            async move { Decision::Cancel(cancel) }
-        });
-        let session = agent.open();
+        let session = cancels(agent, point, cancel).open();
         let run = session.start("Look.").unwrap();
         let outcome = cancelled_because(&session, &run, Reason::Policy).await;
         assert_eq!(outcome.receipt.by.as_deref(), Some("guard"), "{point:?}");
@@ -182,7 +205,7 @@ async fn a_hook_at_any_point_may_cancel_the_run() {
 async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
-    let session = agent.before_tool(|_| async { panic!("oh no") }).open();
+    let session = agent.before_tool(|_| oh_no()).open();
     let (run, outcome) = run_to_end(&session, "Look.").await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
     let told = result_of(&session.history().await.unwrap(), "c").to_text();
@@ -193,7 +216,7 @@ async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn an_after_tool_hook_that_panics_is_on_record_and_the_result_stands() {
     let (agent, _) = hooked(&ToolLog::new());
-    let session = agent.after_tool(|_| async { panic!("oh no") }).open();
+    let session = agent.after_tool(|_| oh_no()).open();
     let run = session.start("Look.").unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!(ends(&run), [(HookPoint::AfterTool, HookEnd::Panicked)]);
@@ -211,7 +234,7 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
     for (point, name) in points {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
-        let session = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).open();
+        let session = hook(agent, point, oh_no).runtime(&runtime).open();
         let (_, outcome) = run_to_end(&session, "Look.").await;
         let message = format!("the {name} hook panicked");
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
@@ -237,7 +260,7 @@ async fn a_hook_that_waits_forever_is_left_at_once_on_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
-    let session = scripted([says_and_hangs("Half")]).after_run(wait_forever).open();
+    let session = scripted([says_and_hangs("Half")]).after_run(|_| wait_forever()).open();
     let run = start_until_shown(&session, "Go.", "Half").await;
     let pulled = Instant::now();
     stop(&session, &run, Cancel::graceful()).await;
@@ -250,7 +273,7 @@ async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
 #[tokio::test(start_paused = true)]
 async fn after_run_is_called_after_the_turn_that_a_cancel_lets_finish() {
     let agent = scripted([calls(&[("a", "slow")])]).tool(tools::slow("slow", secs(5), &ToolLog::new()));
-    let session = agent.after_run(|_| async { Decision::Continue }).open();
+    let session = agent.after_run(|_| async {}).open();
     let run = at_work(&session).await;
     stop(&session, &run, Cancel::after_turn()).await;
     assert_eq!(ends(&run), [(HookPoint::AfterRun, HookEnd::Continued)]);
@@ -292,7 +315,7 @@ async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn after_run_is_not_called_with_force_now() {
-    let session = scripted([says_and_hangs("Half")]).after_run(wait_forever).open();
+    let session = scripted([says_and_hangs("Half")]).after_run(|_| wait_forever()).open();
     let run = start_until_shown(&session, "Go.", "Half").await;
     stop(&session, &run, Cancel::now()).await;
     assert_eq!(ends(&run), []);
@@ -300,7 +323,7 @@ async fn after_run_is_not_called_with_force_now() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
-    let session = scripted([says("Done.")]).after_run(wait_forever).open();
+    let session = scripted([says("Done.")]).after_run(|_| wait_forever()).open();
     let run = start_until(&session, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
     assert_eq!(cancelled(&session, &run).await.text_so_far(), "Done.");
@@ -312,9 +335,8 @@ async fn a_tool_does_not_wait_for_the_hook_of_the_call_after_it() {
     let session = scripted([calls(&[("a", "look"), ("b", "look")])])
         .tool(tools::quick("look", &log))
         .before_tool(|moment| async move {
-            match moment.what {
-                What::BeforeTool { call } if call.id == id("b") => std::future::pending().await,
-                _ => Decision::Continue,
+            if moment.call.id == id("b") {
+                wait_forever().await;
             }
         })
         .open();
@@ -330,7 +352,6 @@ async fn a_hook_may_watch_the_cord_of_its_run() {
         .before_run(|moment| async move {
             assert!(!moment.cord.is_pulled());
             assert_eq!(moment.cord.run_id(), &moment.run);
-            Decision::Continue
         })
         .open();
     let outcome = session.run("Go.").await.unwrap();
@@ -349,7 +370,6 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
             async move {
                 tokio::time::sleep(secs(1)).await;
                 flag.store(true, Ordering::SeqCst);
-                Decision::Continue
             }
         })
         .open();
@@ -359,4 +379,44 @@ async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
     stop(&session, &run, Cancel::graceful()).await;
     let came_to_its_end = done.load(Ordering::SeqCst);
     assert_eq!((pulled.elapsed(), came_to_its_end), (secs(3), true), "two for the tool, and one for the hook");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_at_any_point_may_fail_the_run_and_the_session_goes_on() {
+    for point in POINTS {
+        let (agent, model) = hooked(&ToolLog::new());
+        let runtime = runtime();
+        let agent = fails(agent, point, "too expensive").runtime(&runtime).build().unwrap();
+        let (run, outcome) = run_to_end(&agent, "Look.").await;
+        let message = format!("the {} hook failed the run: too expensive", point.as_str());
+        assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }), "{point:?}");
+        assert_eq!(ends(&run), [(point, HookEnd::Failed)]);
+
+        let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
+        let same = plain.session(agent.session_key().session.as_str()).unwrap();
+        assert_usable(&same).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_stopped_is_not_failed_by_its_last_hook() {
+    let agent = scripted([says_and_hangs("Half")]).after_run(|_| EndDecision::fail("no")).build().unwrap();
+    let run = start_until_shown(&agent, "Go.", "Half").await;
+    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    assert!(outcome.is_cancelled());
+    assert_eq!(ends(&run), [(HookPoint::AfterRun, HookEnd::Failed)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_return_nothing_a_decision_or_a_future_of_either() {
+    let agent = scripted([])
+        .before_run(|_| {})
+        .before_run(|_| RunDecision::GoOn)
+        .before_run(|_| async {})
+        .before_run(|_| async { RunDecision::GoOn })
+        .build()
+        .unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+    assert_eq!(ends(&run), [(HookPoint::BeforeRun, HookEnd::Continued); 4]);
 }

@@ -19,6 +19,7 @@ mod exact_yes;
 mod feed;
 mod figures;
 mod gate;
+mod hook_changes;
 mod hooks;
 mod injected;
 mod journal;

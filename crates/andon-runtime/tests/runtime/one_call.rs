@@ -69,7 +69,6 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
         .tool(tools::quick("look", &log))
         .before_tool(|_| async {
             tokio::time::sleep(secs(1)).await;
-            Decision::Continue
         })
         .open();
     let run = start_until(&session, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
@@ -113,10 +112,7 @@ async fn a_call_that_a_hook_denied_is_not_running_any_more() {
         .tool(tools::quick("look", &log))
         .tool(tools::slow("slow", secs(60), &log))
         .before_tool(|moment| async move {
-            match moment.what {
-                andon_runtime::What::BeforeTool { call } if call.id == id("no") => Decision::Deny("No.".into()),
-                _ => Decision::Continue,
-            }
+            if moment.call.id == id("no") { CallDecision::deny("No.") } else { CallDecision::GoOn }
         })
         .open();
     let run = start_until_tool(&session, "Look.", "yes").await;

@@ -99,7 +99,7 @@ fn a_cancel_that_was_accepted_is_on_record_and_in_force_although_the_driver_is_d
     for moment in [Dropped::AtOnce, Dropped::OnceItIsHeard] {
         let journal = memory();
         let builder = agent_on(Arc::new(journal.clone()), ScriptedModel::new([]));
-        let session = builder.before_model(|_| std::future::pending::<Decision>()).open();
+        let session = builder.before_model(|_| std::future::pending::<()>()).open();
         let (run, reply) = start_and_shut_down(&session, async |run| {
             until(run, |event| matches!(event, Event::HookStarted { .. })).await;
             let reply = run.cancel(Cancel::after_turn().by("ada"));

@@ -306,7 +306,7 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     next.assert_usable_and_nothing_was_rerun().await;
 
     let (journal, builder) = first_process(&ScriptedModel::new([]));
-    let session = builder.before_model(|_| std::future::pending()).open();
+    let session = builder.before_model(|_| std::future::pending::<()>()).open();
     let run = start_until(&session, "Go.", |event| matches!(event, Event::HookStarted { .. })).await;
     let next = crash(&journal, &session).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);

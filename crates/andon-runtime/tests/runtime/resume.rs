@@ -341,7 +341,7 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
         let began = Arc::clone(&began);
         builder.before_run(move |_| {
             began.fetch_add(1, Ordering::SeqCst);
-            std::future::ready(Decision::Continue)
+            std::future::ready(())
         })
     };
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;

@@ -89,10 +89,21 @@ async fn an_export_that_is_incomplete_or_not_valid_is_refused_with_its_line_and_
     assert_eq!(there.import("").await.unwrap_err(), ImportError::NotWhole("it is empty".to_owned()));
     let bad = [&all[..4], &["nonsense"], &all[5..]].concat().join("\n");
     assert!(matches!(there.import(&bad).await.unwrap_err(), ImportError::BadLine { line: 5, .. }));
-    let newer = lines.replacen("\"v\":1", "\"v\":2", 1);
-    assert!(there.import(&newer).await.unwrap_err().to_string().contains("version 2 is not supported"));
+    let newer = lines.replacen("\"v\":2", "\"v\":3", 1);
+    assert!(there.import(&newer).await.unwrap_err().to_string().contains("version 3 is not supported"));
     let other = lines.replacen("\"session\":\"s\"", "\"session\":\"t\"", 1);
     assert!(matches!(there.import(&other).await.unwrap_err(), ImportError::BadRun { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_of_the_version_before_is_imported() {
+    let (runtime, agent, run) = talked().await;
+    run.cancel(andon_runtime::Cancel::now());
+    run.outcome().await;
+    let older = runtime.export(agent.session_key()).await.unwrap().unwrap().replace("\"v\":2", "\"v\":1");
+    let (there, _, _) = elsewhere();
+    there.import(&older).await.unwrap();
+    assert_eq!(there.history(agent.session_key()).await.unwrap(), agent.history().await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

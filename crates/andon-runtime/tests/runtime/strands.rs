@@ -79,7 +79,6 @@ async fn before_tool_execution_every_tool_call_gets_an_error_result() {
         .tool(tools::quick("look", &log))
         .after_model(|moment| async move {
             moment.cord.pull(Cancel::graceful());
-            andon_runtime::Decision::Continue
         })
         .open();
     let run = session.start("Look").unwrap();

@@ -203,7 +203,7 @@ fn a_stop_comes_to_rest_while_one_tool_has_finished_and_another_uses_its_grace()
             let session = scripted([calls(&[("k", "kind"), ("m", "mule")])])
                 .tool(tools::cooperative("kind", secs(60), &log))
                 .tool(tools::stubborn("mule", secs(60), &log))
-                .after_tool(|_| async { Decision::Continue })
+                .after_tool(|_| async {})
                 .open();
             let run = start_until_tool(&session, "Go.", "m").await;
             settle_down().await;

@@ -293,8 +293,7 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
 
 /// A request for an app that is no longer served, without the instructions and tools, which are not known.
 fn bare(run: &Run, history: Vec<Arc<Message>>) -> Request {
-    let tools = Arc::from([]);
-    Request { run: run.id().clone(), number: 1, instructions: None, history: history.into(), tools, anchor: None }
+    Request::new(run.id().clone(), 1, history)
 }
 
 fn last_model(run: &Run) -> Option<String> {

@@ -10,11 +10,12 @@
 use std::sync::Arc;
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
+use andon_runtime::core::event::{Accepted, Approval, HookChange, HookEnd, Remains, Seq, ToolEnd};
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::{
-    CallId, Digest, Ending, Event, Message, Reason, Record, RunId, RunStanding, Seen, SessionKey, Usage, title,
+    CallId, Digest, Ending, Event, Message, Reason, Record, RunId, RunStanding, Seen, SessionKey, ToolCall, Usage,
+    title,
 };
 
 use super::later;
@@ -155,8 +156,13 @@ impl BoardRow {
             | Event::CallCancelRequested { .. }
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
-            Event::HookFinished { end, .. } => self.leaked += i64::from(*end == HookEnd::Leaked),
-            Event::ModelStarted { call, model } => {
+            Event::HookFinished { end, change, .. } => {
+                self.leaked += i64::from(*end == HookEnd::Leaked);
+                if let Some(HookChange::Call { call }) = change.as_deref() {
+                    self.rename(call);
+                }
+            }
+            Event::ModelStarted { call, model, .. } => {
                 self.open_model = Some(RowModel { number: *call, accounted: false });
                 self.model = Some(Arc::clone(model));
             }
@@ -176,7 +182,7 @@ impl BoardRow {
     }
 
     fn answered(&mut self, message: &Message) {
-        let ready = |call: &andon_runtime::ToolCall| RowCall {
+        let ready = |call: &ToolCall| RowCall {
             id: call.id.clone(),
             tool: call.name.as_str().into(),
             state: RowCallState::Ready,
@@ -196,6 +202,13 @@ impl BoardRow {
         self.tokens = self.tokens.plus(Tokens::of(billed));
         if let (Some(spent), Some(prices)) = (&mut self.spent, prices) {
             spent.add(prices, asked, answered, billed);
+        }
+    }
+
+    /// A hook has changed a call, perhaps into one of another tool.
+    fn rename(&mut self, changed: &ToolCall) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == changed.id) {
+            call.tool = changed.name.as_str().into();
         }
     }
 

@@ -195,7 +195,7 @@ fn a_name_that_fits_the_router_as_well_hides_no_shorter_name_of_the_model_that_a
 fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
     let usage = without_cache(1_000_000, 0);
     let events = [
-        Event::ModelStarted { call: 1, model: "router/cheap".into() },
+        Event::model_started(1, "router/cheap"),
         Event::Usage {
             call: 1,
             used: Box::new(Used { delivered: usage, billed: usage }),

@@ -26,6 +26,8 @@ export function newRun(id) {
     requests: [], usage: [], outcome: null, failure: null, isTextLost: false, quietTook: null, settledTook: null,
     /** The index of the first part of the answer in progress, if there is one. */
     answerFrom: null,
+    /** The index of the first part of the last answer on record, if there is one. */
+    lastAnswerFrom: null,
     /** The calls that have not ended. A run may have made thousands of others. */
     openCalls: [],
   };
@@ -71,6 +73,12 @@ const TAKE = {
   model_finished(run, { end }, now) {
     run.failure = end.how === "failed" ? end.failure : null;
     closeAnswer(run, now);
+  },
+  hook_finished(run, { change }) {
+    if (change?.what === "answer") replaceAnswer(run, change.answer);
+    // A person is asked about the call as it is now.
+    if (change?.what === "call") withCall(run, change.call.id, (part) => { settled(part, change.call.arguments).tool = change.call.name; });
+    if (change?.what === "result") withCall(run, change.result.call, (part) => { part.result = change.result; });
   },
   backoff_started(run, { delay_ms: delay }) {
     run.parts.push({ kind: "again", delay, failure: run.failure, isOver: false });
@@ -213,6 +221,21 @@ function takeMessage(run, { message }, now) {
     if (last) last.cut = message.cut;
   }
   run.answerFrom = null;
+  run.lastAnswerFrom = from;
+}
+
+/**
+ * A hook has put another text in the place of the last answer's. Its calls stay visible: they say what became of them.
+ * @param {ChatRun} run
+ * @param {Api.Message} answer
+ */
+function replaceAnswer(run, answer) {
+  if (run.lastAnswerFrom === null) return;
+  const shown = run.parts.splice(run.lastAnswerFrom);
+  const has = (/** @type {string} */ type) => answer.parts.some((part) => part.type === type);
+  const kept = shown.filter((part) => part.kind !== "text" && (part.kind !== "thinking" || has("thinking")));
+  const texts = answer.parts.filter((part) => part.type === "text").map((part) => partOf(part, []));
+  run.parts.push(...texts.filter((part) => part !== null), ...kept);
 }
 
 /**

@@ -45,7 +45,7 @@ const tokens = (/** @type {Api.Figure} */ figure) => (figure.value === null ? (f
 const MAIN = {
   run_accepted: ({ accepted }) => messageLine(accepted.input),
   hook_started: ({ point }) => point.replace("_", " "),
-  hook_finished: ({ point, end }) => `${point.replace("_", " ")}: ${HOW[end] ?? end}`,
+  hook_finished: ({ point, end, change, why }) => `${point.replace("_", " ")}: ${HOW[end] ?? end}${change ? ` the ${change.what}` : ""}${why ? `: ${oneLine(why)}` : ""}`,
   model_started: ({ call, model }) => `${model}, call ${call}`,
   message: ({ message }) => messageLine(message),
   usage: ({ call, used, pending }) =>

@@ -27,7 +27,7 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let text = format!("There is little to say about {number}, and this is it.");
     let message = Message { role: Role::Assistant, parts: vec![Part::Text { text }], cut: None };
     let stop = ModelStop::EndTurn;
-    let mut events = vec![Event::RunStarted, Event::ModelStarted { call: 1, model: "bench".into() }];
+    let mut events = vec![Event::RunStarted, Event::model_started(1, "bench")];
     if settles {
         events.extend([
             Event::Message { message: Arc::new(message) },

@@ -128,7 +128,7 @@ impl Written {
     pub(crate) fn left_open(&mut self) -> Batch {
         let mut entries = self.accepted().entries;
         entries.push(self.record(Event::RunStarted));
-        entries.push(self.record(Event::ModelStarted { call: 1, model: "bench".into() }));
+        entries.push(self.record(Event::model_started(1, "bench")));
         let mut span = Span::new(self.seq);
         span.push(&Kind::Text, &"Half an answer. ".repeat(8));
         entries.extend(span.lump_from(0, 0).map(|lump: Lump| Entry::Lump(Arc::new(lump))));

@@ -23,7 +23,7 @@ pub(super) fn model(
     first_piece_us: Option<u64>,
 ) -> Option<Span> {
     let (start, model) = past.iter().rev().find_map(|record| match &record.event {
-        Event::ModelStarted { call: started, model } if *started == call => Some((record, model)),
+        Event::ModelStarted { call: started, model, .. } if *started == call => Some((record, model)),
         _ => None,
     })?;
     let (provider, model) = names::provider(model);
@@ -108,7 +108,8 @@ pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Re
 
 /// Whether the agent is known to have the tool of a refused call: the call got far enough, or the tool was called before.
 fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
-    if matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson) {
+    if matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::AnsweredByHook | Refusal::DeniedByPerson)
+    {
         return true;
     }
     let asked = past::tool_of(past, call);

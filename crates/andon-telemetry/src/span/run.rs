@@ -82,7 +82,7 @@ fn event(record: &Record) -> Option<SpanEvent> {
             attributes.set(names::DELAY, *delay_ms);
             names::BACKOFF_EVENT
         }
-        Event::HookFinished { point, end } if *end != HookEnd::Continued => {
+        Event::HookFinished { point, end, .. } if *end != HookEnd::Continued => {
             attributes.set(names::HOOK, point.as_str());
             attributes.set(names::HOOK_END, end.as_str());
             names::HOOK_EVENT

@@ -224,8 +224,8 @@ fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
     match dice.roll(22) {
         0 | 1 => Event::RunStarted,
         2 => Event::HookStarted { point: HookPoint::BeforeModel },
-        3 => Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Continued },
-        4 | 5 => Event::ModelStarted { call: number + 1, model: "told".into() },
+        3 => Event::hook_finished(HookPoint::BeforeModel, HookEnd::Continued),
+        4 | 5 => Event::model_started(number + 1, "told"),
         6 | 7 => Event::Message { message: Arc::new(any_answer(dice, number)) },
         8..=10 => Event::ModelFinished { call: number, end: any_end(dice), first_piece_us: None },
         11 => Event::BackoffStarted { delay_ms: 5 },

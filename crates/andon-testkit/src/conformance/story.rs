@@ -140,7 +140,7 @@ impl Story {
     pub(super) fn model_started(&mut self) -> Entry {
         self.model_calls += 1;
         self.spans.clear();
-        self.fact(Event::ModelStarted { call: self.model_calls, model: "told".into() })
+        self.fact(Event::model_started(self.model_calls, "told"))
     }
 
     /// Text that streams.

@@ -27,7 +27,7 @@ use andon_core::message::{Message, Signature};
 use andon_core::prompt::prompt;
 use andon_models::render::{self, Ask};
 use andon_models::settings::{Settings, Thinking};
-use andon_runtime::ToolSpec;
+use andon_runtime::{ToolChoice, ToolSpec};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -109,7 +109,15 @@ impl Provider {
 
     /// A request to its strictest model, without instructions.
     pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
-        Ask { provider: self.adapter(), model: self.strictest_model(), instructions: None, prompt, tools, settings }
+        Ask {
+            provider: self.adapter(),
+            model: self.strictest_model(),
+            instructions: None,
+            prompt,
+            tools,
+            tool_choice: &ToolChoice::Auto,
+            settings,
+        }
     }
 
     /// The body of the next request, as the provider's adapter makes it.

@@ -274,10 +274,7 @@ fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
         }
     };
     Request {
-        run: run.clone(),
-        number: 1,
         instructions: call.system.as_deref().map(Arc::from),
-        history: call.messages.iter().enumerate().map(message).map(Arc::new).collect(),
         tools: call.tools.iter().map(|tool| Arc::new(spec(tool))).collect(),
         anchor: before.map(|before| Anchor {
             usage: before.usage,
@@ -285,6 +282,7 @@ fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
             answered_by: None,
             setup: if before.has_setup_of(call) { AnchorSetup::Same } else { AnchorSetup::MayDiffer },
         }),
+        ..Request::new(run.clone(), 1, call.messages.iter().enumerate().map(message).map(Arc::new).collect::<Vec<_>>())
     }
 }
 

@@ -30,8 +30,8 @@ pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count
 
 impl CountEndpoint {
     fn request(self, inner: &Inner, request: &Request) -> (Url, Value) {
-        let prompt = request.prompt();
-        let ask = inner.ask(request, &prompt);
+        let (prompt, settings) = (request.prompt(), inner.settings(request));
+        let ask = inner.ask(request, &prompt, &settings);
         match self {
             Self::OpenAi => {
                 let body = render::openai_responses::body(&ask);

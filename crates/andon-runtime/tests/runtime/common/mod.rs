@@ -13,9 +13,9 @@ pub(crate) use andon_runtime::core::id::LOCAL;
 pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
 pub(crate) use andon_runtime::core::progress::Phase;
 pub(crate) use andon_runtime::{
-    Agent, AgentBuilder, Cancel, Cursor, Decision, Effect, Ending, Failure, FailureKind, FeedItem, FnTool, Invocation,
-    Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind, Returned,
-    Run, Runtime, Session, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
+    Agent, AgentBuilder, CallDecision, Cancel, Cursor, Effect, Ending, Failure, FailureKind, FeedItem, FnTool,
+    Invocation, Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind,
+    Returned, Run, Runtime, Session, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
 };
 pub(crate) use andon_testkit::tools::{self, ToolLog};
 pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};

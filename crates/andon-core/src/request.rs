@@ -1,0 +1,310 @@
+//! What a model is asked besides the conversation, and how a hook may change a request.
+//!
+//! # Invariants
+//!
+//! 1. A [`RequestChange`] says how a request differs from what the agent would have sent. Applied to the same conversation it gives
+//!    the same request, in this process and in a later one.
+//! 2. Messages that pass [`check_messages`] become, through [`prompt`](crate::prompt::prompt), a request that every provider
+//!    accepts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+use crate::message::{Message, Part, Role};
+
+/// Settings of one model call. What is not set is as the model was set up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelSettings {
+    /// How many tokens the answer may have, thinking included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u32>,
+    /// How random the answer is: a finite number, at least 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// How long the model may think before it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// Texts at which the model stops. If there are none, those of the model's own settings apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+}
+
+// A temperature is checked to be a number before it is recorded.
+impl Eq for ModelSettings {}
+
+impl ModelSettings {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is wrong with them, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(temperature) = self.temperature.filter(|temperature| !temperature.is_finite() || *temperature < 0.0)
+        {
+            return Err(format!("its temperature is {temperature}: use a number from 0 up"));
+        }
+        if self.max_output == Some(0) {
+            return Err("its answer may have 0 tokens: raise max_output, or leave it out".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// How long a model may think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    /// Not at all, where the provider allows it.
+    Off,
+    /// A little.
+    Low,
+    /// A moderate amount.
+    Medium,
+    /// A lot.
+    High,
+    /// At most this many tokens, where the provider takes a number.
+    Tokens(u32),
+}
+
+/// Whether a model may call tools, or must.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "choice")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It calls none.
+    None,
+    /// It calls at least one.
+    Required,
+    /// It calls this one.
+    Tool {
+        /// The tool's name.
+        name: String,
+    },
+}
+
+impl ToolChoice {
+    /// The tool with this name must be called.
+    pub fn tool(name: impl Into<String>) -> Self {
+        Self::Tool { name: name.into() }
+    }
+
+    /// Whether the model decides.
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// How a request differs from what the agent would have sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestChange {
+    /// The instructions, if they are others. An empty text means that there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Arc<str>>,
+    /// The messages that are others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Box<MessagesChange>>,
+    /// The names of the tools that the model may ask for, if they are not all of the agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Arc<[String]>>,
+    /// The settings.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
+    /// Whether the model may call tools, or must.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
+}
+
+/// Messages of a conversation that are replaced in one request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesChange {
+    /// How many messages stay at the beginning.
+    pub from: usize,
+    /// How many are left out after those.
+    pub without: usize,
+    /// What is there instead. The rest of the conversation follows.
+    pub with: Vec<Arc<Message>>,
+}
+
+impl MessagesChange {
+    /// How one list of messages becomes another; `None` if they are the same.
+    pub fn between(before: &History, after: &History) -> Option<Self> {
+        let is_same = |(one, other): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
+        let from = before.iter().zip(after.iter()).take_while(is_same).count();
+        let most = before.len().min(after.len()) - from;
+        let at_end = before.iter().rev().zip(after.iter().rev()).take(most).take_while(is_same).count();
+        let without = before.len() - from - at_end;
+        let with: Vec<_> = after.iter().skip(from).take(after.len() - from - at_end).cloned().collect();
+        (without > 0 || !with.is_empty()).then_some(Self { from, without, with })
+    }
+
+    /// The changed messages; `None` if the conversation is not the one that was changed.
+    pub fn apply(&self, before: &History) -> Option<History> {
+        let rest = self.from.checked_add(self.without).filter(|rest| *rest <= before.len())?;
+        let kept = before.iter().take(self.from).chain(&self.with).chain(before.iter().skip(rest));
+        Some(kept.cloned().collect())
+    }
+}
+
+/// What is wrong with messages that are to be sent to a model, in words for whoever made them; nothing, if they can be sent.
+pub fn check_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), String> {
+    let (mut ids, mut open, mut last): (HashSet<&str>, Vec<&str>, Option<Role>) = Default::default();
+    for (place, message) in messages.into_iter().enumerate() {
+        let number = place + 1;
+        check_parts(number, message)?;
+        if last.is_none() && message.role != Role::User {
+            return Err("its first message is not a user's: a conversation begins with a user's message".to_owned());
+        }
+        let results: Vec<&str> = message.results().map(|result| result.call.as_str()).collect();
+        if let Some(orphan) = results.iter().find(|result| !open.contains(*result)) {
+            return Err(format!(
+                "message {number} has a result of call {orphan:?}, which the message before it does not make: keep a call and its \
+                 result together"
+            ));
+        }
+        if results != open {
+            let wanted = open.join(", ");
+            return Err(format!(
+                "message {number} must have exactly one result of each call before it, in the same order: {wanted}"
+            ));
+        }
+        open = message.calls().map(|call| call.id.as_str()).collect();
+        if let Some(twice) = open.iter().find(|id| !ids.insert(id)) {
+            return Err(format!("message {number} makes a call with the id {twice:?}, which another call has"));
+        }
+        last = Some(message.role);
+    }
+    match (last, open.first()) {
+        (_, Some(call)) => Err(format!("call {call:?} has no result: keep a call and its result together")),
+        (None, None) => Err("it has no messages".to_owned()),
+        (Some(Role::Assistant), None) => {
+            Err("its last message is the assistant's, so there is nothing to answer: end with a user's message"
+                .to_owned())
+        }
+        (Some(Role::User | Role::Tool), None) => Ok(()),
+    }
+}
+
+/// Each role says only what it can say.
+fn check_parts(number: usize, message: &Message) -> Result<(), String> {
+    let fits = |part: &Part| match (message.role, part) {
+        (Role::User, Part::Text { .. } | Part::Image(_)) | (Role::Tool, Part::ToolResult(_)) => true,
+        (Role::Assistant, part) => !matches!(part, Part::ToolResult(_)),
+        (Role::User | Role::Tool, _) => false,
+    };
+    if let Some(part) = message.parts.iter().find(|part| !fits(part)) {
+        let (what, role) = (kind(part), role(message.role));
+        return Err(format!("message {number} is the {role}'s and has {what}, which only others may have"));
+    }
+    let images = message.images().chain(message.results().flat_map(|result| result.images()));
+    for image in images {
+        image.check().map_err(|error| format!("message {number} has an image that cannot be sent: {error}"))?;
+    }
+    let is_empty = message.parts.is_empty() && message.role != Role::Assistant;
+    if is_empty { Err(format!("message {number} is empty")) } else { Ok(()) }
+}
+
+fn kind(part: &Part) -> &'static str {
+    match part {
+        Part::Text { .. } => "a text",
+        Part::Image(_) => "an image",
+        Part::Thinking { .. } => "a thought",
+        Part::ToolCall(_) => "a call",
+        Part::ToolResult(_) => "a result",
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::CallId;
+    use crate::message::{ResultStatus, ToolCall, ToolResult};
+
+    fn history(texts: &[&str]) -> History {
+        texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
+    }
+
+    fn calls(ids: &[&str]) -> Message {
+        let call = |id: &&str| {
+            Part::ToolCall(ToolCall { id: CallId::new(*id).unwrap(), name: "look".into(), arguments: "{}".into() })
+        };
+        Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
+    }
+
+    fn results(ids: &[&str]) -> Message {
+        let result =
+            |id: &&str| Part::ToolResult(ToolResult::text(CallId::new(*id).unwrap(), ResultStatus::Ok, "seen"));
+        Message { role: Role::Tool, parts: ids.iter().map(result).collect(), cut: None }
+    }
+
+    #[test]
+    fn a_change_of_messages_applied_to_the_same_conversation_gives_the_same_request() {
+        let before = history(&["a", "b", "c"]);
+        for after in
+            [&["a", "b", "c", "d"][..], &["x", "a", "b", "c"], &["a", "c"], &["s"], &["a", "x", "y", "c"], &["c"]]
+        {
+            let after = history(after);
+            let change = MessagesChange::between(&before, &after).unwrap();
+            assert_eq!(change.apply(&before), Some(after));
+        }
+        assert_eq!(MessagesChange::between(&before, &before), None);
+        let doubled = history(&["a", "a"]);
+        let once = MessagesChange::between(&doubled, &history(&["a"])).unwrap();
+        assert_eq!(once.apply(&doubled), Some(history(&["a"])));
+        assert_eq!(once.apply(&History::new()), None, "another conversation");
+    }
+
+    #[test]
+    fn a_change_records_only_the_messages_that_are_others() {
+        let change = MessagesChange::between(&history(&["a", "b"]), &history(&["a", "note", "b"])).unwrap();
+        let expected = MessagesChange { from: 1, without: 0, with: vec![Arc::new(Message::user("note"))] };
+        assert_eq!(change, expected);
+    }
+
+    #[test]
+    fn messages_that_no_provider_accepts_are_refused_with_what_is_wrong() {
+        let user = || Message::user("Look");
+        let refused = |messages: &[Message]| check_messages(messages).unwrap_err();
+        assert_eq!(refused(&[]), "it has no messages");
+        assert!(refused(&[Message::assistant("Hi"), user()]).contains("begins with a user's message"));
+        assert!(refused(&[user(), Message::assistant("Hi")]).contains("end with a user's message"));
+        assert!(refused(&[user(), results(&["a"])]).contains("keep a call and its result together"));
+        assert!(refused(&[user(), calls(&["a"])]).contains("call \"a\" has no result"));
+        assert!(refused(&[user(), calls(&["a"]), user()]).contains("exactly one result of each call"));
+        assert!(refused(&[user(), calls(&["a", "b"]), results(&["a"])]).contains("exactly one result of each call"));
+        assert!(refused(&[user(), calls(&["a", "b"]), results(&["b", "a"])]).contains("in the same order: a, b"));
+        assert!(refused(&[user(), calls(&["a", "a"]), results(&["a", "a"])]).contains("which another call has"));
+        let strange = Message { role: Role::User, ..calls(&["a"]) };
+        assert!(refused(&[strange]).contains("message 1 is the user's and has a call"));
+        assert_eq!(refused(&[Message { parts: vec![], ..user() }]), "message 1 is empty");
+    }
+
+    #[test]
+    fn a_stored_conversation_can_be_sent() {
+        let said = [Message::user("Look"), calls(&["a", "b"]), results(&["a", "b"])];
+        assert_eq!(check_messages(&said), Ok(()));
+        let withdrawn = Message { parts: vec![], ..Message::assistant("") };
+        assert_eq!(check_messages(&[Message::user("A"), withdrawn, Message::user("B")]), Ok(()));
+    }
+
+    #[test]
+    fn settings_that_no_model_takes_are_refused() {
+        let refused = |settings: ModelSettings| settings.check().unwrap_err();
+        assert!(refused(ModelSettings { temperature: Some(f32::NAN), ..Default::default() }).contains("from 0 up"));
+        assert!(refused(ModelSettings { max_output: Some(0), ..Default::default() }).contains("max_output"));
+        assert_eq!(ModelSettings { temperature: Some(0.2), ..Default::default() }.check(), Ok(()));
+    }
+}

@@ -1,0 +1,161 @@
+//! What hooks change, folded: the conversation always makes sense.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use common::*;
+
+fn changed(point: HookPoint, change: HookChange) -> [Event; 2] {
+    let end = Event::HookFinished { point, end: HookEnd::Changed, change: Some(Box::new(change)), why: None };
+    [hook_started(point), end]
+}
+
+fn call(name: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: id("a"), name: name.into(), arguments: arguments.into() }
+}
+
+fn seen(text: &str) -> Arc<ToolResult> {
+    Arc::new(ToolResult::text(id("a"), ResultStatus::Ok, text))
+}
+
+fn answer(parts: Vec<Part>) -> Arc<Message> {
+    Arc::new(Message { role: Role::Assistant, parts, cut: None })
+}
+
+/// A run whose model has asked for one call.
+fn asked() -> Vec<Event> {
+    let said = answer(vec![Part::text("Hm."), Part::ToolCall(call("look", "{}"))]);
+    vec![model_started(1), Event::Message { message: said }, usage(1), answered(1, ModelStop::ToolUse)]
+}
+
+fn after(events: impl IntoIterator<Item = Event>) -> Result<Progress, FoldError> {
+    let mut progress = Progress::new(accepted());
+    for event in [Event::RunStarted].into_iter().chain(events) {
+        progress.apply(&event)?;
+    }
+    Ok(progress)
+}
+
+#[test]
+fn a_changed_prompt_takes_the_place_of_the_one_that_was_asked() {
+    let input = Arc::new(Message::user("Look there."));
+    let progress = after(changed(HookPoint::BeforeRun, HookChange::Input { input: Arc::clone(&input) })).unwrap();
+    assert_eq!(progress.messages(), [input]);
+    assert_eq!(progress.accepted().input.text(), "Look.");
+}
+
+#[test]
+fn a_changed_request_belongs_to_the_next_model_call_alone() {
+    let request = andon_core::request::RequestChange { instructions: Some("Be brief.".into()), ..Default::default() };
+    let change = HookChange::Request { request: request.clone() };
+    let mut progress = after(changed(HookPoint::BeforeModel, change).into_iter().chain([model_started(1)])).unwrap();
+    assert_eq!(progress.open_model().unwrap().change.as_deref(), Some(&request));
+    for event in [message(Message::assistant("So.")), usage(1), answered(1, ModelStop::EndTurn), model_started(2)] {
+        progress.apply(&event).unwrap();
+    }
+    assert_eq!(progress.open_model().unwrap().change, None);
+}
+
+#[test]
+fn a_replaced_answer_keeps_its_calls() {
+    let new = answer(vec![Part::text("Well."), Part::ToolCall(call("look", "{}"))]);
+    let change = HookChange::Answer { answer: Arc::clone(&new), is_withdrawn: false };
+    let progress = after(asked().into_iter().chain(changed(HookPoint::AfterModel, change))).unwrap();
+    assert_eq!(progress.last_answer(), Some(&new));
+    assert_eq!(progress.next_step(8), Some(Step::CallTools { start: vec![id("a")] }));
+}
+
+#[test]
+fn a_withdrawn_answer_leaves_neither_call_nor_result_and_ends_the_run() {
+    let change = HookChange::Answer { answer: answer(vec![]), is_withdrawn: true };
+    let [start, end] = changed(HookPoint::AfterModel, change);
+    let events = asked().into_iter().chain([start, refused("a"), end]);
+    let progress = after(events).unwrap();
+    assert_eq!(progress.messages(), [Arc::new(Message::user("Look.")), answer(vec![])]);
+    let ending = Arc::new(Ending::Completed { stop: ModelStop::Refused });
+    assert_eq!(progress.next_step(8), Some(Step::Settle(ending)));
+}
+
+#[test]
+fn a_changed_call_is_the_one_that_is_made_and_its_approval_is_void() {
+    let approved = Event::ApprovalResolved {
+        call: id("a"),
+        verdict: Box::new(Approval::Approved { by: None, arguments: Some(call("look", "{}").digest()) }),
+    };
+    let asks = Event::ApprovalRequested { call: id("a"), arguments: None };
+    let mut progress = after(asked().into_iter().chain([asks, approved])).unwrap();
+    assert!(progress.call(&id("a")).unwrap().is_approved);
+    for event in changed(HookPoint::BeforeTool, HookChange::Call { call: call("see", r#"{"n":1}"#) }) {
+        progress.apply(&event).unwrap();
+    }
+    let open = progress.call(&id("a")).unwrap();
+    assert_eq!((&open.call, open.is_approved), (&call("see", r#"{"n":1}"#), false));
+    assert_eq!(progress.last_answer().unwrap().calls().next(), Some(&call("look", "{}")), "the model's words stay");
+}
+
+#[test]
+fn a_replaced_result_is_in_the_conversation_whether_its_turn_is_over_or_not() {
+    let finished = |of: &str| Event::ToolFinished {
+        call: id(of),
+        end: ToolEnd::Finished,
+        result: Arc::new(ToolResult::text(id(of), ResultStatus::Ok, "seen")),
+        remains: None,
+        state: None,
+    };
+    let replace = || changed(HookPoint::AfterTool, HookChange::Result { result: seen("hidden") });
+    let two = vec![Part::ToolCall(call("look", "{}")), Part::ToolCall(ToolCall { id: id("b"), ..call("look", "{}") })];
+    let begun = |parts| {
+        let ends = [usage(1), answered(1, ModelStop::ToolUse), tool_started("a")];
+        [model_started(1), Event::Message { message: answer(parts) }].into_iter().chain(ends)
+    };
+    let alone = begun(vec![Part::ToolCall(call("look", "{}"))]).chain([finished("a")]).chain(replace());
+    let beside = begun(two).chain([finished("a")]).chain(replace()).chain([tool_started("b"), finished("b")]);
+    for events in [alone.collect::<Vec<_>>(), beside.collect()] {
+        let progress = after(events).unwrap();
+        assert_eq!(progress.messages()[2].results().next(), Some(&*seen("hidden")));
+    }
+}
+
+#[test]
+fn a_change_that_does_not_fit_is_refused_and_changes_nothing() {
+    let other = || HookChange::Call { call: call("see", "{}") };
+    let half = || HookChange::Answer { answer: answer(vec![Part::text("Well.")]), is_withdrawn: false };
+    let withdrawn = || HookChange::Answer { answer: answer(vec![]), is_withdrawn: true };
+    let input = || HookChange::Input { input: Arc::new(Message::assistant("Hi")) };
+    for (before, point, change) in [
+        (vec![], HookPoint::BeforeRun, other()),
+        (vec![], HookPoint::BeforeRun, input()),
+        (vec![], HookPoint::BeforeTool, other()),
+        (vec![], HookPoint::AfterModel, half()),
+        (vec![], HookPoint::AfterTool, HookChange::Result { result: seen("x") }),
+        (asked(), HookPoint::AfterModel, half()),
+        (asked(), HookPoint::AfterModel, withdrawn()),
+        (asked(), HookPoint::AfterTool, HookChange::Result { result: seen("x") }),
+        (asked(), HookPoint::BeforeRun, HookChange::Input { input: Arc::new(Message::user("Hi")) }),
+        ([asked(), vec![tool_started("a")]].concat(), HookPoint::BeforeTool, other()),
+    ] {
+        let [start, end] = changed(point, change);
+        let mut progress = after(before.into_iter().chain([start])).unwrap();
+        let (messages, seq) = (progress.messages().to_vec(), progress.seq());
+        assert!(matches!(progress.apply(&end), Err(FoldError::OutOfPlace { .. })), "{end:?}");
+        assert_eq!((progress.messages(), progress.seq(), progress.open_hook()), (&*messages, seq, Some(point)));
+    }
+}
+
+#[test]
+fn a_hook_that_fails_the_run_waits_for_the_tools_that_run() {
+    let failed = Event::HookFinished {
+        point: HookPoint::BeforeTool,
+        end: HookEnd::Failed,
+        change: None,
+        why: Some("no".into()),
+    };
+    let failure = Failure { error: FailureKind::Hook, message: "no".into() };
+    let settles = Some(Step::Settle(Arc::new(Ending::Failed(failure))));
+    let hook = [hook_started(HookPoint::BeforeTool), failed];
+    let mut progress = after(asked().into_iter().chain([tool_started("a")]).chain(hook)).unwrap();
+    assert_eq!(progress.next_step(8), Some(Step::CallTools { start: vec![] }));
+    let (end, result) = (ToolEnd::Finished, seen("seen"));
+    progress.apply(&Event::ToolFinished { call: id("a"), end, result, remains: None, state: None }).unwrap();
+    assert_eq!(progress.next_step(8), settles);
+}

@@ -1,0 +1,125 @@
+//! What hooks want changed, checked and in the form in which it is recorded.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use andon_core::event::HookChange;
+use andon_core::message::{Message, Part};
+use andon_core::request::{MessagesChange, RequestChange, ToolChoice, check_messages};
+
+use crate::live::Changed;
+use crate::model::Request;
+
+/// The change of a run's prompt.
+pub(super) fn input(input: Message) -> Result<Option<HookChange>, String> {
+    let bad = |why: String| format!("the prompt that it returned cannot be used: {why}");
+    check_messages([&input]).map_err(bad)?;
+    if input.cut.is_some() {
+        return Err(bad("it is marked as cut, and a prompt is whole".to_owned()));
+    }
+    Ok(Some(HookChange::Input { input: Arc::new(input) }))
+}
+
+/// The change of an answer, if it is one.
+pub(super) fn answer(before: &Arc<Message>, changed: Changed) -> Option<HookChange> {
+    let (answer, is_withdrawn) = match changed {
+        Changed::AnswerText(text) => (with_text(before, text), false),
+        Changed::Withdrawn(text) => (Message { parts: texts(text), ..(**before).clone() }, true),
+        Changed::Input(_) | Changed::Request(_) | Changed::Call { .. } | Changed::Result(_) => return None,
+    };
+    (is_withdrawn || answer != **before).then(|| HookChange::Answer { answer: Arc::new(answer), is_withdrawn })
+}
+
+/// The answer with this text where its first one was; before its calls, if it had none.
+fn with_text(before: &Message, text: String) -> Message {
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    let is_before_text = |part: &Part| matches!(part, Part::Thinking { .. });
+    let first = before.parts.iter().position(is_text);
+    let place = first.unwrap_or_else(|| before.parts.iter().take_while(|part| is_before_text(part)).count());
+    let (head, tail) = before.parts.split_at_checked(place).unwrap_or((&before.parts, &[]));
+    let tail = tail.iter().filter(|part| !is_text(part)).cloned();
+    let parts = head.iter().cloned().chain(texts(text)).chain(tail).collect();
+    Message { parts, ..before.clone() }
+}
+
+/// A text as parts: an empty one is none.
+fn texts(text: String) -> Vec<Part> {
+    if text.is_empty() { Vec::new() } else { vec![Part::text(text)] }
+}
+
+/// How a request differs from the agent's own.
+#[derive(Debug, PartialEq)]
+pub(super) struct Difference(pub(super) RequestChange);
+
+/// How one request differs from the agent's own.
+pub(super) fn between(own: &Request, wanted: &Request) -> Difference {
+    let text = |request: &Request| request.instructions.clone().unwrap_or_default();
+    let names = |request: &Request| request.tools.iter().map(|tool| tool.name.clone()).collect::<Arc<[String]>>();
+    Difference(RequestChange {
+        instructions: (text(own) != text(wanted)).then(|| text(wanted)),
+        messages: MessagesChange::between(&own.history, &wanted.history).map(Box::new),
+        tools: (names(own) != names(wanted)).then(|| names(wanted)),
+        settings: wanted.settings.clone(),
+        tool_choice: wanted.tool_choice.clone(),
+    })
+}
+
+impl Difference {
+    /// The request as it is sent, or why it cannot be.
+    pub(super) fn checked(self, own: &Request, wanted: Request) -> Result<(Request, Self), String> {
+        let bad = |why: String| format!("the request that it returned cannot be sent: {why}");
+        if self.0.messages.is_some() {
+            check_messages(wanted.history.iter().map(|message| &**message)).map_err(bad)?;
+        }
+        check_tools(own, &wanted).map_err(bad)?;
+        wanted.settings.check().map_err(bad)?;
+        let instructions = wanted.instructions.filter(|text| !text.is_empty());
+        // It is measured from nothing: no earlier call was sent what it is sent.
+        let request = Request { run: own.run.clone(), number: own.number, instructions, anchor: None, ..wanted };
+        Ok((request, self))
+    }
+}
+
+/// A model can only ask for tools that the agent has, as they are.
+fn check_tools(own: &Request, wanted: &Request) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for tool in wanted.tools.iter() {
+        let name = &tool.name;
+        let Some(known) = own.tools.iter().find(|known| known.name == *name) else {
+            return Err(format!("the agent has no tool {name:?}: a hook may leave tools out, and add none"));
+        };
+        if known.description != tool.description || known.schema != tool.schema {
+            return Err(format!(
+                "the tool {name:?} is not as the agent has it: a hook may leave tools out, not change them"
+            ));
+        }
+        if !names.insert(name.as_str()) {
+            return Err(format!("it has the tool {name:?} twice"));
+        }
+    }
+    match &wanted.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => Ok(()),
+        ToolChoice::Required if names.is_empty() => Err("a tool must be called, and there are none".to_owned()),
+        ToolChoice::Required => Ok(()),
+        ToolChoice::Tool { name } if names.contains(name.as_str()) => Ok(()),
+        ToolChoice::Tool { name } => Err(format!("the tool {name:?} must be called, and is not among its tools")),
+    }
+}
+
+/// The agent's own request with a change that is on record; messages that are not known any more are left as they are.
+pub(super) fn apply(own: Request, change: &RequestChange) -> Request {
+    let has = |name: &str| change.tools.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
+    let changed = change.messages.as_ref().and_then(|messages| messages.apply(&own.history));
+    Request {
+        instructions: match &change.instructions {
+            Some(text) => Some(Arc::clone(text)).filter(|text| !text.is_empty()),
+            None => own.instructions,
+        },
+        history: changed.unwrap_or(own.history),
+        tools: own.tools.iter().filter(|tool| has(&tool.name)).cloned().collect(),
+        settings: change.settings.clone(),
+        tool_choice: change.tool_choice.clone(),
+        anchor: None,
+        ..own
+    }
+}

@@ -1,0 +1,185 @@
+//! Giving an agent hooks.
+
+use crate::agent::hook::{
+    AfterModel, AfterRun, AfterTool, AnswerDecision, BeforeModel, BeforeRun, BeforeTool, CallDecision, EndDecision,
+    HookReply, RequestDecision, ResultDecision, RunDecision, hook,
+};
+use crate::runtime::agent::AgentBuilder;
+
+impl AgentBuilder {
+    /// Calls this before each run. It sees the prompt, and may change it.
+    ///
+    /// A hook is a closure that returns a decision of its moment, or nothing, which means that the run goes on; it may be async:
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// use andon_runtime::{Agent, Cancel, Message, Reason, RunDecision};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .before_run(|moment| println!("{} begins", moment.run))
+    ///     .before_run(|moment| async move {
+    ///         match moment.input.text().as_str() {
+    ///             "" => RunDecision::fail("there is nothing to answer"),
+    ///             text if text.contains("secret") => {
+    ///                 RunDecision::Cancel(Cancel::now().reason(Reason::Policy).note("it asks for a secret"))
+    ///             }
+    ///             text => RunDecision::ChangeInput(Message::user(text.trim())),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn before_run<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(BeforeRun) -> R + Send + Sync + 'static,
+        R: HookReply<RunDecision, K>,
+    {
+        self.hooks.before_run.push(hook::<_, RunDecision, _, _>(run));
+        self
+    }
+
+    /// Calls this after each run that began. It sees how the run ends. If the run was stopped, the hook has a tool's default grace;
+    /// after force `now` it is not called.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::Agent;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .after_run(|end| async move { println!("{} after {:?}", end.ending.as_str(), end.used) })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after_run<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(AfterRun) -> R + Send + Sync + 'static,
+        R: HookReply<EndDecision, K>,
+    {
+        self.hooks.after_run.push(hook::<_, EndDecision, _, _>(run));
+        self
+    }
+
+    /// Calls this before each model call. It sees the request, and may change all of it for this call: messages, instructions,
+    /// tools, settings and tool choice. A request that no provider would accept fails the run and says what is wrong.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// use andon_runtime::{Agent, RequestDecision};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .before_model(|moment| async move {
+    ///         let mut request = moment.request;
+    ///         request.keep_tools(|tool| tool.name != "shred");
+    ///         request.settings.temperature = Some(0.2);
+    ///         RequestDecision::Change(request)
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn before_model<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(BeforeModel) -> R + Send + Sync + 'static,
+        R: HookReply<RequestDecision, K>,
+    {
+        self.hooks.before_model.push(hook::<_, RequestDecision, _, _>(run));
+        self
+    }
+
+    /// Calls this after each complete answer, before any of its calls starts. The answer has been shown by then; the hook decides
+    /// what the conversation has of it.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// use andon_runtime::{Agent, AnswerDecision};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .after_model(|moment| match moment.answer.text().contains("password") {
+    ///         true => AnswerDecision::Withdraw("This answer was withdrawn.".into()),
+    ///         false => AnswerDecision::GoOn,
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after_model<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(AfterModel) -> R + Send + Sync + 'static,
+        R: HookReply<AnswerDecision, K>,
+    {
+        self.hooks.after_model.push(hook::<_, AnswerDecision, _, _>(run));
+        self
+    }
+
+    /// Calls this before each tool call, one after another. It sees the call, and may change it, deny it, answer it, or ask a
+    /// person. A changed call is checked as if the model had asked for it.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// use andon_runtime::{Agent, CallDecision};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .before_tool(|moment| async move {
+    ///         match moment.call.name.as_str() {
+    ///             "shred" => CallDecision::deny("Files are kept here."),
+    ///             "pay" => CallDecision::AskApproval,
+    ///             "weather" => CallDecision::answer("It rains."),
+    ///             _ => CallDecision::GoOn,
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn before_tool<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(BeforeTool) -> R + Send + Sync + 'static,
+        R: HookReply<CallDecision, K>,
+    {
+        self.hooks.before_tool.push(hook::<_, CallDecision, _, _>(run));
+        self
+    }
+
+    /// Calls this after each tool call, one after another. It sees the call and its result, and may replace what the model gets.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// use andon_runtime::{Agent, ResultDecision};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder()
+    ///     .model(Practice::instant())
+    ///     .after_tool(|moment| async move {
+    ///         println!("{} returned {}", moment.call.name, moment.result.to_text());
+    ///     })
+    ///     .after_tool(|moment| ResultDecision::replace(moment.result.to_text().replace("4711", "[number]")))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn after_tool<F, R, K>(mut self, run: F) -> Self
+    where
+        F: Fn(AfterTool) -> R + Send + Sync + 'static,
+        R: HookReply<ResultDecision, K>,
+    {
+        self.hooks.after_tool.push(hook::<_, ResultDecision, _, _>(run));
+        self
+    }
+}
