@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod door;
 pub(crate) mod probe;
 pub(crate) mod sync;
+mod tracker;
 
 use std::future::Future;
 use std::pin::Pin;
