@@ -4,6 +4,7 @@ pub(crate) mod blocking;
 pub(crate) mod clock;
 pub(crate) mod door;
 pub(crate) mod probe;
+pub(crate) mod signal;
 pub(crate) mod sync;
 mod tracker;
 

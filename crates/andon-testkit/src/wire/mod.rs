@@ -75,7 +75,8 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     found
 }
 
-#[cfg(all(test, feature = "providers"))]
+#[cfg(feature = "providers")]
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

@@ -118,7 +118,7 @@ impl Provider {
 }
 
 /// The beginning of a signature that [`signature_of`] made.
-const SIGNATURE_OF: &str = "signature-of-";
+pub(super) const SIGNATURE_OF: &str = "signature-of-";
 
 /// A signature that names its provider, in that provider's format. Only its provider can read a real one, so every validator refuses
 /// one that names another.
