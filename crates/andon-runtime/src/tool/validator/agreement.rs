@@ -272,7 +272,8 @@ proptest! {
         let mut nested = order();
         let mut found = Vec::new();
         places(&nested, String::new(), &mut found);
-        *nested.pointer_mut(place.get(found.as_slice())).unwrap() = other;
+        let place: &String = place.get(&found);
+        *nested.pointer_mut(place).unwrap() = other;
         assert_same_verdicts(&schema_for!(Order).to_value(), [&nested]);
     }
 }
