@@ -126,6 +126,28 @@ mod tests {
     }
 
     #[test]
+    fn an_objection_is_about_the_form_that_was_meant() {
+        let schema = json!({"oneOf": [
+            {"enum": ["none", "all"]},
+            {"properties": {"kind": {"const": "sum"}, "of": {"type": "array"}}, "required": ["kind", "of"], "type": "object"},
+            {"properties": {"kind": {"const": "head"}, "lines": {"type": "integer"}}, "required": ["kind"], "type": "object"},
+            {"type": "null"},
+        ]});
+        let cases = [
+            (json!("some"), "At the arguments: it must be \"none\" or \"all\", and is \"some\""),
+            (json!({"kind": "sum"}), "At the arguments: the field \"of\" is missing"),
+            (json!({"kind": "head", "lines": "3"}), "At /lines: it must be an integer, and is \"3\""),
+            (
+                json!({"kind": "tail"}),
+                "At /kind: it must be \"sum\", and is \"tail\"; or it must be \"head\", and is \"tail\"",
+            ),
+        ];
+        for (arguments, expected) in cases {
+            assert_eq!(objection(&schema, &arguments).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
     fn a_schema_that_needs_the_feature_is_never_read_in_part() {
         for (keyword, value) in [
             ("pattern", json!("^a")),

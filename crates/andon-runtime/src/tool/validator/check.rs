@@ -8,8 +8,9 @@ use serde_json::{Map, Number, Value};
 use super::rules::{Bound, Count, JsonType, NameForm, Rule, Rules, SchemaId};
 use super::same::{Same, order};
 
-/// How many values are checked against a schema before it is given up: a fraction of a second.
-const MOST_STEPS: u32 = 4_000_000;
+/// How many times a value is checked against a schema before the check is given up: after about 50 ms. The longest arguments that may
+/// be sent have half as many values.
+const MOST_STEPS: u32 = 1_000_000;
 
 /// How many characters of a text an objection quotes.
 const QUOTED: usize = 40;
@@ -20,52 +21,53 @@ pub(super) type Objection = (String, String);
 /// Checks arguments against a whole schema.
 pub(super) fn check(rules: &Rules, arguments: &Value) -> Result<(), Objection> {
     let mut checker = Checker { rules, steps: 0 };
-    match checker.fits(SchemaId(0), arguments, &Place::Root) {
+    match checker.fits(SchemaId(0), arguments) {
         Ok(()) => Ok(()),
-        Err(Misfit::Wrong { at, why, .. }) => Err((at, why)),
+        Err(Misfit::Wrong { inward, why, .. }) => {
+            Err((inward.iter().rev().map(|step| format!("/{step}")).collect(), why))
+        }
         Err(Misfit::TooLong) => Err((String::new(), "checking them takes too long; send simpler ones".to_owned())),
-    }
-}
-
-/// Where a value is in the arguments.
-enum Place<'a> {
-    Root,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
-}
-
-impl Place<'_> {
-    fn depth(&self) -> usize {
-        match self {
-            Self::Root => 0,
-            Self::Field(around, _) | Self::Item(around, _) => around.depth() + 1,
-        }
-    }
-
-    fn wrong(&self, why: impl Into<String>) -> Misfit {
-        Misfit::Wrong { at: self.to_string(), depth: self.depth(), why: why.into() }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Field(around, name) => write!(f, "{around}/{}", name.replace('~', "~0").replace('/', "~1")),
-            Self::Item(around, index) => write!(f, "{around}/{index}"),
-        }
     }
 }
 
 /// Why a value does not fit.
 enum Misfit {
     Wrong {
-        at: String,
-        depth: usize,
+        /// Where in the value it is, from the inside to the outside, as parts of a JSON pointer.
+        inward: Vec<String>,
+        slip: Slip,
         why: String,
     },
     /// It is not known whether it fits.
     TooLong,
+}
+
+/// What kind of mistake it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slip {
+    Type,
+    Value,
+    Other,
+}
+
+impl Misfit {
+    fn new(slip: Slip, why: String) -> Self {
+        Self::Wrong { inward: Vec::new(), slip, why }
+    }
+
+    /// The same, seen from around the value.
+    fn at(mut self, step: impl FnOnce() -> String) -> Self {
+        if let Self::Wrong { inward, .. } = &mut self {
+            inward.push(step());
+        }
+        self
+    }
+}
+
+type Fits = Result<(), Misfit>;
+
+fn wrong(why: impl Into<String>) -> Fits {
+    Err(Misfit::new(Slip::Other, why.into()))
 }
 
 struct Checker<'a> {
@@ -74,36 +76,36 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn fits(&mut self, schema: SchemaId, value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+    fn fits(&mut self, schema: SchemaId, value: &Value) -> Fits {
         self.steps += 1;
         if self.steps > MOST_STEPS {
             return Err(Misfit::TooLong);
         }
         let rules = self.rules;
-        rules.of(schema).iter().try_for_each(|rule| self.keeps(rule, value, at))
+        rules.of(schema).iter().try_for_each(|rule| self.keeps(rule, value))
     }
 
-    fn keeps(&mut self, rule: &Rule, value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+    fn keeps(&mut self, rule: &Rule, value: &Value) -> Fits {
         match (rule, value) {
-            (Rule::Never, _) => Err(at.wrong("nothing is allowed here")),
-            (Rule::Types(types), _) => of_types(types, value, at),
-            (Rule::Values(values), _) => among(values, value, at),
-            (Rule::Bound(bound, limit), Value::Number(number)) => within(*bound, limit, number, at),
-            (Rule::Characters(count), Value::String(text)) => counted(*count, text.chars().count(), "character", at),
-            (Rule::ItemCount(count), Value::Array(items)) => counted(*count, items.len(), "item", at),
-            (Rule::FieldCount(count), Value::Object(fields)) => counted(*count, fields.len(), "field", at),
-            (Rule::Unique, Value::Array(items)) => all_differ(items, at),
-            (Rule::Items { first, rest }, Value::Array(items)) => self.items(first, *rest, items, at),
-            (Rule::Required(names), Value::Object(fields)) => all_there(names, fields, at),
+            (Rule::Never, _) => wrong("nothing is allowed here"),
+            (Rule::Types(types), _) => of_types(types, value),
+            (Rule::Values(values), _) => among(values, value),
+            (Rule::Bound(bound, limit), Value::Number(number)) => within(*bound, limit, number),
+            (Rule::Characters(count), Value::String(text)) => counted(*count, text.chars().count(), "character"),
+            (Rule::ItemCount(count), Value::Array(items)) => counted(*count, items.len(), "item"),
+            (Rule::FieldCount(count), Value::Object(fields)) => counted(*count, fields.len(), "field"),
+            (Rule::Unique, Value::Array(items)) => all_differ(items),
+            (Rule::Items { first, rest }, Value::Array(items)) => self.items(first, *rest, items),
+            (Rule::Required(names), Value::Object(fields)) => all_there(names, fields),
             (Rule::Fields { named, alike, others }, Value::Object(fields)) => {
-                fields.iter().try_for_each(|field| self.field(named, alike, *others, field, at))
+                fields.iter().try_for_each(|field| self.field(named, alike, *others, field))
             }
-            (Rule::Refer(schema), _) => self.fits(*schema, value, at),
-            (Rule::All(schemas), _) => schemas.iter().try_for_each(|schema| self.fits(*schema, value, at)),
-            (Rule::Any(schemas), _) => self.any(schemas, value, at),
-            (Rule::One(schemas), _) => self.one(schemas, value, at),
-            (Rule::Not(schema), _) => match self.fits(*schema, value, at) {
-                Ok(()) => Err(at.wrong("it is among the values that are not allowed")),
+            (Rule::Refer(schema), _) => self.fits(*schema, value),
+            (Rule::All(schemas), _) => schemas.iter().try_for_each(|schema| self.fits(*schema, value)),
+            (Rule::Any(schemas), _) => self.any(schemas, value),
+            (Rule::One(schemas), _) => self.one(schemas, value),
+            (Rule::Not(schema), _) => match self.fits(*schema, value) {
+                Ok(()) => wrong("it is among the values that are not allowed"),
                 Err(Misfit::Wrong { .. }) => Ok(()),
                 Err(Misfit::TooLong) => Err(Misfit::TooLong),
             },
@@ -122,15 +124,9 @@ impl Checker<'_> {
         }
     }
 
-    fn items(
-        &mut self,
-        first: &[SchemaId],
-        rest: Option<SchemaId>,
-        items: &[Value],
-        at: &Place<'_>,
-    ) -> Result<(), Misfit> {
+    fn items(&mut self, first: &[SchemaId], rest: Option<SchemaId>, items: &[Value]) -> Fits {
         items.iter().enumerate().try_for_each(|(index, item)| match first.get(index).copied().or(rest) {
-            Some(schema) => self.fits(schema, item, &Place::Item(at, index)),
+            Some(schema) => self.fits(schema, item).map_err(|misfit| misfit.at(|| index.to_string())),
             None => Ok(()),
         })
     }
@@ -141,31 +137,22 @@ impl Checker<'_> {
         alike: &[(NameForm, SchemaId)],
         others: Option<SchemaId>,
         (name, value): (&String, &Value),
-        around: &Place<'_>,
-    ) -> Result<(), Misfit> {
-        let at = Place::Field(around, name);
-        let own = named.get(name);
-        let mut is_known = own.is_some();
-        if let Some(schema) = own {
-            self.fits(*schema, value, &at)?;
+    ) -> Fits {
+        let own = named.get(name).copied();
+        let alike = alike.iter().filter(|(form, _)| form.fits(name)).map(|(_, schema)| *schema);
+        let mut known = own.into_iter().chain(alike).peekable();
+        let others = others.filter(|_| known.peek().is_none());
+        if others.is_some_and(|others| matches!(self.rules.of(others), [Rule::Never])) {
+            return wrong(not_a_field(name, named));
         }
-        for (_, schema) in alike.iter().filter(|(form, _)| form.fits(name)) {
-            is_known = true;
-            self.fits(*schema, value, &at)?;
-        }
-        match others.filter(|_| !is_known) {
-            Some(schema) if matches!(self.rules.of(schema), [Rule::Never]) => {
-                Err(around.wrong(not_a_field(name, named)))
-            }
-            Some(schema) => self.fits(schema, value, &at),
-            None => Ok(()),
-        }
+        let inside = |misfit: Misfit| misfit.at(|| name.replace('~', "~0").replace('/', "~1"));
+        known.chain(others).try_for_each(|schema| self.fits(schema, value)).map_err(inside)
     }
 
-    fn any(&mut self, schemas: &[SchemaId], value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+    fn any(&mut self, schemas: &[SchemaId], value: &Value) -> Fits {
         let mut misfits = Vec::new();
         for schema in schemas {
-            match self.fits(*schema, value, at) {
+            match self.fits(*schema, value) {
                 Ok(()) => return Ok(()),
                 Err(misfit) => misfits.push(misfit),
             }
@@ -173,10 +160,10 @@ impl Checker<'_> {
         Err(nearest(misfits))
     }
 
-    fn one(&mut self, schemas: &[SchemaId], value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+    fn one(&mut self, schemas: &[SchemaId], value: &Value) -> Fits {
         let (mut fitting, mut misfits) = (0, Vec::new());
         for schema in schemas {
-            match self.fits(*schema, value, at) {
+            match self.fits(*schema, value) {
                 Ok(()) => fitting += 1,
                 Err(misfit) => misfits.push(misfit),
             }
@@ -186,58 +173,66 @@ impl Checker<'_> {
             _ if misfits.iter().any(|misfit| matches!(misfit, Misfit::TooLong)) => Err(Misfit::TooLong),
             0 => Err(nearest(misfits)),
             1 => Ok(()),
-            _ => Err(at.wrong("it fits more than one of the forms that it may have")),
+            _ => wrong("it fits more than one of the forms that it may have"),
         }
     }
 }
 
-/// What to say when a value fits none of several forms: what is wrong with the form that fitted furthest, because that is the one
-/// that was meant; with all of them if none did.
+/// What to say when a value fits none of several forms: what is wrong with the one that fitted best, because that is the one that was
+/// meant. A form of another type was not, and neither was one that wants another value in a field, as fields that tell forms apart have.
 fn nearest(misfits: Vec<Misfit>) -> Misfit {
-    let mut nearest: Option<(String, usize, String)> = None;
+    let mut best: Option<((u8, usize), Misfit)> = None;
     for misfit in misfits {
-        let Misfit::Wrong { at, depth, why } = misfit else { return Misfit::TooLong };
-        nearest = Some(match nearest {
-            Some((place, deepest, said)) if deepest > depth || said.contains(&why) => (place, deepest, said),
-            Some((place, deepest, said)) if deepest == depth && place == at => {
-                (place, deepest, format!("{said}; or {why}"))
+        let Misfit::Wrong { inward, slip, why } = &misfit else { return misfit };
+        let fitted = match (slip, inward.len()) {
+            (Slip::Type, 0) => (0, 0),
+            (Slip::Value, depth @ 1..) => (1, depth),
+            (Slip::Type | Slip::Value | Slip::Other, depth) => (2, depth),
+        };
+        best = Some(match best {
+            Some((most, Misfit::Wrong { inward: place, slip, why: mut said }))
+                if most == fitted && place == *inward =>
+            {
+                if !said.contains(why) {
+                    said = format!("{said}; or {why}");
+                }
+                (most, Misfit::Wrong { inward: place, slip, why: said })
             }
-            Some((place, deepest, said)) if deepest == depth => (place, deepest, said),
-            Some(_) | None => (at, depth, why),
+            Some(better) if better.0 >= fitted => better,
+            Some(_) | None => (fitted, misfit),
         });
     }
-    match nearest {
-        Some((at, depth, why)) => Misfit::Wrong { at, depth, why },
-        None => Place::Root.wrong("nothing is allowed here"),
-    }
+    best.map_or_else(|| Misfit::new(Slip::Other, "nothing is allowed here".to_owned()), |(_, misfit)| misfit)
 }
 
-fn of_types(types: &[JsonType], value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+fn of_types(types: &[JsonType], value: &Value) -> Fits {
     if types.iter().any(|of| of.has(value)) {
         return Ok(());
     }
-    Err(at.wrong(format!("it must be {}, and is {}", one_of(types), shown(value))))
+    Err(Misfit::new(Slip::Type, format!("it must be {}, and is {}", one_of(types), shown(value))))
 }
 
-fn among(values: &[Value], value: &Value, at: &Place<'_>) -> Result<(), Misfit> {
+fn among(values: &[Value], value: &Value) -> Fits {
     if values.iter().any(|allowed| Same(allowed) == Same(value)) {
         return Ok(());
     }
+    let is_alike = values.iter().any(|allowed| std::mem::discriminant(allowed) == std::mem::discriminant(value));
+    let slip = if is_alike { Slip::Value } else { Slip::Type };
     let values: Vec<String> = values.iter().map(shown).collect();
-    Err(at.wrong(format!("it must be {}, and is {}", one_of(&values), shown(value))))
+    Err(Misfit::new(slip, format!("it must be {}, and is {}", one_of(&values), shown(value))))
 }
 
-fn within(bound: Bound, limit: &Number, number: &Number, at: &Place<'_>) -> Result<(), Misfit> {
+fn within(bound: Bound, limit: &Number, number: &Number) -> Fits {
     let is_within = order(number, limit).is_some_and(|order| match bound {
         Bound::AtLeast => order.is_ge(),
         Bound::MoreThan => order.is_gt(),
         Bound::AtMost => order.is_le(),
         Bound::LessThan => order.is_lt(),
     });
-    if is_within { Ok(()) } else { Err(at.wrong(format!("it must be {bound} {limit}, and is {number}"))) }
+    if is_within { Ok(()) } else { wrong(format!("it must be {bound} {limit}, and is {number}")) }
 }
 
-fn counted(count: Count, there: usize, what: &str, at: &Place<'_>) -> Result<(), Misfit> {
+fn counted(count: Count, there: usize, what: &str) -> Fits {
     let there = u64::try_from(there).unwrap_or(u64::MAX);
     let (is_right, words, limit) = match count {
         Count::AtLeast(limit) => (there >= limit, "at least", limit),
@@ -247,20 +242,20 @@ fn counted(count: Count, there: usize, what: &str, at: &Place<'_>) -> Result<(),
         return Ok(());
     }
     let plural = if limit == 1 { "" } else { "s" };
-    Err(at.wrong(format!("it must have {words} {limit} {what}{plural}, and has {there}")))
+    wrong(format!("it must have {words} {limit} {what}{plural}, and has {there}"))
 }
 
-fn all_differ(items: &[Value], at: &Place<'_>) -> Result<(), Misfit> {
+fn all_differ(items: &[Value]) -> Fits {
     let mut seen = HashSet::with_capacity(items.len());
     if items.iter().all(|item| seen.insert(Same(item))) {
         return Ok(());
     }
-    Err(at.wrong("two of its items are the same, and all must differ"))
+    wrong("two of its items are the same, and all must differ")
 }
 
-fn all_there(names: &[String], fields: &Map<String, Value>, at: &Place<'_>) -> Result<(), Misfit> {
+fn all_there(names: &[String], fields: &Map<String, Value>) -> Fits {
     match names.iter().find(|name| !fields.contains_key(*name)) {
-        Some(missing) => Err(at.wrong(format!("the field {missing:?} is missing"))),
+        Some(missing) => wrong(format!("the field {missing:?} is missing")),
         None => Ok(()),
     }
 }
