@@ -1,6 +1,7 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | packages | types | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | features | packages | api | types | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
+mod api;
 mod bench;
 mod components;
 mod crash;
@@ -8,6 +9,7 @@ mod debian;
 mod docs;
 mod eval;
 mod faults;
+mod features;
 mod fuzz;
 mod mutants;
 mod observe;
@@ -58,6 +60,11 @@ Commands:
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); pictures
                      are in target/page, and with --pictures also in docs/pictures
   rooms              checks that the folders of each crate depend on each other one way and not on its root, and that no file is too long
+  features [--long]  counts the crates that `andon` and each of its features bring, and checks that none needs a newer Rust than ours;
+                     with --long builds each feature of each crate alone
+  api [--bless] [CRATE..]
+                     compares what each crate (or the named ones) offers with its list in api/, and looks for what breaks users of
+                     the last release; --bless writes the lists
   packages           does all of a publication of each crate but the upload: each states its Rust version and is small, and each
                      package builds alone; needs a network
   types              checks the types that the page's modules declare in their comments, with TypeScript
@@ -113,6 +120,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page", words @ ..] => page::page(words),
         ["types"] => types::types(),
         ["rooms"] => rooms::rooms(),
+        ["features"] => features::features(tests::Length::Short),
+        ["features", "--long"] => features::features(tests::Length::Long),
+        ["api", words @ ..] => api::api(words),
         ["packages"] => packages::packages(),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::components::ensure_cargo_tool;
 use crate::stages::{cargo, on_this_machine};
 
 /// The version of cargo-mutants. Another version makes other mutants.
@@ -36,7 +37,7 @@ pub(crate) fn mutants(words: &[&str]) -> Result<()> {
         words => (false, words),
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let program = ensure_program(&root)?;
+    let program = ensure_cargo_tool("mutants", VERSION)?;
     let accepted = Accepted::parse(&fs::read_to_string(root.join(ACCEPTED)).context(ACCEPTED)?)?;
     check_middle(&root)?;
     let run = |name: &str, what: &[&str]| run(&program, &root, name, what, words);
@@ -148,21 +149,6 @@ fn run(program: &Path, root: &Path, name: &str, what: &[&str], words: &[&str]) -
         Some(0 | 2 | 3) => Ok(output.join("mutants.out")),
         _ => bail!("cargo-mutants has failed: {status}"),
     }
-}
-
-/// The path of cargo-mutants, which is installed below `target` if it is not there.
-fn ensure_program(root: &Path) -> Result<PathBuf> {
-    let place = root.join("target/tools");
-    let program = place.join("bin/cargo-mutants");
-    let version = Command::new(&program).args(["mutants", "--version"]).output();
-    if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(VERSION)) {
-        return Ok(program);
-    }
-    let mut install = cargo(&["install", "--quiet", "cargo-mutants", "--locked", "--version", VERSION, "--root"]);
-    if !install.arg(&place).status()?.success() {
-        bail!("cargo-mutants could not be installed");
-    }
-    Ok(program)
 }
 
 #[cfg(test)]

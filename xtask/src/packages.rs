@@ -66,7 +66,7 @@ fn check_sizes(workspace: &Value) -> Result<()> {
 }
 
 /// What cargo prints.
-fn printed(words: &[&str]) -> Result<String> {
+pub(crate) fn printed(words: &[&str]) -> Result<String> {
     let output = cargo(words).output().context("cargo cannot be started")?;
     if !output.status.success() {
         bail!("cargo {} failed: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
@@ -74,16 +74,16 @@ fn printed(words: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn members(workspace: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn members(workspace: &Value) -> impl Iterator<Item = &Value> {
     workspace.get("packages").and_then(Value::as_array).into_iter().flatten()
 }
 
-fn name(package: &Value) -> &str {
+pub(crate) fn name(package: &Value) -> &str {
     package.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `publish = false` is an empty list of registries.
-fn is_published(package: &Value) -> bool {
+pub(crate) fn is_published(package: &Value) -> bool {
     package.get("publish").and_then(Value::as_array).is_none_or(|registries| !registries.is_empty())
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     stages.run("rooms", &mut xtask(&["rooms"])?)?;
+    stages.run("features, counted", &mut xtask(&["features"])?)?;
     let installing = thread::spawn(install);
     let mut programs = programs::build(&mut stages, "tests, built and linted", &["--lib", "--bins", "--tests"])?;
     let others = ["build", "--workspace", "--examples", "--benches"];
@@ -153,6 +154,8 @@ fn only_long(stages: &mut Stages) -> Result<()> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation of the programs, too", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     stages.run("packages, each built alone", &mut xtask(&["packages"])?)?;
+    stages.run("features, each built alone", &mut xtask(&["features", "--long"])?)?;
+    stages.run("what the crates offer", &mut xtask(&["api"])?)?;
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
     stages.run("a slow reader, in real time", &mut test_cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];

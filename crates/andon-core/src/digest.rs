@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use hmac_sha256::Hash as Sha256;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 /// A SHA-256, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,7 +14,12 @@ pub struct Digest([u8; 32]);
 impl Digest {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self(Sha256::hash(bytes))
+    }
+
+    /// Its 32 bytes.
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
     }
 }
 

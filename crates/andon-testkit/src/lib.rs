@@ -3,8 +3,8 @@
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
 //! - [`figures`]: what can be learned about a scripted model's usage after a cut.
-//! - [`provider`]: a real server that speaks each provider's format and misbehaves on command.
-//! - [`wire`]: strict validators of a conversation for each provider's rules.
+//! - [`wire`]: whether a conversation can be sent as the next request; with the feature `providers`, to each provider by its own rules.
+//! - `provider`, with the feature `providers`: a real server that speaks each provider's format and misbehaves on command.
 //! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for authors of journals.
 //! - [`until`], [`until_shown`]: waiting until a run is at a place.
@@ -18,6 +18,7 @@ pub mod explore;
 pub mod figures;
 pub mod journal;
 pub mod model;
+#[cfg(feature = "providers")]
 pub mod provider;
 pub mod scripts;
 pub mod tools;

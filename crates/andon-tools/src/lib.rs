@@ -2,6 +2,7 @@
 
 mod files;
 mod http_get;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod process;
 mod shell;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use andon_core::id::IdError;
 use andon_core::limits::Limits;
-use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::model::Model;
@@ -24,6 +23,7 @@ use crate::session::Unnamed;
 use crate::session::anchors::Asked;
 use crate::session::registry::AgentId;
 use crate::tool::ToolSpec;
+use crate::tool::validator::Validator;
 use hook::Hooks;
 
 pub use self::tool::{EffectId, Invocation, Tool, Undo};
@@ -119,7 +119,7 @@ pub(crate) fn validator(spec: &ToolSpec) -> Result<Validator, BuildError> {
     if !describes_object {
         return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
     }
-    jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
+    Validator::of(&spec.schema).map_err(bad)
 }
 
 impl ToolSpec {

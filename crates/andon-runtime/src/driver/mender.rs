@@ -82,7 +82,7 @@ async fn retry(mut running: MenderTask) {
     let mut pause = FIRST;
     loop {
         // When the program is about to exit, every run has one more try.
-        let is_leaving = timeout(pause, leaving.cancelled()).await.is_ok();
+        let is_leaving = timeout(pause, leaving.given()).await.is_ok();
         let Some(mut orphan) = runtime.mender.next() else {
             running.is_over = true;
             return;

@@ -255,7 +255,7 @@ pub(crate) fn awaited(now: Stamp, what: Pending, within: Duration) -> Awaited {
 
 /// Waits until a time limit, or until what is being learned must be given up.
 pub(crate) async fn patiently<T>(services: &Services, within: Duration, work: impl Future<Output = T>) -> Option<T> {
-    services.give_up().run_until_cancelled(timeout(within, work)).await?.ok()
+    services.give_up().unless_given(timeout(within, work)).await?.ok()
 }
 
 /// The last word on what a call used.

@@ -10,7 +10,6 @@ use andon_core::id::CallId;
 use andon_core::message::{Message, Role, ToolCall};
 use andon_core::outcome::{Failure, FailureKind, ModelStop};
 use andon_core::usage::{Awaited, Figure, Usage, Used};
-use jsonschema::Validator;
 use tokio::time::sleep;
 
 use super::Driver;
@@ -22,6 +21,7 @@ use crate::driver::metering::{CallEnd, Metered, Unreported, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
+use crate::tool::validator::Validator;
 
 /// How many characters of an error in a call's arguments the model is told.
 const MAX_DETAIL: usize = 600;
@@ -337,11 +337,7 @@ fn wrong_arguments(call: &ToolCall, validator: &Validator) -> Option<String> {
         return Some(format!("They are {length} bytes long, and at most {MAX_ARGUMENTS} are allowed."));
     }
     match call.input() {
-        Ok(input) => validator.validate(&input).err().map(|error| {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "the arguments".to_owned() } else { place };
-            format!("At {place}: {error}")
-        }),
+        Ok(input) => validator.objection(&input),
         Err(error) => Some(match half_a_character(&call.arguments) {
             Some(half) => format!(
                 "They contain half of a character, {half}, which is not valid text, so it is not clear what was meant: write \

@@ -6,7 +6,8 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_util::task::TaskTracker;
+
+use super::tracker::TaskTracker;
 
 /// Where tools and hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,10 +27,7 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(lanes: Lanes) -> Self {
-        let tasks = TaskTracker::new();
-        // A closed tracker still accepts tasks; it is closed so that `wait` can return.
-        tasks.close();
-        Self { lanes, tasks }
+        Self { lanes, tasks: TaskTracker::default() }
     }
 
     /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none or is a tool.
@@ -40,7 +38,7 @@ impl Door {
         let own = || own_drivers().cloned();
         // If we cannot start threads, a tool's thread is better than none.
         match caller.clone().filter(may_drive).or_else(own).or(caller) {
-            Some(handle) => drop(self.tasks.spawn_on(task, &handle)),
+            Some(handle) => drop(handle.spawn(self.tasks.track(task))),
             // There is no thread to run it on: the run stays where it is, and never settles.
             None => drop(task),
         }
@@ -49,7 +47,7 @@ impl Door {
     /// Starts a task that other runs depend on, and that must not end with the caller's runtime.
     pub(crate) fn spawn_keeper(&self, task: impl Future<Output = ()> + Send + 'static) {
         match own_drivers().filter(|_| self.has_own_threads()) {
-            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+            Some(handle) => drop(handle.spawn(self.tasks.track(task))),
             None => self.spawn(task),
         }
     }
@@ -67,7 +65,7 @@ impl Door {
     /// Starts a task where tools and hooks run.
     pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.tools() {
-            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+            Some(handle) => drop(handle.spawn(self.tasks.track(task))),
             None => self.spawn(task),
         }
     }
@@ -75,7 +73,7 @@ impl Door {
     /// Runs a function that may block, on a separate thread.
     pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
         match self.tools().cloned().or_else(|| Handle::try_current().ok()) {
-            Some(handle) => drop(self.tasks.spawn_blocking_on(function, &handle)),
+            Some(handle) => drop(handle.spawn_blocking(self.tasks.track_function(function))),
             // There is no thread to run it on: whoever waits for it waits until it is stopped.
             None => drop(function),
         }

@@ -5,7 +5,9 @@ pub(crate) mod caught;
 pub(crate) mod clock;
 pub(crate) mod door;
 pub(crate) mod probe;
+pub(crate) mod signal;
 pub(crate) mod sync;
+mod tracker;
 
 use std::future::Future;
 use std::pin::Pin;

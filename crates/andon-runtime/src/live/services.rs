@@ -7,7 +7,6 @@ use andon_core::event::Learnt;
 use andon_core::id::{CallId, RunId, SessionId};
 use andon_core::time::Stamp;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::flusher::Flusher;
@@ -18,6 +17,7 @@ use crate::lanes::blocking::BlockingPool;
 use crate::lanes::clock::Clock;
 use crate::lanes::door::Door;
 use crate::lanes::probe::Probes;
+use crate::lanes::signal::Signal;
 use crate::lanes::sync::{AtomicU64, HashSet, Mutex, Ordering};
 
 /// How long it takes until something that was learned is handed to the journal again.
@@ -38,7 +38,7 @@ pub(crate) struct Services {
     /// Calls that are being compensated.
     pub(crate) compensating: Mutex<HashSet<(RunId, CallId)>>,
     /// Ends what is still being learned about calls that were cut.
-    pub(crate) give_up: Mutex<CancellationToken>,
+    pub(crate) give_up: Mutex<Signal>,
 }
 
 /// Where ids come from.
@@ -86,7 +86,7 @@ impl Services {
     /// Retries to add what the journal has not accepted.
     pub(crate) async fn add_again(&self, run: &RunId, at: Stamp, what: Learnt) -> Result<(), JournalError> {
         let leaving = self.give_up();
-        while timeout(ADD_AGAIN, leaving.cancelled()).await.is_err() {
+        while timeout(ADD_AGAIN, leaving.given()).await.is_err() {
             match self.journal.append_addendum(run, at, what.clone()).await {
                 Err(error) if error.may_pass() => {}
                 tried => return tried,
@@ -95,8 +95,8 @@ impl Services {
         Err(JournalError::Closed)
     }
 
-    /// Cancelled when what is still being learned about calls must be given up.
-    pub(crate) fn give_up(&self) -> CancellationToken {
+    /// Given when what is still being learned about calls must be given up.
+    pub(crate) fn give_up(&self) -> Signal {
         self.give_up.lock().clone()
     }
 }

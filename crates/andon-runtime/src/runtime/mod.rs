@@ -200,7 +200,7 @@ impl Runtime {
         self.core.learner.finish();
         let all_over = async {
             if timeout(patience_at_shutdown(within), self.core.services.door.all_over()).await.is_err() {
-                std::mem::take(&mut *self.core.services.give_up.lock()).cancel();
+                std::mem::take(&mut *self.core.services.give_up.lock()).give();
             }
             self.core.services.door.all_over().await;
             self.core.services.journal.keep_all().await;

@@ -2,6 +2,7 @@
 
 mod output;
 mod spec;
+pub(crate) mod validator;
 mod work;
 
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use andon_runtime::Digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 /// A secret. It cannot be printed or serialized by accident: a caller has to ask for its text.
@@ -51,7 +51,7 @@ pub(crate) struct Trace([u8; 32]);
 
 impl Trace {
     pub(crate) fn of(word: &str) -> Self {
-        Self(Sha256::digest(word.as_bytes()).into())
+        Self(Digest::of(word.as_bytes()).bytes())
     }
 
     /// Whether this is the secret. The comparison takes constant time, so it does not reveal how close a guess is.

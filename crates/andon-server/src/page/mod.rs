@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
 
+use andon_runtime::Digest;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{OriginalUri, State};
@@ -24,7 +25,6 @@ use axum::routing::{MethodRouter, get};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::Embed;
-use sha2::{Digest as _, Sha256};
 
 use crate::http::path::Path;
 use crate::http::problem::Problem;
@@ -140,7 +140,7 @@ fn text(name: &str) -> Option<String> {
 
 impl Asset {
     fn new(name: &str, plain: Bytes) -> Self {
-        let mut tag = hex::encode(Sha256::digest(&plain));
+        let mut tag = Digest::of(&plain).to_string();
         tag.truncate(24);
         let packed = packed(&plain).map_or_else(|| plain.clone(), Bytes::from);
         Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }

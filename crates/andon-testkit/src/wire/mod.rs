@@ -1,169 +1,53 @@
 //! Strict stand-ins for the providers: what a stored history becomes on the wire, and whether its server would accept it.
 //!
-//! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. Here that is checked
-//! without a network: [`Provider::render`] renders a prompt as its adapter in [`andon_models`] does, [`Provider::validate`]
-//! checks a body against the rules of the strictest known server of that API, and [`check_history`] does both for a history as a
-//! session stores it. A validator knows nothing about rendering: it can judge any adapter's body.
+//! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. [`check_history`] checks
+//! for a history, as a session stores it, what holds for all of them. With the feature `providers` it also renders the history for
+//! each of them, without a network: `Provider::render` renders a prompt as its adapter in `andon_models` does, and
+//! `Provider::validate` checks a body against the rules of the strictest known server of that API. A validator knows nothing about
+//! rendering: it can judge any adapter's body.
 
+#[cfg(feature = "providers")]
 mod anthropic;
+#[cfg(feature = "providers")]
 mod bedrock;
+#[cfg(feature = "providers")]
 mod deepseek;
+#[cfg(feature = "providers")]
 mod gemini;
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(feature = "strategies")]
 pub mod histories;
+#[cfg(feature = "providers")]
 mod mistral;
 mod neutral;
+#[cfg(feature = "providers")]
 mod ollama;
+#[cfg(feature = "providers")]
 mod openai_chat;
+#[cfg(feature = "providers")]
 mod openai_responses;
+#[cfg(feature = "providers")]
+mod providers;
+#[cfg(feature = "providers")]
 mod rules;
 mod violation;
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use andon_core::message::{Message, Signature};
+use andon_core::message::Message;
 use andon_core::prompt::prompt;
-use andon_models::render::{self, Ask};
-use andon_models::settings::{Settings, Thinking};
-use andon_runtime::{ToolChoice, ToolSpec};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 
 pub use neutral::{check_prompt, check_prompt_of};
+#[cfg(feature = "providers")]
+pub use providers::{Provider, signature_of};
 pub use violation::Violation;
-use violation::Violations;
+use violation::violations_of;
 
-/// A request format, and whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Provider {
-    /// Anthropic's Messages API.
-    Anthropic,
-    /// OpenAI's Chat Completions API, and the many servers that speak it.
-    OpenAiChat,
-    /// OpenAI's Responses API, without state on the server.
-    OpenAiResponses,
-    /// Google's Gemini API.
-    Gemini,
-    /// Amazon Bedrock's Converse API.
-    Bedrock,
-    /// Ollama's own API.
-    Ollama,
-    /// Mistral's own servers, which speak OpenAI's Chat Completions API more strictly than others.
-    Mistral,
-    /// DeepSeek's own servers, which want back the thoughts that led to a call.
-    DeepSeek,
-}
-
-impl Provider {
-    /// Every provider.
-    pub const ALL: [Self; 8] = [
-        Self::Anthropic,
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Gemini,
-        Self::Bedrock,
-        Self::Ollama,
-        Self::Mistral,
-        Self::DeepSeek,
-    ];
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAiChat => "openai_chat",
-            Self::OpenAiResponses => "openai_responses",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-            Self::Ollama => "ollama",
-            Self::Mistral => "mistral",
-            Self::DeepSeek => "deepseek",
-        }
-    }
-
-    /// The name of a provider with this format in [`andon_models::names`].
-    pub fn adapter(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic | Self::Gemini | Self::Bedrock | Self::Ollama | Self::Mistral | Self::DeepSeek => {
-                self.name()
-            }
-        }
-    }
-
-    /// Its strictest model.
-    pub fn strictest_model(self) -> &'static str {
-        match self {
-            Self::Anthropic => "claude-sonnet-5",
-            Self::OpenAiChat | Self::OpenAiResponses => "gpt-5.2",
-            Self::Gemini => "gemini-3-pro-preview",
-            Self::Bedrock => "anthropic.claude-sonnet-4-5-20250929-v1:0",
-            Self::Ollama => "qwen3",
-            Self::Mistral => "mistral-large-latest",
-            Self::DeepSeek => "deepseek-reasoner",
-        }
-    }
-
-    /// A request to its strictest model, without instructions.
-    pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
-        Ask {
-            provider: self.adapter(),
-            model: self.strictest_model(),
-            instructions: None,
-            prompt,
-            tools,
-            tool_choice: &ToolChoice::Auto,
-            settings,
-        }
-    }
-
-    /// The body of the next request, as the provider's adapter makes it.
-    pub fn render(self, ask: &Ask<'_>) -> Value {
-        match self {
-            Self::Anthropic => render::anthropic::body(ask),
-            Self::OpenAiChat | Self::Mistral | Self::DeepSeek => render::openai_chat::body(ask),
-            Self::OpenAiResponses => render::openai_responses::body(ask),
-            Self::Gemini => render::gemini::body(ask),
-            Self::Bedrock => render::bedrock::body(ask),
-            Self::Ollama => render::ollama::body(ask),
-        }
-    }
-
-    /// Checks the body of a request against the rules of the strictest known server. `Err` has every broken rule.
-    pub fn validate(self, body: &Value) -> Result<(), Vec<Violation>> {
-        let mut violations = Violations::default();
-        match self {
-            Self::Anthropic => anthropic::check(body, &mut violations),
-            Self::OpenAiChat => openai_chat::check(body, &mut violations),
-            Self::OpenAiResponses => openai_responses::check(body, &mut violations),
-            Self::Gemini => gemini::check(body, &mut violations),
-            Self::Bedrock => bedrock::check(body, &mut violations),
-            Self::Ollama => ollama::check(body, &mut violations),
-            Self::Mistral => mistral::check(body, &mut violations),
-            Self::DeepSeek => deepseek::check(body, &mut violations),
-        }
-        violations.into_result()
-    }
-}
-
-/// The beginning of a signature that [`signature_of`] made.
-const SIGNATURE_OF: &str = "signature-of-";
-
-/// A signature that names its provider, in that provider's format. Only its provider can read a real one, so every validator refuses
-/// one that names another.
-pub fn signature_of(by: &str) -> Signature {
-    let value = format!("{SIGNATURE_OF}{by}");
-    if by == render::openai_responses::NAME {
-        return render::openai_responses::seal("rs_1", &value);
-    }
-    Signature::new(by, value)
-}
-
-/// Checks that a stored history can go on: with one more user message it keeps the promises of [`andon_core::prompt`], and every
-/// provider accepts it, with tools, thinking and caching, and without. Returns what does not hold, and for which provider.
+/// Checks that a stored history can go on: with one more user message it keeps the promises of [`andon_core::prompt`], and, with the
+/// feature `providers`, every provider accepts it, with tools, thinking and caching, and without. Returns what does not hold, and for
+/// which provider.
 ///
 /// A good history is checked once: the explorer sees few that differ, each at thousands of points.
 pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
@@ -186,35 +70,20 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     let prompt = prompt(history.iter().copied());
     let mut found = violations_of("prompt", check_prompt(&prompt));
     found.extend(violations_of("prompt", check_prompt_of(&history, &prompt)));
-    let tool = ToolSpec::new("look", "Looks.", json!({"type": "object", "properties": {}}));
-    let tools = [Arc::new(tool)];
-    let plain = Settings::default();
-    let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
-    for provider in Provider::ALL {
-        for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
-            let ask = Ask { instructions: Some("Be brief."), ..provider.ask(&prompt, tools, settings) };
-            let body = provider.render(&ask);
-            // Most violations occur both ways.
-            for line in violations_of(provider.name(), provider.validate(&body)) {
-                if !found.contains(&line) {
-                    found.push(line);
-                }
-            }
-        }
-    }
+    #[cfg(feature = "providers")]
+    found.extend(providers::refused(&prompt));
     found
 }
 
-fn violations_of(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
-    let violations = checked.err().unwrap_or_default();
-    violations.iter().map(|violation| format!("{who}: {violation}")).collect()
-}
-
+#[cfg(feature = "providers")]
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use andon_core::cancel::Reason;
     use andon_core::id::CallId;
     use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, ToolCall, ToolResult};
+    use serde_json::Value;
 
     use super::*;
 

@@ -131,7 +131,7 @@ pub(super) fn check_arguments(path: &str, arguments: Option<&Value>, violations:
 /// A signature is there, and is not one that [`signature_of`](super::signature_of()) made for another provider: the server could not read it.
 pub(super) fn check_signature(path: &str, signature: &str, own: &str, violations: &mut Violations) {
     violations.require(!signature.is_empty(), path, "a thought needs its signature");
-    if let Some(maker) = signature.strip_prefix(super::SIGNATURE_OF) {
+    if let Some(maker) = signature.strip_prefix(super::providers::SIGNATURE_OF) {
         violations.require(maker == own, path, "a signed thought goes back only to its provider");
     }
 }

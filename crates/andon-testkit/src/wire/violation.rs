@@ -37,3 +37,9 @@ impl Violations {
         if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 }
+
+/// What was found, each with whose rule is broken.
+pub(super) fn violations_of(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
+    let violations = checked.err().unwrap_or_default();
+    violations.iter().map(|violation| format!("{who}: {violation}")).collect()
+}
