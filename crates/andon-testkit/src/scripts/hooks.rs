@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
+use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, Message, RequestDecision, ResultDecision, Run,
     RunDecision, Session, State,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::Role;
-use andon_runtime::{Agent, Answer, Model, ModelLayer, Piece, Request, Run};
+use andon_runtime::{Answer, Model, ModelLayer, Piece, Request, Run, Session};
 
 use crate::explore::World;
 use crate::figures::ScriptedMeter;
@@ -51,8 +51,8 @@ struct Figures {
 }
 
 /// Plays one prompt. Once any word of the answer was kept, what is on record of its usage must be right, given the number of words.
-async fn watch_figures(world: &World, agent: &Agent, is_right: impl Fn(u64, &Figures) -> bool) {
-    let Ok(run) = world.start(agent.prompt("Count.")) else { return };
+async fn watch_figures(world: &World, session: &Session, is_right: impl Fn(u64, &Figures) -> bool) {
+    let Ok(run) = world.start(session.prompt("Count.")) else { return };
     world.follow(&run).await;
     let Some(figures) = figures(&run) else { return };
     let said = words_on_record(&run);
