@@ -15,7 +15,7 @@
 //! assert!(reply.is_stopping());
 //!
 //! // The agent can be used again at once. Whoever wants only a finished answer asks for it.
-//! let text = agent.run("And now a short one").await?.completed()?.text();
+//! let text = agent.run("Tell me a short one").await?.completed()?.text();
 //! assert!(!text.is_empty());
 //! # Ok(())
 //! # }

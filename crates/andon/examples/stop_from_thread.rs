@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cut = outcome.message.as_ref().and_then(|message| message.cut);
     assert_eq!(cut, Some(Cut::Cancelled(Reason::Requested)));
 
-    let next = agent.run("And in one sentence?").await?.completed()?.text();
+    let next = agent.run("Tell me a short one").await?.completed()?.text();
     println!("the next answer: {next}");
     assert!(!next.is_empty());
     Ok(())

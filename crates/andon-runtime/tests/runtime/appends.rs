@@ -38,7 +38,7 @@ impl Journal for CountingJournal {
     }
 }
 
-fn agent_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Session {
+fn session_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Session {
     let journal = Arc::clone(journal);
     let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).open()
@@ -47,7 +47,7 @@ fn agent_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Session {
 #[tokio::test(start_paused = true)]
 async fn a_trivial_run_is_two_appends() {
     let journal = Arc::new(CountingJournal::default());
-    let session = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    let session = session_on(&journal, vec![Act::text("Hi."), Act::end()]);
     assert_eq!(session.run("Go.").await.unwrap().stop_reason(), "end_turn");
     assert_eq!(journal.appends.load(Ordering::SeqCst), 2);
 }
@@ -55,7 +55,7 @@ async fn a_trivial_run_is_two_appends() {
 #[tokio::test(start_paused = true)]
 async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
     let journal = Arc::new(CountingJournal::default());
-    let session = agent_on(&journal, vec![Act::text("Half"), Act::Silence]);
+    let session = session_on(&journal, vec![Act::text("Half"), Act::Silence]);
     let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     while !matches!(feed.next().await, Some(andon_runtime::FeedItem::Delta(_))) {}
@@ -68,7 +68,7 @@ async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
 #[tokio::test(start_paused = true)]
 async fn cancel_while_the_history_is_being_read_stops_at_once() {
     let journal = Arc::new(CountingJournal { history_hangs: true, ..CountingJournal::default() });
-    let session = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    let session = session_on(&journal, vec![Act::text("Hi."), Act::end()]);
     let run = session.start("Go.").unwrap();
     tokio::task::yield_now().await;
     assert!(run.try_outcome().is_none());

@@ -29,7 +29,7 @@ fn paid_back() -> Returned {
 }
 
 /// An agent in this runtime, whose model makes one call `c` of the tool `pay`.
-fn agent_on(runtime: &Runtime, tool: FnTool) -> Session {
+fn session_on(runtime: &Runtime, tool: FnTool) -> Session {
     let model = ScriptedModel::new([calls(&[("c", "pay")]), says("Well.")]);
     Agent::builder().model(model).runtime(runtime).tool(tool).build().unwrap().session(LOCAL, "s").unwrap()
 }
@@ -66,7 +66,7 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
             paid_back()
         }
     });
-    let session = agent_on(&runtime_on(&journal), tool);
+    let session = session_on(&runtime_on(&journal), tool);
     let run = run_of(&session).await;
     let records = run.records();
     let done = session.agent().compensate(&run, &id("c"), Some("ada")).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_call_whose_effect_is_unknown_is_undone_as_such() {
         seen.lock().unwrap().push(undo);
         async { Ok("there was nothing to undo".into()) }
     });
-    let session = agent_on(&runtime(), tool);
+    let session = session_on(&runtime(), tool);
     let run = start_until_tool(&session, "Pay.", "c").await;
     settle_down().await;
     stop(&session, &run, Cancel::now()).await;
@@ -137,16 +137,16 @@ async fn a_call_whose_effect_is_unknown_is_undone_as_such() {
 #[tokio::test(start_paused = true)]
 async fn a_later_process_undoes_a_call_of_an_earlier_one_once() {
     let (journal, undone) = (memory(), Undone::default());
-    let first = agent_on(&runtime_on(&journal), pay(&undone, paid_back));
+    let first = session_on(&runtime_on(&journal), pay(&undone, paid_back));
     let run = run_of(&first).await;
 
     let next = next_runtime_on(&journal);
-    let session = agent_on(&next, pay(&undone, paid_back));
+    let session = session_on(&next, pay(&undone, paid_back));
     let found = next.find(run.id()).await.unwrap().unwrap();
     assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
     assert_eq!(compensation(&next.find(run.id()).await.unwrap().unwrap().receipt().unwrap()), Some(Compensation::Done));
     let third = next_runtime_on(&journal);
-    let session = agent_on(&third, pay(&undone, paid_back));
+    let session = session_on(&third, pay(&undone, paid_back));
     let found = third.find(run.id()).await.unwrap().unwrap();
     assert_eq!(session.agent().compensate(&found, &id("c"), None).await, Err(CompensateError::Done(id("c"))));
     assert_eq!(undone.lock().unwrap().len(), 1);
@@ -155,7 +155,7 @@ async fn a_later_process_undoes_a_call_of_an_earlier_one_once() {
 #[tokio::test(start_paused = true)]
 async fn a_compensation_that_a_dead_process_began_may_be_asked_for_again() {
     let (journal, undone) = (memory(), Undone::default());
-    let first = agent_on(&runtime_on(&journal), pay(&undone, paid_back));
+    let first = session_on(&runtime_on(&journal), pay(&undone, paid_back));
     let run = run_of(&first).await;
     let began = Learnt::CompensationStarted { call: id("c"), by: None };
     journal
@@ -164,7 +164,7 @@ async fn a_compensation_that_a_dead_process_began_may_be_asked_for_again() {
         .unwrap();
 
     let next = next_runtime_on(&journal);
-    let session = agent_on(&next, pay(&undone, paid_back));
+    let session = session_on(&next, pay(&undone, paid_back));
     let found = next.find(run.id()).await.unwrap().unwrap();
     assert_eq!(compensation(&found.receipt().unwrap()), Some(Compensation::Started));
     assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
@@ -174,7 +174,7 @@ async fn a_compensation_that_a_dead_process_began_may_be_asked_for_again() {
 async fn a_call_that_was_undone_through_one_handle_is_not_undone_again_through_another() {
     let (journal, undone) = (memory(), Undone::default());
     let runtime = runtime_on(&journal);
-    let session = agent_on(&runtime, pay(&undone, paid_back));
+    let session = session_on(&runtime, pay(&undone, paid_back));
     let run = run_of(&session).await;
     let found = runtime.find(run.id()).await.unwrap().unwrap();
     assert!(session.agent().compensate(&found, &id("c"), None).await.unwrap().is_done());
@@ -189,7 +189,7 @@ async fn a_call_that_was_undone_through_one_handle_is_not_undone_again_through_a
 #[tokio::test(start_paused = true)]
 async fn a_failed_compensation_says_why_and_may_be_asked_for_again() {
     let undone = Undone::default();
-    let session = agent_on(&runtime(), pay(&undone, || Err(ToolError::new("the bank is closed"))));
+    let session = session_on(&runtime(), pay(&undone, || Err(ToolError::new("the bank is closed"))));
     let run = run_of(&session).await;
     for times in 1..=2 {
         let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_failed_compensation_says_why_and_may_be_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_compensation_that_panics_has_failed_and_is_on_record() {
     let journal = memory();
-    let session = agent_on(&runtime_on(&journal), pay(&Undone::default(), || panic!("no way back")));
+    let session = session_on(&runtime_on(&journal), pay(&Undone::default(), || panic!("no way back")));
     let run = run_of(&session).await;
     let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
     assert_eq!((failed.end, failed.is_done()), (ToolEnd::Panicked, false));
@@ -250,7 +250,7 @@ async fn a_compensation_over_its_time_is_dropped_its_end_is_unknown_and_it_may_b
             std::future::pending().await
         }
     });
-    let session = agent_on(&runtime_on(&journal), tool);
+    let session = session_on(&runtime_on(&journal), tool);
     let run = run_of(&session).await;
     for _ in 0..2 {
         let began = Instant::now();
@@ -280,7 +280,7 @@ impl Drop for Alive {
 #[tokio::test(start_paused = true)]
 async fn a_compensation_goes_on_when_whoever_asked_goes_away_and_its_end_is_on_record() {
     let (journal, undone) = (memory(), Undone::default());
-    let session = agent_on(&runtime_on(&journal), pay(&undone, paid_back));
+    let session = session_on(&runtime_on(&journal), pay(&undone, paid_back));
     let run = run_of(&session).await;
     let call = id("c");
     let asking = session.agent().compensate(&run, &call, None);
@@ -295,7 +295,7 @@ async fn a_compensation_goes_on_when_whoever_asked_goes_away_and_its_end_is_on_r
 #[tokio::test(start_paused = true)]
 async fn of_two_callers_at_once_one_is_told_that_it_is_in_progress() {
     let undone = Undone::default();
-    let session = agent_on(&runtime(), pay(&undone, paid_back));
+    let session = session_on(&runtime(), pay(&undone, paid_back));
     let run = run_of(&session).await;
     let other = session.agent().runtime().find(run.id()).await.unwrap().unwrap();
     let call = id("c");
@@ -323,7 +323,7 @@ async fn a_run_that_goes_on_cannot_be_undone_and_a_call_that_it_did_not_make_nei
 #[tokio::test(start_paused = true)]
 async fn a_call_that_did_not_run_has_nothing_to_undo() {
     let undone = Undone::default();
-    let session = agent_on(&runtime(), pay(&undone, paid_back).needs_approval());
+    let session = session_on(&runtime(), pay(&undone, paid_back).needs_approval());
     let run = session.start("Pay.").unwrap();
     until(&run, |event| matches!(event, andon_runtime::Event::ApprovalRequested { .. })).await;
     run.deny(&id("c"), None, None).unwrap();
@@ -340,7 +340,7 @@ async fn a_call_that_goes_on_is_undone_only_when_it_has_ended() {
     for (tool, verdict) in [(detached, Verdict::Detached), (thread, Verdict::Late)] {
         let seen = Undone::default();
         let undone = Arc::clone(&seen);
-        let session = agent_on(
+        let session = session_on(
             &runtime(),
             tool.compensation(secs(5), move |undo| {
                 undone.lock().unwrap().push(undo);
@@ -360,7 +360,7 @@ async fn a_call_that_goes_on_is_undone_only_when_it_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_without_a_compensation_says_so() {
     let log = ToolLog::new();
-    let session = agent_on(&runtime(), tools::quick("pay", &log));
+    let session = session_on(&runtime(), tools::quick("pay", &log));
     let run = run_of(&session).await;
     let expected = Err(CompensateError::NoCompensation("pay".to_owned()));
     assert_eq!(session.agent().compensate(&run, &id("c"), None).await, expected);
@@ -378,7 +378,7 @@ async fn a_tool_without_a_compensation_says_so() {
 async fn a_tool_with_a_budget_and_nothing_to_run_has_failed_in_words() {
     let mut spec = andon_runtime::ToolSpec::new("pay", "Pays.", json!({"type": "object"}));
     spec.compensation = Some(secs(1));
-    let session = agent_on(&runtime(), FnTool::from_spec(spec, |_| Work::task(async { Ok("paid".into()) })));
+    let session = session_on(&runtime(), FnTool::from_spec(spec, |_| Work::task(async { Ok("paid".into()) })));
     let run = run_of(&session).await;
     let failed = session.agent().compensate(&run, &id("c"), None).await.unwrap();
     assert!(!failed.is_done());
@@ -442,7 +442,7 @@ async fn a_compensation_that_blocks_its_thread_or_panics_when_it_is_dropped_is_u
     });
     for tool in [blocks, panics] {
         let runtime = Runtime::builder().build();
-        let session = agent_on(&runtime, tool);
+        let session = session_on(&runtime, tool);
         let run = run_of(&session).await;
         let asked = tokio::time::timeout(secs(20), session.agent().compensate(&run, &id("c"), None)).await;
         assert_eq!(asked.expect("nobody waits for it").unwrap().end, ToolEnd::Unknown);

@@ -8,7 +8,7 @@ use crate::common::*;
 
 const ARGUMENTS: &str = "{\"n\":  7}";
 
-fn agent_in(runtime: &Runtime, log: &ToolLog) -> Session {
+fn session_in(runtime: &Runtime, log: &ToolLog) -> Session {
     let asks = [Act::call(0, "g", "danger", ARGUMENTS), Act::call(1, "h", "danger", "{}"), vec![Act::tool_use()]];
     let model = ScriptedModel::new([answer(asks), says("Done.")]);
     let tool = tools::quick("danger", log).needs_approval();
@@ -42,7 +42,7 @@ fn verdict(run: &Run, call: &str) -> Option<Approval> {
 #[tokio::test(start_paused = true)]
 async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
     let log = ToolLog::new();
-    let session = agent_in(&runtime(), &log);
+    let session = session_in(&runtime(), &log);
     let run = waiting(&session).await;
     // Other arguments, the other call's, and the same JSON written differently.
     for wrong in [Digest::of(b"[]"), asked(&run, "h"), Digest::of(b"{\"n\":7}")] {
@@ -64,7 +64,7 @@ async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
 async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
     for right in [true, false] {
         let log = ToolLog::new();
-        let session = agent_in(&runtime(), &log);
+        let session = session_in(&runtime(), &log);
         let run = waiting(&session).await;
         let digest = if right { asked(&run, "g") } else { Digest::of(b"") };
         run.cancel(Cancel::graceful());
@@ -78,7 +78,7 @@ async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_no_after_a_wrong_yes_tells_the_model_why() {
     let log = ToolLog::new();
-    let session = agent_in(&runtime(), &log);
+    let session = session_in(&runtime(), &log);
     let run = waiting(&session).await;
     assert_eq!(run.approve_exactly(&id("g"), Digest::of(b""), None), Err(DecideError::OtherArguments));
     run.deny(&id("g"), Some("ada"), Some("Seven is too many.")).unwrap();
@@ -94,7 +94,7 @@ async fn a_no_after_a_wrong_yes_tells_the_model_why() {
 #[tokio::test(start_paused = true)]
 async fn a_yes_is_bound_to_the_same_arguments_after_a_restart() {
     let (journal, log) = (memory(), ToolLog::new());
-    let first = agent_in(&runtime_on(&journal), &log);
+    let first = session_in(&runtime_on(&journal), &log);
     let run = waiting(&first).await;
     let seen = asked(&run, "g");
     journal.crash();

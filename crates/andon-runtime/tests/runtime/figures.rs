@@ -23,7 +23,7 @@ fn whole(text: &str, input: u64, output: u64) -> Vec<Act> {
     vec![Act::text(text), Act::usage(input, output), Act::end()]
 }
 
-fn agent_on(runtime: &Runtime, model: &ScriptedModel) -> Session {
+fn session_on(runtime: &Runtime, model: &ScriptedModel) -> Session {
     Agent::builder().name("a").model(model.clone()).runtime(runtime).build().unwrap().session(LOCAL, "s").unwrap()
 }
 
@@ -46,7 +46,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     let runtime = runtime();
     let after = After::drained(secs(3), 70, " three four");
     let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(after);
-    let session = agent_on(&runtime, &model);
+    let session = session_on(&runtime, &model);
     let asked = Instant::now();
     let (run, outcome) = cut(&session).await;
     assert!(asked.elapsed() < millis(5), "the run waited for the drain");
@@ -75,7 +75,7 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
 async fn the_next_prompt_does_not_wait_for_a_look_up() {
     let runtime = runtime();
     let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(After::looked_up(secs(5), 33));
-    let session = agent_on(&runtime, &model);
+    let session = session_on(&runtime, &model);
     let (run, _) = cut(&session).await;
     let asked = Instant::now();
     session.run("Go on.").await.unwrap();
@@ -90,7 +90,7 @@ async fn the_next_prompt_does_not_wait_for_a_look_up() {
 async fn a_figure_that_never_comes_has_a_last_word_too() {
     let runtime = runtime();
     let model = ScriptedModel::new([silent_after("One")]).after_a_cut(After::hangs(secs(9)));
-    let (run, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let (run, outcome) = cut(&session_on(&runtime, &model)).await;
     let asked = Instant::now();
     runtime.idle().await;
     assert!(asked.elapsed() >= secs(9) && asked.elapsed() < secs(10), "{:?}", asked.elapsed());
@@ -103,7 +103,7 @@ async fn a_shutdown_gives_up_what_is_still_being_learned() {
     let runtime = runtime();
     let after = After::drained(secs(50), 70, "more");
     let model = ScriptedModel::new([silent_after("One")]).after_a_cut(after);
-    let (run, _) = cut(&agent_on(&runtime, &model)).await;
+    let (run, _) = cut(&session_on(&runtime, &model)).await;
     let asked = Instant::now();
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
     assert!(asked.elapsed() <= secs(10), "{:?}", asked.elapsed());
@@ -149,7 +149,7 @@ async fn a_call_that_was_cut_is_estimated_by_its_meter_and_never_said_to_have_us
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let text = "One two three four five six";
     let model = ScriptedModel::new([vec![Act::text(text), Act::Silence]]).metered(&meter);
-    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let (_, outcome) = cut(&session_on(&runtime, &model)).await;
     let usage = outcome.receipt.usage;
     assert_eq!(usage.delivered.output.value, Some(text.len() as u64 / 4 + 1));
     assert_eq!(usage.delivered.output.provenance, Provenance::Estimated);
@@ -164,7 +164,7 @@ async fn half_a_tool_call_is_counted_although_it_is_not_kept() {
     let call = Act::Piece(andon_runtime::Piece::Call { id: "a".into(), name: "look".into() });
     let input = Act::Piece(andon_runtime::Piece::CallInput { index: 0, json: "{\"where\": \"everywhere\"".into() });
     let model = ScriptedModel::new([vec![call, input, Act::Silence]]).metered(&meter);
-    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let (_, outcome) = cut(&session_on(&runtime, &model)).await;
     assert_eq!(outcome.receipt.usage.delivered.output.value, Some((4 + 22) / 4 + 1));
 }
 
@@ -174,7 +174,7 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
     let first = runtime_on(&journal);
     let meter = Arc::<ScriptedMeter>::default();
     let model = ScriptedModel::new([whole("Yes.", 10, 3), whole("No.", 20, 4)]).metered(&meter);
-    let session = agent_on(&first, &model);
+    let session = session_on(&first, &model);
     for prompt in ["So?", "Or?"] {
         session.run(prompt).await.unwrap();
         first.idle().await;
@@ -185,7 +185,7 @@ async fn what_was_learned_is_kept_and_given_to_the_next_process() {
 
     let (next, meter) = (next_runtime_on(&journal), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([]).metered(&meter);
-    let session = agent_on(&next, &model);
+    let session = session_on(&next, &model);
     session.run("So?").await.unwrap();
     session.run("Or?").await.unwrap();
     let recalled = meter.recalled();
@@ -201,7 +201,7 @@ async fn what_a_meter_calls_outdated_is_discarded() {
     }
     let runtime = runtime_on(&journal);
     let model = ScriptedModel::new([vec![Act::text("Well."), Act::end()]]).metered(&Arc::default());
-    agent_on(&runtime, &model).run("So?").await.unwrap();
+    session_on(&runtime, &model).run("So?").await.unwrap();
     runtime.idle().await;
     let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
     assert_eq!(kept.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["scripted-1"]);
@@ -229,7 +229,7 @@ async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session
     // The first call was sent one message; the second also the answer and its result; the third also the next prompt.
     assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
 
-    let other = agent_on(&runtime, &model);
+    let other = session_on(&runtime, &model);
     other.run("Who are you?").await.unwrap();
     assert_eq!(model.requests()[3].anchor, None, "another agent has other instructions and tools");
 }
@@ -244,7 +244,7 @@ fn measured_from(model: &ScriptedModel) -> Option<(Option<u64>, usize, AnchorSet
 async fn a_conversation_is_measured_from_its_last_reported_call_also_after_a_restart() {
     let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([whole("So.", 30, 4), whole("Yes.", 50, 4), silent_after("Well")]).metered(&meter);
-    let session = agent_on(&runtime_on(&journal), &model);
+    let session = session_on(&runtime_on(&journal), &model);
     session.run("Look.").await.unwrap();
     session.run("And?").await.unwrap();
     cut(&session).await;
@@ -252,7 +252,7 @@ async fn a_conversation_is_measured_from_its_last_reported_call_also_after_a_res
 
     // Two prompts and answers were sent, and a prompt whose answer was cut came since.
     let next = ScriptedModel::new([whole("Hm.", 90, 4), whole("Oh.", 99, 4)]).metered(&meter);
-    let session = agent_on(&next_runtime_on(&journal), &next);
+    let session = session_on(&next_runtime_on(&journal), &next);
     session.run("Again?").await.unwrap();
     assert_eq!(measured_from(&next), Some((Some(50), 3, AnchorSetup::MayDiffer)));
     let request = next.requests().pop().unwrap();
@@ -269,8 +269,8 @@ async fn a_session_that_was_forgotten_is_measured_from_the_record() {
     let clock = Arc::new(andon_runtime::TestClock::new());
     let runtime =
         Runtime::builder().journal(Arc::new(journal)).one_lane().clock(clock).seed(1).warm_sessions(0).build();
-    agent_on(&runtime, &model).run("Look.").await.unwrap();
-    agent_on(&runtime, &model).run("And?").await.unwrap();
+    session_on(&runtime, &model).run("Look.").await.unwrap();
+    session_on(&runtime, &model).run("And?").await.unwrap();
     assert_eq!(measured_from(&model), Some((Some(30), 1, AnchorSetup::MayDiffer)));
 }
 
@@ -296,10 +296,10 @@ async fn a_call_to_another_model_is_measured_from_nothing() {
     let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
     let (first, second) = (runtime_on(&journal), next_runtime_on(&journal));
     let old = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
-    agent_on(&first, &old).run("Look.").await.unwrap();
+    session_on(&first, &old).run("Look.").await.unwrap();
     for (runtime, name) in [(&first, "renamed"), (&second, "another")] {
         let new = ScriptedModel::new([whole("Yes.", 50, 4)]).metered(&meter).named(name);
-        agent_on(runtime, &new).run("And?").await.unwrap();
+        session_on(runtime, &new).run("And?").await.unwrap();
         assert_eq!(measured_from(&new), None);
     }
 }
@@ -310,7 +310,7 @@ async fn a_call_whose_output_nobody_reported_does_not_take_the_place_of_one_that
     let only_input = Usage { input: Figure::reported(44), ..Usage::UNKNOWN };
     let only_input = vec![Act::text("Or."), Act::Piece(Piece::Usage(Box::new(only_input))), Act::end()];
     let model = ScriptedModel::new([whole("So.", 30, 4), only_input, whole("Yes.", 60, 4)]).metered(&meter);
-    let session = agent_on(&runtime_on(&journal), &model);
+    let session = session_on(&runtime_on(&journal), &model);
     session.run("Look.").await.unwrap();
     session.run("Or?").await.unwrap();
     session.run("And?").await.unwrap();
@@ -348,7 +348,7 @@ async fn a_run_whose_last_reported_call_cannot_be_read_is_measured_from_nothing_
         let model = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
         let clock = Arc::new(andon_runtime::TestClock::new());
         let runtime = Runtime::builder().journal(Arc::clone(&journal)).one_lane().clock(clock).seed(seed).build();
-        assert_eq!(agent_on(&runtime, &model).run("Look.").await.unwrap().stop_reason(), "end_turn");
+        assert_eq!(session_on(&runtime, &model).run("Look.").await.unwrap().stop_reason(), "end_turn");
         assert_eq!(measured_from(&model), None);
         assert_eq!(model.requests()[0].history.len(), expected);
     }
@@ -358,7 +358,7 @@ async fn a_run_whose_last_reported_call_cannot_be_read_is_measured_from_nothing_
 async fn a_session_that_was_deleted_leaves_nothing_to_measure_from() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let model = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
-    let agent = agent_on(&runtime, &model);
+    let agent = session_on(&runtime, &model);
     agent.run("Look.").await.unwrap();
     let session = runtime.list_sessions(Default::default()).await.unwrap()[0].key.clone();
     assert!(runtime.delete_session(&session, Cancel::graceful()).await.unwrap());
@@ -372,7 +372,7 @@ async fn a_refused_attempt_has_a_figure_and_the_retry_another() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(Duration::from_millis(10), "busy"))];
     let model = ScriptedModel::new([busy, whole("So.", 30, 4)]).metered(&meter);
-    let outcome = agent_on(&runtime, &model).run("Look.").await.unwrap();
+    let outcome = session_on(&runtime, &model).run("Look.").await.unwrap();
     let calls = &outcome.receipt.model_calls;
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[1].usage.billed.output.value, Some(4));
@@ -383,7 +383,7 @@ async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_complet
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let text = "One two three four five six";
     let model = ScriptedModel::new([vec![Act::text(text), Act::end()]]).metered(&meter);
-    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    let outcome = session_on(&runtime, &model).run("Go.").await.unwrap();
     for usage in [outcome.usage.delivered, outcome.usage.billed] {
         assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
         assert_eq!(usage.output.provenance, Provenance::Estimated);
@@ -395,7 +395,7 @@ async fn a_provider_that_has_answered_and_says_it_wrote_nothing_is_not_believed(
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let text = "One two three four five six";
     let model = ScriptedModel::new([whole(text, 12, 0)]).metered(&meter);
-    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    let outcome = session_on(&runtime, &model).run("Go.").await.unwrap();
     for usage in [outcome.usage.delivered, outcome.usage.billed] {
         assert_eq!(usage.input, Figure::reported(12));
         assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
@@ -408,7 +408,7 @@ async fn a_stopped_call_that_had_begun_to_answer_has_written_something_whatever_
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let text = "One two three four five six";
     let model = ScriptedModel::new([vec![Act::usage(12, 0), Act::text(text), Act::Silence]]).metered(&meter);
-    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let (_, outcome) = cut(&session_on(&runtime, &model)).await;
     assert_eq!(outcome.usage.delivered.input.value, Some(12));
     assert_eq!(outcome.usage.delivered.output.value, Some(text.len() as u64 / 4 + 1));
 }
@@ -418,7 +418,7 @@ async fn an_estimated_input_leaves_the_reported_output_as_it_is() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
     let output = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
     let answer = vec![Act::text("One two three four five six"), Act::Piece(Piece::Usage(Box::new(output))), Act::end()];
-    let outcome = agent_on(&runtime, &ScriptedModel::new([answer]).metered(&meter)).run("Go.").await.unwrap();
+    let outcome = session_on(&runtime, &ScriptedModel::new([answer]).metered(&meter)).run("Go.").await.unwrap();
     assert_eq!(outcome.usage.delivered.output, Figure::reported(3));
     assert_eq!(outcome.usage.delivered.input.provenance, Provenance::Estimated);
 }
@@ -428,7 +428,7 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
     let runtime = runtime();
     let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(millis(10), "busy"))];
     let model = ScriptedModel::new([busy, vec![Act::text("One two"), Act::Silence], whole("So.", 9, 4)]);
-    let session = agent_on(&runtime, &model);
+    let session = session_on(&runtime, &model);
     let told = |outcome: &Outcome| -> Vec<_> {
         let calls = outcome.receipt.model_calls.iter();
         calls
@@ -449,7 +449,7 @@ async fn a_receipt_says_for_each_call_which_model_answered_and_under_which_id_ho
 async fn a_rough_figure_is_refined_once_the_meter_has_loaded_what_it_needs() {
     let runtime = runtime();
     let model = ScriptedModel::new([silent_after("One two")]).metered(&Arc::new(ScriptedMeter::unprepared()));
-    let (run, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let (run, outcome) = cut(&session_on(&runtime, &model)).await;
     let account = &outcome.receipt.model_calls[0];
     assert_eq!(account.pending.map(|pending| pending.what), Some(Pending::Estimating));
     assert_eq!(account.usage.delivered.output, Figure::UNKNOWN);
@@ -464,7 +464,7 @@ async fn a_whole_answer_whose_provider_did_not_say_what_it_used_is_refined_as_we
     let runtime = runtime();
     let answer = vec![Act::text("One two"), Act::end()];
     let model = ScriptedModel::new([answer]).metered(&Arc::new(ScriptedMeter::unprepared()));
-    let run = agent_on(&runtime, &model).start("Go.").unwrap();
+    let run = session_on(&runtime, &model).start("Go.").unwrap();
     let account = run.outcome().await.receipt.model_calls[0].clone();
     assert_eq!(account.pending.map(|pending| pending.what), Some(Pending::Estimating));
     let account = run.last_word().await.unwrap().model_calls[0].clone();

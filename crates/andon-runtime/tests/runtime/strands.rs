@@ -49,7 +49,7 @@ async fn cancel_from_another_thread() {
     let runtime = andon_runtime::Runtime::builder().build();
     let session = andon_runtime::Agent::builder().model(model.clone()).runtime(&runtime).open();
     let run = start_until_shown(&session, "Hello", "Hm").await;
-    let elsewhere = session.clone();
+    let elsewhere = session.agent().clone();
     std::thread::spawn(move || elsewhere.cancel()).join().unwrap();
     cancelled(&session, &run).await;
 }

@@ -12,7 +12,7 @@ fn tool<R: Future<Output = Returned> + Send + 'static>(does: fn(Invocation) -> R
     FnTool::new("tool", "Keeps something.", json!({"type": "object"}), does)
 }
 
-fn agent_in(runtime: &Runtime, tool: FnTool) -> Session {
+fn session_in(runtime: &Runtime, tool: FnTool) -> Session {
     let model = ScriptedModel::new([calls(&[("c", "tool")]), calls(&[("d", "tool")]), says("Well.")]);
     Agent::builder().model(model).runtime(runtime).tool(tool).open()
 }
@@ -25,7 +25,7 @@ async fn what_a_tool_sets_the_next_call_gets_and_so_does_a_later_process() {
         call.state.set("count", before + 1).await?;
         Ok(format!("{before}").into())
     });
-    let session = agent_in(&runtime_on(&journal), counts).agent().session("ada", "s").unwrap();
+    let session = session_in(&runtime_on(&journal), counts).agent().session("ada", "s").unwrap();
     assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let history = session.history().await.unwrap();
     let told = ["c", "d"].map(|call| result_of(&history, call).to_text());
@@ -42,7 +42,7 @@ async fn a_keys_prefix_is_its_scope() {
         call.state.change(change.map(|(key, value)| (key.to_owned(), Some(json!(value)))).into()).await?;
         Ok(format!("{:?}", call.state.all().await?.keys().collect::<Vec<_>>()).into())
     });
-    let agent = agent_in(&runtime, writes);
+    let agent = session_in(&runtime, writes);
     let ada = agent.agent().session("ada", "one").unwrap();
     assert_eq!(ada.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
     let told = result_of(&ada.history().await.unwrap(), "c").to_text();
@@ -56,7 +56,7 @@ async fn a_keys_prefix_is_its_scope() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_without_a_value_is_removed() {
-    let session = agent_in(
+    let session = session_in(
         &runtime(),
         tool(|call| async move {
             call.state
@@ -95,7 +95,7 @@ async fn assert_refused(state: &SessionState) {
 async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
     for cancel in [None, Some(Cancel::graceful()), Some(Cancel::now())] {
         let kept = Arc::default();
-        let session = agent_in(&runtime(), leaks(&kept, cancel.is_some()));
+        let session = session_in(&runtime(), leaks(&kept, cancel.is_some()));
         let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
         settle_down().await;
         if let Some(cancel) = cancel {
@@ -110,7 +110,7 @@ async fn once_a_call_is_closed_it_can_no_longer_change_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_can_still_save_state_during_its_grace() {
-    let session = agent_in(
+    let session = session_in(
         &runtime(),
         tool(|call| async move {
             call.cord.pulled().await;
@@ -145,7 +145,7 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
             }
         })
     });
-    let session = agent_in(&runtime(), tool);
+    let session = session_in(&runtime(), tool);
     let run = start_until(&session, "Go.", |event| matches!(event, Event::ToolStarted { .. })).await;
     settle_down().await;
     stop(&session, &run, Cancel::graceful()).await;
@@ -167,7 +167,7 @@ async fn what_a_call_has_changed_is_on_record_with_its_end() {
         }
         Ok("set".into())
     });
-    let session = agent_in(&runtime(), sets);
+    let session = session_in(&runtime(), sets);
     let run = session.start("Go.").unwrap();
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
@@ -195,7 +195,7 @@ async fn what_a_call_has_changed_is_on_record_with_its_end() {
 #[tokio::test(start_paused = true)]
 async fn what_comes_with_a_prompt_is_there_for_the_first_tool() {
     let reads = tool(|call| async move { Ok(format!("{:?}", call.state.get("from client").await?).into()) });
-    let session = agent_in(&runtime(), reads);
+    let session = session_in(&runtime(), reads);
     let state = json!({"from client": 7}).as_object().unwrap().clone();
     session.prompt("Go.").state(state).run().await.unwrap();
     assert_eq!(result_of(&session.history().await.unwrap(), "c").to_text(), "Some(Number(7))");

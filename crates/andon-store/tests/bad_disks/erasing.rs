@@ -44,7 +44,7 @@ async fn a_deleted_session_leaves_no_byte_in_any_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let runtime = runtime_on(open(&path));
-    let neighbour = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let neighbour = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     neighbour.run("I stay").await.unwrap();
     let key = tell(&runtime).await;
     neighbour.run("I stay, too").await.unwrap();
@@ -77,7 +77,7 @@ async fn a_reader_in_the_way_delays_erasing_but_does_not_prevent_it() {
     looks.execute_batch("BEGIN").unwrap();
     let _: i64 = looks.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
     assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
-    let neighbour = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let neighbour = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     // It is queued behind the erasing, which cannot be done while somebody reads.
     neighbour.run("I stay").await.unwrap();
     looks.execute_batch("COMMIT").unwrap();
@@ -96,7 +96,7 @@ async fn deleting_a_session_first_settles_its_run_and_those_in_its_queue() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = runtime_on(open(folder.path().join("andon.db")));
     let model = ScriptedModel::new([vec![Act::text(SECRET), Act::Silence]]);
-    let session = agent_on(&runtime, &model, &ToolLog::new());
+    let session = session_on(&runtime, &model, &ToolLog::new());
     let run = session.start("Talk").unwrap();
     until_shown(&run, SECRET).await;
     let queued = session.prompt(SECRET).when_busy(WhenBusy::Queue).start().unwrap();

@@ -52,7 +52,7 @@ async fn a_full_disk_fails_runs_and_their_records_are_completed_once_there_is_ro
     let session = fetcher(&disk, &runtime);
     session.run("Before").await.unwrap();
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let silent = agent_on(&runtime, &hangs, &ToolLog::new()).start("Wait for it").unwrap();
+    let silent = session_on(&runtime, &hangs, &ToolLog::new()).start("Wait for it").unwrap();
     until_shown(&silent, "So far").await;
 
     let run = session.start("Fetch it all").unwrap();
@@ -114,7 +114,7 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let session = agent_on(&runtime, &hangs, &ToolLog::new());
+    let session = session_on(&runtime, &hangs, &ToolLog::new());
     let run = session.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
     andon_testkit::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
@@ -127,7 +127,7 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
     // The disk is enlarged instead of cleared: the next process finds the file as it was left.
     disk.remount("size=6m");
     let runtime = runtime_on(open(disk.path()));
-    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     let recovered = runtime.recover().await.unwrap();
     assert_eq!(recovered.len(), 1);
     session.run("After").await.unwrap();
@@ -141,7 +141,7 @@ async fn records_left_open_on_a_full_disk_are_completed_by_the_next_process() {
 async fn a_run_that_could_not_begin_on_a_full_disk_can_begin_once_there_is_room() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
-    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     let id = RunId::new("job-7").unwrap();
     disk.fill();
     let run = session.prompt("Do it").run_id(id.clone()).start().unwrap();
@@ -182,7 +182,7 @@ fn a_folder_that_is_not_writable_is_refused_with_advice() {
 async fn a_database_on_a_disk_that_became_read_only_can_be_read() {
     let Some(disk) = Disk::mount("size=3m") else { return };
     let runtime = runtime_on(open(disk.path()));
-    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     session.run("Before").await.unwrap();
     runtime.idle().await;
     let key = session.key().clone();
@@ -207,7 +207,8 @@ async fn a_small_disk_is_not_filled_by_the_write_ahead_log() {
     let said = "a story ".repeat(2_500);
     for number in 0..40 {
         let model = ScriptedModel::new([vec![Act::text(&said), Act::end()]]);
-        let session = agent_on(&runtime, &model, &ToolLog::new()).agent().session("ada", format!("s{number}")).unwrap();
+        let session =
+            session_on(&runtime, &model, &ToolLog::new()).agent().session("ada", format!("s{number}")).unwrap();
         let outcome = session.run("Tell me.").await.unwrap();
         assert_eq!(outcome.stop_reason(), "end_turn", "run {number}: {:?}", outcome.ending);
     }
@@ -221,7 +222,7 @@ async fn a_file_that_was_moved_away_is_noticed_and_can_be_put_back() {
     let (path, away) = (folder.path().join("a.db"), folder.path().join("away.db"));
     let runtime = runtime_on(open(path.clone()));
     let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let session = agent_on(&runtime, &hangs, &ToolLog::new());
+    let session = session_on(&runtime, &hangs, &ToolLog::new());
     let run = session.start("Wait for it").unwrap();
     until_shown(&run, "So far").await;
     std::fs::rename(&path, &away).unwrap();

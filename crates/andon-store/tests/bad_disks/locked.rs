@@ -49,7 +49,7 @@ fn what_the_other_process_does() {
     journal.set_address(Some("http://127.0.0.1:8000".to_owned())).unwrap();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let runtime = runtime_on(Arc::new(journal));
-        agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hold on").await.unwrap();
+        session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hold on").await.unwrap();
         println!("it is held");
         // Until it is killed, or its parent is gone.
         let _ = std::io::stdin().read(&mut [0]);
@@ -79,7 +79,7 @@ async fn a_database_in_use_names_its_owner_and_is_free_once_that_process_is_kill
     let killed = holder.kill();
     assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
     let runtime = runtime_on(open(&path));
-    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     assert_eq!(session.history().await.unwrap().len(), 2, "what the other process wrote is there");
     session.run("Thanks").await.unwrap();
     assert_sound(&path);
@@ -129,7 +129,7 @@ async fn a_program_that_locks_the_file_stalls_the_run_and_does_not_fail_it() {
     let path = folder.path().join("andon.db");
     let journal = open(&path);
     let runtime = runtime_on(Arc::clone(&journal));
-    let session = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let session = session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     session.run("Before").await.unwrap();
     let theirs = Connection::open(&path).unwrap();
     theirs.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -153,7 +153,7 @@ async fn a_run_cancelled_while_another_program_has_locked_the_file_is_quiet_at_o
     let journal = open(&path);
     let runtime = runtime_on(Arc::clone(&journal));
     let model = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
-    let session = agent_on(&runtime, &model, &ToolLog::new());
+    let session = session_on(&runtime, &model, &ToolLog::new());
     let run = session.start("Go").unwrap();
     crate::until_shown(&run, "So far").await;
     let theirs = Connection::open(&path).unwrap();

@@ -30,8 +30,8 @@ fn runtime_on(journal: Arc<SqliteJournal>) -> Runtime {
     Runtime::builder().journal(journal).build()
 }
 
-/// An agent in session `s`, with a quick tool `look`.
-fn agent_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Session {
+/// Session `s` of an agent with a quick tool `look`.
+fn session_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Session {
     let builder = Agent::builder().model(model.clone()).runtime(runtime).tool(tools::quick("look", log));
     builder.build().unwrap().session("ada", "s").unwrap()
 }

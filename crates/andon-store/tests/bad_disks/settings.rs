@@ -13,7 +13,7 @@ async fn only_their_owner_can_read_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").join("andon.db");
     let runtime = runtime_on(open(&path));
-    agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
+    session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
     let modes: Vec<(String, u32)> = crate::files(path.parent().unwrap())
         .keys()
         .map(|name| (name.clone(), mode(&path.with_file_name(name))))
@@ -28,7 +28,7 @@ async fn the_database_has_the_documented_settings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
     let runtime = runtime_on(open(&path));
-    agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
+    session_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
     let other = Connection::open(&path).unwrap();
     let pragma = |name: &str| other.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
     let journal_mode: String = other.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();

@@ -101,7 +101,7 @@ async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_continue() {
     }
     let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], answer]);
     let log = ToolLog::new();
-    let session = agent_on(&runtime, &model, &log);
+    let session = session_on(&runtime, &model, &log);
     session.run("Hi").await.unwrap();
     let run = session.start("Talk").unwrap();
     until_shown(&run, "on and on and").await;
@@ -159,7 +159,7 @@ async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is
         let journal = journal(&folder, &stall);
         let runtime = runtime_on(Arc::clone(&journal));
         let (model, log) = (ScriptedModel::new(script()), ToolLog::new());
-        let session = agent_on(&runtime, &model, &log);
+        let session = session_on(&runtime, &model, &log);
         let run = session.start("Look").unwrap();
         let stalled = tokio::select! {
             () = stall.stalled.notified() => true,
