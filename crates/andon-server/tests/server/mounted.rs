@@ -363,6 +363,8 @@ async fn pages_of_other_sites_do_nothing_with_the_cookie_of_the_program() {
         (Method::POST, &cancel, vec![form], 403),
         (Method::POST, &cancel, vec![], 403),
         (Method::GET, &events, site("cross-site", "no-cors"), 403),
+        // A WebSocket, which can stop a run, says its origin.
+        (Method::GET, &events, vec![("origin", "https://evil.example"), ("upgrade", "websocket")], 403),
         (Method::GET, &events, site("cross-site", "navigate"), 403),
         (Method::GET, &ui, site("cross-site", "navigate"), 200),
     ] {
