@@ -209,3 +209,60 @@ fn images_in_a_result_go_where_they_are_accepted() {
     assert_eq!(body(Provider::Ollama)["messages"][3]["images"], json!(["AAAA"]));
     assert_eq!(body(Provider::OpenAiChat)["messages"][3]["content"], "Seen:\n[image of type image/png]");
 }
+
+#[test]
+fn a_tool_choice_is_said_in_each_providers_words_and_not_at_all_if_the_model_decides() {
+    let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
+    let prompt = [Message::user("Hi.")];
+    let settings = Settings::default();
+    let said = |provider: Provider, tool_choice: &ToolChoice, field: &str| {
+        let body = provider.render(&Ask { tool_choice, ..provider.ask(&prompt, &tools, &settings) });
+        assert_eq!(provider.validate(&body), Ok(()));
+        body.pointer(field).cloned()
+    };
+    let one = ToolChoice::tool("look");
+    let gemini = |config: Value| Some(json!({"functionCallingConfig": config}));
+    for (provider, field, none, required, tool) in [
+        (
+            Provider::OpenAiChat,
+            "/tool_choice",
+            Some(json!("none")),
+            Some(json!("required")),
+            Some(json!({"type": "function", "function": {"name": "look"}})),
+        ),
+        (
+            Provider::OpenAiResponses,
+            "/tool_choice",
+            Some(json!("none")),
+            Some(json!("required")),
+            Some(json!({"type": "function", "name": "look"})),
+        ),
+        (
+            Provider::Anthropic,
+            "/tool_choice",
+            Some(json!({"type": "none"})),
+            Some(json!({"type": "any"})),
+            Some(json!({"type": "tool", "name": "look"})),
+        ),
+        (
+            Provider::Gemini,
+            "/toolConfig",
+            gemini(json!({"mode": "NONE"})),
+            gemini(json!({"mode": "ANY"})),
+            gemini(json!({"mode": "ANY", "allowedFunctionNames": ["look"]})),
+        ),
+        (
+            Provider::Bedrock,
+            "/toolConfig/toolChoice",
+            None,
+            Some(json!({"any": {}})),
+            Some(json!({"tool": {"name": "look"}})),
+        ),
+    ] {
+        assert_eq!(said(provider, &ToolChoice::Auto, field), None, "{provider:?}");
+        assert_eq!(said(provider, &ToolChoice::None, field), none, "{provider:?}");
+        assert_eq!(said(provider, &ToolChoice::Required, field), required, "{provider:?}");
+        assert_eq!(said(provider, &one, field), tool, "{provider:?}");
+    }
+    assert_eq!(said(Provider::Ollama, &ToolChoice::None, "/tools"), None, "it is offered none");
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_models::Settings;
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::message::{Cut, ResultStatus};
-use andon_runtime::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
+use andon_runtime::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use crate::common::*;
 
@@ -65,4 +65,36 @@ async fn nothing_is_sent_for_what_is_only_shown() {
     }
     tokio::task::yield_now().await;
     assert_eq!(provider.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_is_set_for_one_call_is_sent_with_it_and_overrides_the_models_own() {
+    for dialect in Dialect::ALL {
+        let provider = BadProvider::start(Protocol::Http1).await;
+        provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
+        let own = Settings { max_output: Some(99), ..Settings::default() };
+        let model = model_of(&provider, Protocol::Http1, builder(dialect).settings(own));
+        let mut asked = asked();
+        asked.settings.max_output = Some(77);
+        asked.settings.stop = vec!["HALT".to_owned()];
+        all(&mut model.call(asked)).await;
+        let sent = provider.all_seen()[0].json().to_string();
+        assert!(sent.contains("77") && !sent.contains("99"), "{dialect:?}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_choice_that_a_provider_cannot_be_told_fails_the_call_before_anything_is_sent() {
+    let thinks = Settings { thinking: Some(andon_models::Thinking::Low), ..Settings::default() };
+    for (builder, settings, why) in [
+        (builder(Dialect::Ollama), Settings::default(), "Ollama cannot make a model call a tool"),
+        (Dialect::Anthropic.adapter("claude-sonnet-5"), thinks, "cannot be made to call a tool while it thinks"),
+    ] {
+        let provider = BadProvider::start(Protocol::Http1).await;
+        let model = model_of(&provider, Protocol::Http1, builder.settings(settings));
+        let mut answer = model.call(Request { tool_choice: ToolChoice::Required, ..asked() });
+        let error = next(&mut answer).await.unwrap().unwrap_err();
+        assert!(error.message.contains(why), "{}", error.message);
+        assert_eq!(provider.all_seen().len(), 0);
+    }
 }
