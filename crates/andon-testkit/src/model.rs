@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::usage::Usage;
-use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature};
+use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Request, Signature};
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 
@@ -90,23 +90,13 @@ struct Played {
     calls: AtomicUsize,
     open: AtomicUsize,
     requests: Mutex<Vec<Request>>,
-    probe: Option<Arc<dyn Probe>>,
 }
 
 impl ScriptedModel {
     /// A model with these answers.
     pub fn new(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
-        Self::build(answers, None)
-    }
-
-    /// A model that also reports each poll to a probe.
-    pub fn probed(answers: impl IntoIterator<Item = Vec<Act>>, probe: Arc<dyn Probe>) -> Self {
-        Self::build(answers, Some(probe))
-    }
-
-    fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
-        let state = Arc::new(Played { answers, probe, ..Played::default() });
+        let state = Arc::new(Played { answers, ..Played::default() });
         Self { name: "scripted", state, after: None, meter: None }
     }
 
@@ -236,9 +226,6 @@ impl ScriptedAnswer {
 
 impl Answer for ScriptedAnswer {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
-        if let Some(probe) = &self.state.probe {
-            probe.hit("model: poll");
-        }
         let acts = Arc::clone(&self.acts);
         while let Some(act) = acts.get(self.next) {
             if let Some(poll) = self.act(act, cx) {

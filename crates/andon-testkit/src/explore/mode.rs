@@ -2,6 +2,7 @@
 
 /// How a run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// The cord is pulled gracefully.
     Graceful,
@@ -35,7 +36,7 @@ pub enum Mode {
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: &[Self] = &[
         Self::Graceful,
         Self::Now,
         Self::AfterTurn,

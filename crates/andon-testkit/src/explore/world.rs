@@ -13,27 +13,48 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Script;
+use super::checks::{Aftermath, Checks, Finding};
 use super::director::Director;
+use super::watched::{WatchedModel, WatchedTool};
 use super::witness::Witness;
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::ToolLog;
 
-/// The name of every script's agent.
+/// The name of the agents that [`World::agent`] makes.
 const AGENT: &str = "script";
 /// The session that every script talks in.
 const SESSION: &str = "s";
 
 /// The world that a script plays in. Clones are the same world.
+///
+/// ```
+/// use andon_runtime::Agent;
+/// use andon_testkit::explore::World;
+/// use andon_testkit::Act;
+///
+/// async fn play(world: World) {
+///     world.check("the model has the last word", |left| left.history().iter().all(|message| !message.text().is_empty()));
+///     let model = world.model([vec![Act::text("It is "), Act::text("noon."), Act::end()]]);
+///     let agent = world.open(Agent::builder().model(model));
+///     world.play(agent.prompt("What time is it?")).await;
+/// }
+/// ```
 #[derive(Clone)]
 pub struct World {
     pub(super) director: Arc<Director>,
     pub(super) journal: TestJournal,
     pub(super) runtime: Runtime,
     pub(super) witness: Witness,
-    /// What the tools really did.
+    pub(super) checks: Checks,
+    /// What the tools of [`tools`](crate::tools) really did.
     pub tools: ToolLog,
+    /// What all tools of the world's agents really did.
+    pub(super) watched: ToolLog,
     pub(super) seen: Arc<Mutex<Vec<ReaderLog>>>,
+    /// The names of its agents.
+    agents: Arc<Mutex<Vec<String>>>,
+    seed: u64,
 }
 
 /// What a reader of one run has seen, and when.
@@ -51,35 +72,84 @@ impl World {
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
         };
         let witness = Witness::default();
-        let runtime = runtime(&journal, Some(Arc::clone(&probe)), script.observers(&witness), 1);
-        let tools = ToolLog::watching(journal.clone(), probe);
+        let mut observers = script.observers(&witness);
+        observers.push(Arc::clone(&director) as Arc<dyn Observer>);
+        let runtime = runtime(&journal, Some(Arc::clone(&probe)), observers, script.seed, Process::First);
+        let (tools, watched) = (ToolLog::watching(journal.clone(), probe), ToolLog::checking(journal.clone()));
         director.watch(&journal, &tools);
-        Self { director, journal, runtime, witness, tools, seen: Arc::default() }
+        director.strays.except(&runtime, &journal);
+        let (checks, seen, agents) = (Checks::default(), Arc::default(), Arc::default());
+        Self { director, journal, runtime, witness, checks, tools, watched, seen, agents, seed: script.seed }
     }
 
-    /// A model that plays these answers, and whose every poll is a seam.
+    /// Promises something of your own. It is checked after every stop, when everything has come to rest, and after every crash, when a
+    /// new process has recovered what the dead one left. So make the promise before anything happens that may break it.
+    ///
+    /// A check returns nothing and asserts, or returns a `bool`, or a `Result` that says what is wrong. It may look at what it has
+    /// captured, and at what the [runs left](Aftermath).
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # fn promise(world: &andon_testkit::explore::World, sent: Arc<Mutex<Vec<String>>>) {
+    /// let outbox = Arc::clone(&sent);
+    /// world.check("no letter is sent twice", move |_| {
+    ///     let mut letters = outbox.lock().unwrap().clone();
+    ///     letters.sort();
+    ///     letters.windows(2).all(|two| two[0] != two[1])
+    /// });
+    /// world.check("the model is told of every letter", move |left| {
+    ///     let told = left.results().filter(|result| result.to_text().contains("sent")).count();
+    ///     assert!(told <= sent.lock().unwrap().len(), "{told} results say that a letter was sent");
+    /// });
+    /// # }
+    /// ```
+    pub fn check<F: Finding>(&self, name: impl Into<String>, check: impl Fn(&Aftermath) -> F + Send + 'static) {
+        self.checks.add(name.into(), check);
+    }
+
+    /// A model that plays these answers. A model of your own needs nothing: give it to your agent.
     pub fn model(&self, answers: impl IntoIterator<Item = Vec<Act>>) -> ScriptedModel {
-        let model = ScriptedModel::probed(answers, Arc::clone(&self.director) as Arc<dyn Probe>);
-        self.director.add_model(&model);
-        model
+        ScriptedModel::new(answers)
     }
 
     /// A builder for an agent in this world.
+    #[doc(hidden)]
     pub fn agent(&self, model: &ScriptedModel) -> AgentBuilder {
         Agent::builder().name(AGENT).model(model.clone()).runtime(&self.runtime)
     }
 
-    /// Builds the agent and opens the script's session.
+    /// Builds your agent as it is, [watched](World::watch), and opens the script's session.
     ///
     /// # Panics
     ///
     /// If the script's agent cannot be built.
     #[expect(clippy::expect_used, reason = "a script that cannot be played is a defect in the script")]
     pub fn open(&self, agent: AgentBuilder) -> Agent {
-        let agent = agent.build().expect("the script's agent can be built");
+        let agent = self.watch(agent).build().expect("the script's agent can be built");
         let agent = agent.session(SESSION).expect("the session's name is an id");
+        self.agents.lock().push(agent.name().to_owned());
         self.director.add_agent(&agent);
         agent
+    }
+
+    /// Puts an agent into this world: its runs are the world's, each poll of its model and of its tools is a point, and what they leave
+    /// behind is found. [`open`](World::open) does this. Call it yourself for an agent that you build yourself, such as a sub-agent,
+    /// when it has its model and all its tools.
+    #[must_use]
+    pub fn watch(&self, agent: AgentBuilder) -> AgentBuilder {
+        let (director, log) = (&self.director, &self.watched);
+        let strays = &director.strays;
+        agent.runtime(&self.runtime).inside(
+            |model| Arc::new(WatchedModel { model, director: Arc::clone(director) }),
+            |tool| Arc::new(WatchedTool { tool, log: log.clone(), strays: Arc::clone(strays) }),
+        )
+    }
+
+    /// Starts a prompt and reads its feed to the end. `None` if it cannot start: the session is busy, or the process has died.
+    pub async fn play(&self, prompt: Prompt) -> Option<Arc<Run>> {
+        let run = self.start(prompt).ok()?;
+        self.follow(&run).await;
+        Some(run)
     }
 
     /// The runtime, for what starts runs itself, such as a server.
@@ -87,45 +157,16 @@ impl World {
         &self.runtime
     }
 
-    /// Starts a prompt that the director may stop.
+    /// Starts a prompt that the explorer may stop.
     pub fn start(&self, prompt: Prompt) -> Result<Arc<Run>, StartError> {
         Ok(self.adopt(prompt.start()?))
     }
 
-    /// A run that was started by something else: the director may stop it from now on.
+    /// A run that was started by something else, such as a server: the explorer may stop it from now on.
     pub fn adopt(&self, run: Run) -> Arc<Run> {
         let run = Arc::new(run);
         self.director.add_run(&run);
         run
-    }
-
-    /// Lets an earlier process leave something behind: it runs without a witness, on the same journal, and then dies.
-    pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
-        self.director.off();
-        play(runtime(&self.journal, None, Vec::new(), EARLIER)).await;
-        self.director.on();
-    }
-
-    /// Recovers what an earlier process left, and returns the runs that live on, which the director may stop.
-    pub async fn recover(&self) -> Vec<Arc<Run>> {
-        let mut runs = Vec::new();
-        let mut recovered = self.runtime.recover().await;
-        while matches!(recovered, Err(JournalError::Storage(_))) {
-            // What could not be recovered is recovered once there is room.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            recovered = self.runtime.recover().await;
-        }
-        for recovered in recovered.unwrap_or_default() {
-            let Fate::LivesOn { .. } = recovered.fate else { continue };
-            let Ok(Some(run)) = self.runtime.find(&recovered.run).await else { continue };
-            runs.push(self.adopt(run));
-        }
-        runs
-    }
-
-    /// Reports a broken promise that the script saw.
-    pub fn broken(&self, text: &str) {
-        self.director.broken(text);
     }
 
     /// Reads a run's feed to its end.
@@ -151,6 +192,39 @@ impl World {
         let items = seen.iter().find(|seen| &*seen.run == run.id().as_str());
         items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
     }
+}
+
+/// For Andon's own scripts.
+#[doc(hidden)]
+impl World {
+    /// Lets an earlier process leave something behind: it runs without a witness, on the same journal, and then dies.
+    pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
+        self.director.off();
+        play(runtime(&self.journal, None, Vec::new(), self.seed, Process::Earlier)).await;
+        self.director.on();
+    }
+
+    /// Recovers what an earlier process left, and returns the runs that live on, which the director may stop.
+    pub async fn recover(&self) -> Vec<Arc<Run>> {
+        let mut runs = Vec::new();
+        let mut recovered = self.runtime.recover().await;
+        while matches!(recovered, Err(JournalError::Storage(_))) {
+            // What could not be recovered is recovered once there is room.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            recovered = self.runtime.recover().await;
+        }
+        for recovered in recovered.unwrap_or_default() {
+            let Fate::LivesOn { .. } = recovered.fate else { continue };
+            let Ok(Some(run)) = self.runtime.find(&recovered.run).await else { continue };
+            runs.push(self.adopt(run));
+        }
+        runs
+    }
+
+    /// Reports a broken promise that the script saw.
+    pub fn broken(&self, text: &str) {
+        self.director.broken(text);
+    }
 
     /// Notes what another reader of the run's feed was shown.
     pub fn saw(&self, run: &Run, item: FeedItem) {
@@ -167,25 +241,77 @@ impl World {
     }
 }
 
-/// The seed of a process that was there before the script.
-const EARLIER: u64 = 3;
+impl World {
+    /// Whether this was written by the process that was there before the script.
+    pub(super) fn is_earlier(&self, run: &RunId, record: &Record) -> bool {
+        let seed = Process::Earlier.seed(self.seed);
+        run.as_str().starts_with(&format!("run-{seed}-")) && record.epoch == 1
+    }
 
-/// Whether this was written by the process that was there before the script.
-pub(super) fn is_earlier(run: &RunId, record: &Record) -> bool {
-    run.as_str().starts_with(&format!("run-{EARLIER}-")) && record.epoch == 1
+    /// The runtime of the process after a crash.
+    pub(super) fn next_runtime(&self, journal: &TestJournal, script: &Script) -> Runtime {
+        runtime(journal, None, script.observers(&self.witness), script.seed, Process::Next)
+    }
+
+    /// How many names of agents there are.
+    pub(super) fn agents(&self) -> usize {
+        self.names().len()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = self.agents.lock().clone();
+        if names.is_empty() {
+            names.push(AGENT.to_owned());
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// For each name of an agent in this world an agent that goes on with the script's session.
+    pub(super) fn next_agents(&self, runtime: &Runtime, model: &ScriptedModel) -> Vec<Agent> {
+        self.names().iter().map(|name| next_agent(runtime, name, model)).collect()
+    }
 }
 
-/// A runtime on one thread, with one clock: the script's process has seed 1, the one after a crash has 2 and comes later.
-pub(super) fn runtime(
+/// The processes of a world, one after the other.
+#[derive(Clone, Copy)]
+enum Process {
+    /// The script's.
+    First,
+    /// The one after a crash.
+    Next,
+    /// One that was there before the script.
+    Earlier,
+}
+
+impl Process {
+    /// The seed of this process: each has its own, so that their runs have different ids.
+    fn seed(self, seed: u64) -> u64 {
+        let number = match self {
+            Self::First => 1,
+            Self::Next => 2,
+            Self::Earlier => 3,
+        };
+        seed.wrapping_mul(3).wrapping_add(number)
+    }
+}
+
+/// A runtime on one thread, with one clock. The process after a crash comes later.
+fn runtime(
     journal: &TestJournal,
     probe: Option<Arc<dyn Probe>>,
     observers: Vec<Arc<dyn Observer>>,
     seed: u64,
+    process: Process,
 ) -> Runtime {
-    let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
+    let clock = match process {
+        Process::Next => TestClock::a_day_later(),
+        Process::First | Process::Earlier => TestClock::new(),
+    };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
     // Few places for threads, so that a script can fill them.
-    let builder = builder.one_lane().seed(seed).blocking_tools(2, 8);
+    let builder = builder.one_lane().seed(process.seed(seed)).blocking_tools(2, 8);
     let builder = observers.into_iter().fold(builder, RuntimeBuilder::observer);
     match probe {
         Some(probe) => builder.probe(probe).build(),
@@ -193,9 +319,9 @@ pub(super) fn runtime(
     }
 }
 
-/// An agent that goes on with the script's session.
+/// An agent of this name that goes on with the script's session.
 #[expect(clippy::expect_used, reason = "a plain agent can be built")]
-pub(super) fn next_agent(runtime: &Runtime, model: &ScriptedModel) -> Agent {
-    let agent = Agent::builder().name(AGENT).model(model.clone()).runtime(runtime).build();
+fn next_agent(runtime: &Runtime, name: &str, model: &ScriptedModel) -> Agent {
+    let agent = Agent::builder().name(name).model(model.clone()).runtime(runtime).build();
     agent.expect("a plain agent can be built").session(SESSION).expect("the session's name is an id")
 }
