@@ -78,7 +78,7 @@ impl Act {
 /// A model that gives its scripted answers one after the other, and after the last of them a plain one.
 #[derive(Clone)]
 pub struct ScriptedModel {
-    name: &'static str,
+    name: Arc<str>,
     state: Arc<Played>,
     after: Option<After>,
     meter: Option<Arc<ScriptedMeter>>,
@@ -97,7 +97,7 @@ impl ScriptedModel {
     pub fn new(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
         let state = Arc::new(Played { answers, ..Played::default() });
-        Self { name: "scripted", state, after: None, meter: None }
+        Self { name: "scripted".into(), state, after: None, meter: None }
     }
 
     /// More can be learned about its calls that were cut.
@@ -109,8 +109,8 @@ impl ScriptedModel {
 
     /// It has another name than `scripted`.
     #[must_use]
-    pub fn named(mut self, name: &'static str) -> Self {
-        self.name = name;
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
         self
     }
 
@@ -139,7 +139,7 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {

@@ -1,5 +1,6 @@
 //! The world that a script plays in: one runtime, one journal, and a director at every seam.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,7 @@ const SESSION: &str = "s";
 /// use andon_testkit::Act;
 ///
 /// async fn play(world: World) {
-///     world.check("the model has the last word", |left| left.history().iter().all(|message| !message.text().is_empty()));
+///     world.check("every run has an end", |left| left.receipts().iter().all(|receipt| receipt.outcome.is_some()));
 ///     let model = world.model([vec![Act::text("It is "), Act::text("noon."), Act::end()]]);
 ///     let agent = world.open(Agent::builder().model(model));
 ///     world.play(agent.prompt("What time is it?")).await;
@@ -52,8 +53,8 @@ pub struct World {
     /// What all tools of the world's agents really did.
     pub(super) watched: ToolLog,
     pub(super) seen: Arc<Mutex<Vec<ReaderLog>>>,
-    /// The names of its agents.
-    agents: Arc<Mutex<Vec<String>>>,
+    /// The names of its agents, each with that of its model.
+    agents: Arc<Mutex<BTreeMap<String, String>>>,
     seed: u64,
 }
 
@@ -127,7 +128,7 @@ impl World {
     pub fn open(&self, agent: AgentBuilder) -> Agent {
         let agent = self.watch(agent).build().expect("the script's agent can be built");
         let agent = agent.session(SESSION).expect("the session's name is an id");
-        self.agents.lock().push(agent.name().to_owned());
+        self.agents.lock().insert(agent.name().to_owned(), agent.model_name().to_owned());
         self.director.add_agent(&agent);
         agent
     }
@@ -258,19 +259,19 @@ impl World {
         self.names().len()
     }
 
-    fn names(&self) -> Vec<String> {
+    fn names(&self) -> BTreeMap<String, String> {
         let mut names = self.agents.lock().clone();
         if names.is_empty() {
-            names.push(AGENT.to_owned());
+            names.insert(AGENT.to_owned(), "scripted".to_owned());
         }
-        names.sort();
-        names.dedup();
         names
     }
 
     /// For each name of an agent in this world an agent that goes on with the script's session.
     pub(super) fn next_agents(&self, runtime: &Runtime, model: &ScriptedModel) -> Vec<Agent> {
-        self.names().iter().map(|name| next_agent(runtime, name, model)).collect()
+        let names = self.names();
+        // What a model learned about its calls is its own, by its name.
+        names.iter().map(|(name, of)| next_agent(runtime, name, &model.clone().named(of.as_str()))).collect()
     }
 }
 
