@@ -118,6 +118,35 @@ fn a_check_is_asked_after_a_crash_when_a_new_process_has_recovered() {
 }
 
 #[test]
+fn a_check_sees_what_became_of_the_calls_and_what_the_model_is_told() {
+    let script = explore("a lie").play(|world| async move {
+        let moved = Arc::new(AtomicUsize::new(0));
+        let checked = Arc::clone(&moved);
+        world.check("the model is told the truth", move |left| {
+            let has_moved = checked.load(Ordering::SeqCst) > 0;
+            let is_denied = left.results().any(|result| result.to_text().contains("nothing was moved"));
+            !(has_moved && is_denied)
+        });
+        let transfer = FnTool::new("transfer", "Moves.", json!({"type": "object"}), move |call| {
+            let moved = Arc::clone(&moved);
+            async move {
+                moved.fetch_add(1, Ordering::SeqCst);
+                tokio::select! {
+                    biased;
+                    () = call.cord.pulled() => Ok("nothing was moved".into()),
+                    () = sleep(100 * MILLIS) => done(),
+                }
+            }
+        });
+        let agent = world.open(Agent::builder().model(world.model(calling(&["transfer"]))).tool(transfer));
+        world.play(agent.prompt("Move.")).await;
+    });
+    let report = script.modes([Mode::Graceful]).run();
+    assert_eq!(kinds(&report), ["check \"the model is told the truth\": it does not hold"]);
+    assert!(report.violations.iter().all(|violation| violation.place.is_some()), "{report}");
+}
+
+#[test]
 fn a_check_asserts_or_says_whether_it_holds_or_why_it_does_not() {
     let script = explore("three checks").play(|world| async move {
         world.check("asserted", |_| assert_eq!(1 + 1, 3, "sums"));
@@ -302,12 +331,13 @@ fn a_model_that_writes_0_for_what_it_does_not_know_is_told() {
 fn a_script_that_panics_is_told_like_a_broken_promise() {
     let script = explore("hasty").play(|world| async move {
         let agent = world.open(Agent::builder().model(world.model(calling(&[]))));
-        // In a process that has died nothing starts.
-        let run = world.play(agent.prompt("Talk.")).await;
-        assert!(run.is_some(), "it has run");
+        let run = world.play(agent.prompt("Talk.")).await.unwrap();
+        assert_eq!(run.outcome().await.stop_reason(), "end_turn", "it is not always so");
     });
-    let report = script.modes([Mode::DiskFull]).run();
-    assert!(kinds(&report).iter().all(|what| what.starts_with("the script panicked: it has run (")), "{report}");
+    let report = script.modes([Mode::Now]).run();
+    let [kind] = kinds(&report)[..] else { panic!("{report}") };
+    assert!(kind.starts_with("the script panicked: assertion `left == right` failed: it is not always so"), "{kind}");
+    assert!(kind.contains("tests/explore.rs:"), "it says where: {kind}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Answer for WatchedAnswer {
 
 /// Whether a figure is written as 0 that cannot be 0: every request has something in it.
 fn is_made_up(usage: &Usage) -> bool {
-    let cached = usage.cache_read.value.unwrap_or(0) + usage.cache_write.value.unwrap_or(0);
+    let cached = usage.cache_read.value.unwrap_or(0).max(usage.cache_write.value.unwrap_or(0));
     usage.input.value == Some(0) && cached == 0
 }
 
