@@ -330,7 +330,7 @@ fn a_model_that_writes_0_for_what_it_does_not_know_is_told() {
 #[test]
 fn a_script_that_panics_is_told_like_a_broken_promise() {
     let script = explore("hasty").play(|world| async move {
-        let agent = world.open(Agent::builder().model(world.model(calling(&[]))));
+        let agent = world.open(Agent::builder().model(world.model([vec![Act::text("Hello."), Act::end()]])));
         let run = world.play(agent.prompt("Talk.")).await.unwrap();
         assert_eq!(run.outcome().await.stop_reason(), "end_turn", "it is not always so");
     });
