@@ -12,9 +12,11 @@
 
 #[doc(hidden)]
 pub mod bench;
+#[doc(hidden)]
 pub mod check;
 pub mod conformance;
 pub mod explore;
+#[doc(hidden)]
 pub mod figures;
 pub mod journal;
 pub mod model;
@@ -27,6 +29,7 @@ pub mod wire;
 
 pub use check::assert_nothing_lost;
 pub use explore::explore;
+#[doc(hidden)]
 pub use figures::{After, ScriptedMeter};
 pub use journal::TestJournal;
 pub use model::{Act, ScriptedModel};

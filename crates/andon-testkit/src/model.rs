@@ -76,6 +76,19 @@ impl Act {
 }
 
 /// A model that gives its scripted answers one after the other, and after the last of them a plain one.
+///
+/// ```
+/// # use andon_runtime::Agent;
+/// # use andon_testkit::{Act, ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([vec![Act::text("It is "), Act::text("noon."), Act::usage(12, 4), Act::end()]]);
+/// let agent = Agent::builder().model(model.clone()).build()?;
+/// assert_eq!(agent.run("What time is it?").await?.completed()?.text(), "It is noon.");
+/// assert_eq!((model.calls(), model.open()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ScriptedModel {
     name: Arc<str>,
@@ -101,6 +114,7 @@ impl ScriptedModel {
     }
 
     /// More can be learned about its calls that were cut.
+    #[doc(hidden)]
     #[must_use]
     pub fn after_a_cut(mut self, after: After) -> Self {
         self.after = Some(after);
@@ -115,6 +129,7 @@ impl ScriptedModel {
     }
 
     /// It has a meter.
+    #[doc(hidden)]
     #[must_use]
     pub fn metered(mut self, meter: &Arc<ScriptedMeter>) -> Self {
         self.meter = Some(Arc::clone(meter));

@@ -328,6 +328,23 @@ fn a_model_that_writes_0_for_what_it_does_not_know_is_told() {
 }
 
 #[test]
+fn an_agent_that_a_tool_asks_is_watched_too() {
+    let script = || {
+        explore("an expert").play(|world| async move {
+            let answer = vec![Act::text("It "), Act::Pause(50 * MILLIS), Act::text("depends."), Act::end()];
+            let expert = world.watch(Agent::builder().name("expert").model(world.model([answer]))).build().unwrap();
+            let ask = tool("ask", move || {
+                let expert = expert.clone();
+                async move { Ok(expert.run("Well?").await?.completed()?.text().into()) }
+            });
+            let agent = world.open(Agent::builder().model(world.model(calling(&["ask"]))).tool(ask));
+            world.play(agent.prompt("Ask.")).await;
+        })
+    };
+    script().modes([Mode::Graceful, Mode::Now, Mode::AfterTurn, Mode::PanicTool, Mode::Crash]).assert();
+}
+
+#[test]
 fn a_script_that_panics_is_told_like_a_broken_promise() {
     let script = explore("hasty").play(|world| async move {
         let agent = world.open(Agent::builder().model(world.model([vec![Act::text("Hello."), Act::end()]])));

@@ -11,6 +11,17 @@ use parking_lot::Mutex;
 use super::panics::unplanned_panics;
 
 /// What is left when everything has come to rest: what a [check](super::World::check) may look at, beside what it has captured.
+///
+/// ```
+/// # fn promise(world: &andon_testkit::explore::World) {
+/// world.check("nothing is left running", |left| {
+///     for receipt in left.receipts() {
+///         assert_eq!(receipt.leaked, Vec::<String>::new(), "{}", receipt.run);
+///     }
+/// });
+/// world.check("no result is empty", |left| left.results().all(|result| !result.to_text().is_empty()));
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Aftermath {
     receipts: Vec<Receipt>,
@@ -57,6 +68,17 @@ impl Aftermath {
 }
 
 /// What a [check](super::World::check) may return: nothing, if it asserts; whether it holds; or why it does not.
+///
+/// ```
+/// # fn promise(world: &andon_testkit::explore::World) {
+/// world.check("asserts", |left| assert!(left.receipts().len() <= 1, "one run at most"));
+/// world.check("says whether", |left| left.receipts().len() <= 1);
+/// world.check("says why not", |left| match left.receipts().len() {
+///     0 | 1 => Ok(()),
+///     runs => Err(format!("there are {runs} runs")),
+/// });
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a check returns nothing, a `bool` or a `Result<(), impl Display>`, and not `{Self}`",
     label = "this check"

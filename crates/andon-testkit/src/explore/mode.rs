@@ -1,6 +1,12 @@
 //! The ways in which the explorer stops a run.
 
 /// How a run is stopped.
+///
+/// ```
+/// # use andon_testkit::explore::{Mode, explore};
+/// let script = explore("crashes").play(|_| async {}).modes([Mode::Crash, Mode::PullThenCrash]);
+/// # script.run();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {

@@ -7,6 +7,14 @@ use std::sync::Arc;
 use super::mode::Mode;
 
 /// What exploring a script found. It prints as what a test should say when it fails.
+///
+/// ```
+/// # use andon_testkit::explore;
+/// let report = explore("a promise").play(|world| async move { world.check("kept", |_| false) }).run();
+/// let said: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
+/// assert_eq!(said, ["a promise, undisturbed: check \"kept\": it does not hold"]);
+/// println!("{report}");
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Report {

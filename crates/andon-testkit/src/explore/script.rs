@@ -79,6 +79,26 @@ impl Explore {
 }
 
 /// A script: what happens when nobody interferes, and how it is explored.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// # use andon_runtime::Agent;
+/// # use andon_testkit::explore::{Mode, World, explore};
+/// # use andon_testkit::Act;
+/// async fn ask(world: World) {
+///     let model = world.model([vec![Act::text("It is "), Act::text("noon."), Act::end()]]);
+///     world.play(world.open(Agent::builder().model(model)).prompt("What time is it?")).await;
+/// }
+///
+/// // It has no tools: a stop waits for nothing but the disk.
+/// explore("a question on a slow disk")
+///     .play(ask)
+///     .disk(Duration::from_millis(30))
+///     .within(Duration::from_millis(150))
+///     .modes([Mode::Graceful, Mode::Crash])
+///     .assert();
+/// ```
 #[must_use = "nothing is explored without `assert` or `run`"]
 pub struct Script {
     name: Arc<str>,

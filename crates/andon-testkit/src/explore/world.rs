@@ -136,6 +136,20 @@ impl World {
     /// Puts an agent into this world: its runs are the world's, each poll of its model and of its tools is a point, and what they leave
     /// behind is found. [`open`](World::open) does this. Call it yourself for an agent that you build yourself, such as a sub-agent,
     /// when it has its model and all its tools.
+    ///
+    /// ```
+    /// # use andon_runtime::{Agent, AgentBuilder, FnTool};
+    /// # use andon_testkit::{Act, explore::World};
+    /// fn asks_an_expert(world: &World) -> FnTool {
+    ///     let model = world.model([vec![Act::text("It depends."), Act::end()]]);
+    ///     let expert = world.watch(Agent::builder().name("expert").model(model)).build().unwrap();
+    ///     FnTool::new("ask", "Asks an expert.", serde_json::json!({"type": "object"}), move |_| {
+    ///         let expert = expert.clone();
+    ///         async move { Ok(expert.run("Well?").await?.completed()?.text().into()) }
+    ///     })
+    /// }
+    /// # let _ = asks_an_expert;
+    /// ```
     #[must_use]
     pub fn watch(&self, agent: AgentBuilder) -> AgentBuilder {
         let (director, log) = (&self.director, &self.watched);
@@ -176,6 +190,19 @@ impl World {
     }
 
     /// Reads a run's feed until an item matches, or to its end. Returns whether one matched.
+    ///
+    /// ```
+    /// # use andon_runtime::{Cancel, Agent, FeedItem};
+    /// # use andon_testkit::explore::World;
+    /// # async fn play(world: World, agent: Agent) {
+    /// // A user who stops the answer at its first word: the explorer stops it in other ways, before and after that.
+    /// let Ok(run) = world.start(agent.prompt("Tell me a story.")) else { return };
+    /// if world.follow_until(&run, |item| matches!(item, FeedItem::Delta(_))).await {
+    ///     run.cancel(Cancel::graceful());
+    /// }
+    /// world.follow(&run).await;
+    /// # }
+    /// ```
     pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
         let mut feed = run.feed_from(self.place(run));
         while let Some(item) = feed.next().await {
@@ -257,6 +284,12 @@ impl World {
     /// How many names of agents there are.
     pub(super) fn agents(&self) -> usize {
         self.names().len()
+    }
+
+    /// Whether the agent of this run is one that goes on after a crash.
+    pub(super) fn has_agent_of(&self, journal: &MemoryJournal, run: &RunId) -> bool {
+        let receipt = journal.stored(run).and_then(|stored| stored.receipt());
+        receipt.is_some_and(|receipt| self.names().contains_key(&*receipt.session.app))
     }
 
     fn names(&self) -> BTreeMap<String, String> {
