@@ -386,6 +386,13 @@ fn a_script_that_starts_nothing_fails() {
 }
 
 #[test]
+fn a_point_that_does_not_exist_is_told() {
+    let report = my_model(false).only(Mode::Now, 1_000_000).run();
+    let [kind] = kinds(&report)[..] else { panic!("{report}") };
+    assert!(kind.starts_with("there is no point 1000000: they are numbered from 0, and there are "), "{kind}");
+}
+
+#[test]
 fn a_script_is_explored_at_as_many_points_as_are_wanted_and_the_rest_is_told() {
     let all = in_two_steps().modes([Mode::Graceful]).run();
     let some = in_two_steps().modes([Mode::Graceful]).at_most(20).seed(7).run();

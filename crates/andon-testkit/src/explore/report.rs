@@ -79,7 +79,7 @@ impl fmt::Display for Report {
         let Self { script, points, violations, .. } = self;
         let of = if self.left_out > 0 { format!(" of {}", points + self.left_out) } else { String::new() };
         writeln!(f, "\"{script}\": {points}{of} points, {} violations", violations.len())?;
-        if *points == 0 {
+        if *points == 0 && violations.is_empty() {
             writeln!(
                 f,
                 "There was nothing to stop: open an agent with `world.open`, and play a prompt with `world.play`."

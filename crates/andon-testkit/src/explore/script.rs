@@ -205,6 +205,12 @@ impl Script {
                     .to_owned(),
             );
         }
+        if let Some((_, point)) = self.only.filter(|(_, point)| *point >= dry.trace.len()) {
+            undisturbed.push(format!(
+                "there is no point {point}: they are numbered from 0, and there are {}",
+                dry.trace.len()
+            ));
+        }
         self.note(&mut report, None, undisturbed);
         for place in self.places(&dry.trace, &mut report) {
             if report.violations.len() >= self.enough {
