@@ -3,7 +3,6 @@
 //! Requests go through the server's router without a socket, so that everything is on one thread under a paused clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use andon_adk::Adk;
 use andon_runtime::{Ending, FeedItem, Observer, Run, RunId};
 use andon_server::{Board, Options, Principal, Server};
 use andon_testkit::Act;
-use andon_testkit::explore::{Script, World, explore};
+use andon_testkit::explore::{World, explore};
 use andon_testkit::tools;
 use axum::Router;
 use axum::body::Body;
@@ -19,8 +18,6 @@ use axum::http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-
-type Play = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A tool's grace, and the moment in which it is dropped.
 const GRACE: Duration = Duration::from_millis(2_100);
@@ -345,13 +342,14 @@ macro_rules! explored {
     ($($test:ident: $play:ident, $name:literal, $within:expr, $disk:expr;)*) => {$(
         #[test]
         fn $test() {
-            fn boxed(world: World) -> Play {
-                Box::pin($play(world))
-            }
-            let script =
-                Script { name: $name, settles_within: $within, disk: $disk, observer: Some(board), play: boxed };
-            let report = explore(&script);
-            let violations: Vec<String> = report.violations.into_iter().filter(|told| !is_meant(told)).collect();
+            let script = explore($name).play($play).within($within).observer(board);
+            let disk: Option<Duration> = $disk;
+            let report = match disk {
+                Some(delay) => script.disk(delay).run(),
+                None => script.run(),
+            };
+            let violations = report.violations.iter().map(ToString::to_string);
+            let violations: Vec<String> = violations.filter(|told| !is_meant(told)).collect();
             assert_eq!(violations, Vec::<String>::new());
             assert!(report.points > 100, "only {} points", report.points);
             println!("{}: {} points", $name, report.points);

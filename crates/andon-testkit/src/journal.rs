@@ -100,6 +100,11 @@ impl TestJournal {
         self.inner.state.lock().crashed.is_some()
     }
 
+    /// How many tasks it has: the slow disk is one while it writes.
+    pub(crate) fn tasks(&self) -> usize {
+        usize::from(self.inner.state.lock().busy)
+    }
+
     /// What was durable: at the crash, or now.
     pub fn durable(&self) -> MemoryJournal {
         let state = self.inner.state.lock();

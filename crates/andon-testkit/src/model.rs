@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::usage::Usage;
-use andon_runtime::{
-    Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature, StreamModel,
-};
+use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Request, Signature, StreamModel};
 use futures_core::Stream;
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
@@ -79,9 +77,22 @@ impl Act {
 }
 
 /// A model that gives its scripted answers one after the other, and after the last of them a plain one.
+///
+/// ```
+/// # use andon_runtime::Agent;
+/// # use andon_testkit::{Act, ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([vec![Act::text("It is "), Act::text("noon."), Act::usage(12, 4), Act::end()]]);
+/// let agent = Agent::builder().model(model.clone()).build()?;
+/// assert_eq!(agent.run("What time is it?").await?.completed()?.text(), "It is noon.");
+/// assert_eq!((model.calls(), model.open()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ScriptedModel {
-    name: &'static str,
+    name: Arc<str>,
     state: Arc<Played>,
     after: Option<After>,
     meter: Option<Arc<ScriptedMeter>>,
@@ -93,27 +104,18 @@ struct Played {
     calls: AtomicUsize,
     open: AtomicUsize,
     requests: Mutex<Vec<Request>>,
-    probe: Option<Arc<dyn Probe>>,
 }
 
 impl ScriptedModel {
     /// A model with these answers.
     pub fn new(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
-        Self::build(answers, None)
-    }
-
-    /// A model that also reports each poll to a probe.
-    pub fn probed(answers: impl IntoIterator<Item = Vec<Act>>, probe: Arc<dyn Probe>) -> Self {
-        Self::build(answers, Some(probe))
-    }
-
-    fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
-        let state = Arc::new(Played { answers, probe, ..Played::default() });
-        Self { name: "scripted", state, after: None, meter: None }
+        let state = Arc::new(Played { answers, ..Played::default() });
+        Self { name: "scripted".into(), state, after: None, meter: None }
     }
 
     /// More can be learned about its calls that were cut.
+    #[doc(hidden)]
     #[must_use]
     pub fn after_a_cut(mut self, after: After) -> Self {
         self.after = Some(after);
@@ -122,12 +124,13 @@ impl ScriptedModel {
 
     /// It has another name than `scripted`.
     #[must_use]
-    pub fn named(mut self, name: &'static str) -> Self {
-        self.name = name;
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
         self
     }
 
     /// It has a meter.
+    #[doc(hidden)]
     #[must_use]
     pub fn metered(mut self, meter: &Arc<ScriptedMeter>) -> Self {
         self.meter = Some(Arc::clone(meter));
@@ -161,7 +164,7 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
@@ -248,9 +251,6 @@ impl ScriptedAnswer {
 
 impl Answer for ScriptedAnswer {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
-        if let Some(probe) = &self.state.probe {
-            probe.hit("model: poll");
-        }
         let acts = Arc::clone(&self.acts);
         while let Some(act) = acts.get(self.next) {
             if let Some(poll) = self.act(act, cx) {

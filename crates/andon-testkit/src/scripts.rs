@@ -5,8 +5,6 @@ mod hooks;
 mod own;
 mod sessions;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,11 +17,9 @@ use andon_runtime::{
 };
 use tokio::time::sleep;
 
-use crate::explore::{Script, World};
+use crate::explore::{Script, World, explore};
 use crate::model::{Act, ScriptedModel};
 use crate::tools::{self, ToolLog};
-
-type Play = Pin<Box<dyn Future<Output = ()>>>;
 
 const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -32,131 +28,113 @@ const fn millis(count: u64) -> Duration {
 /// A tool's default grace, plus the time to drop it.
 const GRACE: Duration = millis(2_100);
 
-macro_rules! script {
-    (|$log:ident| $tool:expr, $name:literal $(, $settles_within:expr)?) => {{
-        fn play(world: World) -> Play {
-            let $log = &world.tools;
-            let tool = $tool;
-            Box::pin(play_one_tool(world, tool))
-        }
-        script!(play, $name $(, $settles_within)?)
-    }};
-    ($play:path, $name:literal) => {
-        script!($play, $name, Duration::ZERO, None)
-    };
-    ($play:path, $name:literal, $settles_within:expr) => {
-        script!($play, $name, $settles_within, None)
-    };
-    ($play:path, $name:literal, $settles_within:expr, $disk:expr) => {{
-        fn boxed(world: World) -> Play {
-            Box::pin($play(world))
-        }
-        Script { name: $name, settles_within: $settles_within, disk: $disk, observer: None, play: boxed }
-    }};
-}
+/// A stop that waits for nothing.
+const AT_ONCE: Duration = Duration::ZERO;
 
 /// All scripts.
 #[expect(clippy::too_many_lines, reason = "a list, one line for each script")]
 pub fn all() -> Vec<Script> {
     let slow_disk = millis(30);
     vec![
-        script!(plain_text, "plain text"),
-        script!(thinking_then_text, "thinking then text"),
-        script!(text_and_one_tool, "text and one tool", GRACE),
-        script!(parallel_tools, "parallel tools of which some finished", GRACE),
-        script!(sequential_tools, "sequential tools", GRACE),
-        script!(half_streamed_arguments, "half-streamed tool arguments", GRACE),
-        script!(silent_model, "a silent model"),
-        script!(retry_with_back_off, "retry with back-off"),
-        script!(approval, "approval", GRACE),
-        script!(denied_approval, "an approval that is denied", GRACE),
-        script!(hooks::waiting, "a waiting hook", GRACE),
-        script!(stubborn_tool, "a stubborn tool", millis(600)),
-        script!(reader_that_stopped, "a reader that stopped"),
-        script!(several_turns, "several turns", GRACE),
-        script!(limit_that_fires, "a limit that fires", GRACE),
-        script!(silence_limit, "a silence limit that fires"),
-        script!(figures::limited, "a token limit that a provider reports too late"),
-        script!(supersede, "supersede", GRACE),
-        script!(queued, "a queued run", GRACE),
-        script!(one_call_cancelled, "one call cancelled alone", GRACE),
-        script!(slow_disk_answer, "a slow disk", millis(150), Some(slow_disk)),
-        script!(slow_disk_tools, "tools on a slow disk", GRACE + millis(300), Some(slow_disk)),
-        script!(broken_stream, "a stream that breaks"),
-        script!(bad_calls, "calls that cannot be made", GRACE),
-        script!(panicking_tool, "a tool that panics", GRACE),
-        script!(steady_stream, "a steady stream"),
-        script!(empty_pieces, "empty pieces", GRACE),
-        script!(hooks::denying, "a hook that denies", GRACE),
-        script!(hooks::cancelling, "a hook that cancels", GRACE),
-        script!(hooks::changing, "hooks that change everything", GRACE),
-        script!(
-            hooks::changing,
-            "hooks that change everything on a slow disk",
-            GRACE + slow_disk * 10,
-            Some(slow_disk)
-        ),
-        script!(hooks::withdrawing, "a hook that withdraws an answer", GRACE),
-        script!(hooks::answering, "a hook that answers a call", GRACE),
-        script!(hooks::asking, "a hook that asks a person", GRACE),
-        script!(hooks::needing_approval, "a hook that changes a call into one that needs approval", GRACE),
-        script!(hooks::misfitting, "a hook that changes a call into one that cannot be made", GRACE),
-        script!(hooks::failing_beside_a_tool, "a hook that fails the run while a tool runs", GRACE),
-        script!(hooks::failing_after_a_model, "a hook that fails the run after a model call", GRACE),
-        script!(hooks::failing_at_the_end, "a hook that fails the run at its end", GRACE),
-        script!(hooks::impossible, "a hook that returns an impossible request", GRACE),
-        script!(hooks::question_after_a_restart, "a hook's question after a restart", GRACE),
-        script!(agent_cancel, "a cancel of the whole agent", GRACE),
-        script!(sessions::one_of_several, "a cancel of one session"),
-        script!(question_after_a_restart, "a question after a restart", GRACE),
-        script!(queue_after_a_restart, "a queue after a restart", GRACE),
-        script!(
-            |log| tools::slow("tool", millis(300), log).on_cancel(OnCancel::Drop),
-            "a tool that is dropped at once"
-        ),
-        script!(|log| may_finish(300, log), "a tool that may finish", millis(500)),
-        script!(|log| may_finish(900, log), "a tool that may finish and is too slow", millis(500)),
-        script!(detached_tool, "a tool that outlives its run", GRACE),
-        script!(
-            |log| tools::stubborn("tool", Duration::from_secs(9), log).timeout(millis(200)),
-            "a tool that takes too long",
-            millis(600)
-        ),
-        script!(|log| tools::talkative("tool", 4, log), "a tool that shows its work", GRACE),
-        script!(
-            talkative_on_slow_disk,
-            "a tool that shows its work on a slow disk",
-            GRACE + slow_disk * 10,
-            Some(slow_disk)
-        ),
-        script!(|log| tools::with_process("tool", millis(300), millis(50), log), "a process", GRACE + millis(60)),
-        script!(|log| tools::elsewhere("tool", millis(300), log), "a tool that works elsewhere"),
-        script!(|log| tools::on_thread("tool", millis(300), true, log), "a thread that looks at its cord", millis(600)),
-        script!(|log| tools::on_thread("tool", millis(2_000), false, log), "a thread that goes on", millis(700)),
-        script!(threads_in_a_queue, "more threads than slots", millis(700)),
-        script!(compensated_call, "a call that is undone", GRACE),
-        script!(figures::looked_up, "a cut call that is looked up", GRACE),
-        script!(
-            figures::looked_up,
-            "a cut call that is looked up while the disk is slow",
-            GRACE + slow_disk * 10,
-            Some(slow_disk)
-        ),
-        script!(figures::drained, "a cut call that is drained"),
-        script!(figures::never_learned, "a figure that never comes"),
-        script!(figures::metered, "a model with a meter", GRACE),
-        script!(figures::rough, "a meter that is not prepared", GRACE),
-        script!(own::typed, "a tool with typed arguments", GRACE),
-        script!(own::streamed, "a model made from a stream"),
-        script!(own::layered, "a layer around a model", GRACE),
+        explore("plain text").play(plain_text).within(AT_ONCE),
+        explore("thinking then text").play(thinking_then_text).within(AT_ONCE),
+        explore("text and one tool").play(text_and_one_tool).within(GRACE),
+        explore("parallel tools of which some finished").play(parallel_tools).within(GRACE),
+        explore("sequential tools").play(sequential_tools).within(GRACE),
+        explore("half-streamed tool arguments").play(half_streamed_arguments).within(GRACE),
+        explore("a silent model").play(silent_model).within(AT_ONCE),
+        explore("retry with back-off").play(retry_with_back_off).within(AT_ONCE),
+        explore("approval").play(approval).within(GRACE),
+        explore("an approval that is denied").play(denied_approval).within(GRACE),
+        explore("a waiting hook").play(hooks::waiting).within(GRACE),
+        explore("a stubborn tool").play(stubborn_tool).within(millis(600)),
+        explore("a reader that stopped").play(reader_that_stopped).within(AT_ONCE),
+        explore("several turns").play(several_turns).within(GRACE),
+        explore("a limit that fires").play(limit_that_fires).within(GRACE),
+        explore("a silence limit that fires").play(silence_limit).within(AT_ONCE),
+        explore("a token limit that a provider reports too late").play(figures::limited).within(AT_ONCE),
+        explore("supersede").play(supersede).within(GRACE),
+        explore("a queued run").play(queued).within(GRACE),
+        explore("one call cancelled alone").play(one_call_cancelled).within(GRACE),
+        explore("a slow disk").play(slow_disk_answer).disk(slow_disk).within(millis(150)),
+        explore("tools on a slow disk").play(slow_disk_tools).disk(slow_disk).within(GRACE + millis(300)),
+        explore("a stream that breaks").play(broken_stream).within(AT_ONCE),
+        explore("calls that cannot be made").play(bad_calls).within(GRACE),
+        explore("a tool that panics").play(panicking_tool).within(GRACE),
+        explore("a steady stream").play(steady_stream).within(AT_ONCE),
+        explore("empty pieces").play(empty_pieces).within(GRACE),
+        explore("a hook that denies").play(hooks::denying).within(GRACE),
+        explore("a hook that cancels").play(hooks::cancelling).within(GRACE),
+        explore("hooks that change everything").play(hooks::changing).within(GRACE),
+        explore("hooks that change everything on a slow disk")
+            .play(hooks::changing)
+            .disk(slow_disk)
+            .within(GRACE + slow_disk * 10),
+        explore("a hook that withdraws an answer").play(hooks::withdrawing).within(GRACE),
+        explore("a hook that answers a call").play(hooks::answering).within(GRACE),
+        explore("a hook that asks a person").play(hooks::asking).within(GRACE),
+        explore("a hook that changes a call into one that needs approval").play(hooks::needing_approval).within(GRACE),
+        explore("a hook that changes a call into one that cannot be made").play(hooks::misfitting).within(GRACE),
+        explore("a hook that fails the run while a tool runs").play(hooks::failing_beside_a_tool).within(GRACE),
+        explore("a hook that fails the run after a model call").play(hooks::failing_after_a_model).within(GRACE),
+        explore("a hook that fails the run at its end").play(hooks::failing_at_the_end).within(GRACE),
+        explore("a hook that returns an impossible request").play(hooks::impossible).within(GRACE),
+        explore("a hook's question after a restart").play(hooks::question_after_a_restart).within(GRACE),
+        explore("a cancel of the whole agent").play(agent_cancel).within(GRACE),
+        explore("a cancel of one session").play(sessions::one_of_several).within(AT_ONCE),
+        explore("a question after a restart").play(question_after_a_restart).within(GRACE),
+        explore("a queue after a restart").play(queue_after_a_restart).within(GRACE),
+        one_tool("a tool that is dropped at once", |log| {
+            tools::slow("tool", millis(300), log).on_cancel(OnCancel::Drop)
+        })
+        .within(AT_ONCE),
+        one_tool("a tool that may finish", |log| may_finish(300, log)).within(millis(500)),
+        one_tool("a tool that may finish and is too slow", |log| may_finish(900, log)).within(millis(500)),
+        explore("a tool that outlives its run").play(detached_tool).within(GRACE),
+        one_tool("a tool that takes too long", |log| {
+            tools::stubborn("tool", Duration::from_secs(9), log).timeout(millis(200))
+        })
+        .within(millis(600)),
+        one_tool("a tool that shows its work", |log| tools::talkative("tool", 4, log)).within(GRACE),
+        explore("a tool that shows its work on a slow disk")
+            .play(talkative_on_slow_disk)
+            .disk(slow_disk)
+            .within(GRACE + slow_disk * 10),
+        one_tool("a process", |log| tools::with_process("tool", millis(300), millis(50), log))
+            .within(GRACE + millis(60)),
+        one_tool("a tool that works elsewhere", |log| tools::elsewhere("tool", millis(300), log)).within(AT_ONCE),
+        one_tool("a thread that looks at its cord", |log| tools::on_thread("tool", millis(300), true, log))
+            .within(millis(600)),
+        one_tool("a thread that goes on", |log| tools::on_thread("tool", millis(2_000), false, log))
+            .within(millis(700)),
+        explore("more threads than slots").play(threads_in_a_queue).within(millis(700)),
+        explore("a call that is undone").play(compensated_call).within(GRACE),
+        explore("a cut call that is looked up").play(figures::looked_up).within(GRACE),
+        explore("a cut call that is looked up while the disk is slow")
+            .play(figures::looked_up)
+            .disk(slow_disk)
+            .within(GRACE + slow_disk * 10),
+        explore("a cut call that is drained").play(figures::drained).within(AT_ONCE),
+        explore("a figure that never comes").play(figures::never_learned).within(AT_ONCE),
+        explore("a model with a meter").play(figures::metered).within(GRACE),
+        explore("a meter that is not prepared").play(figures::rough).within(GRACE),
+        explore("a tool with typed arguments").play(own::typed).within(GRACE),
+        explore("a model made from a stream").play(own::streamed).within(AT_ONCE),
+        explore("a layer around a model").play(own::layered).within(GRACE),
     ]
+}
+
+/// One call of a tool, and then a last answer.
+fn one_tool(name: &'static str, make: impl Fn(&ToolLog) -> FnTool + 'static) -> Script {
+    explore(name).play(move |world| {
+        let tool = make(&world.tools);
+        play_one_tool(world, tool)
+    })
 }
 
 /// Starts a prompt and reads its feed to the end.
 async fn play(world: &World, session: &Session, prompt: &str) {
-    if let Ok(run) = world.start(session.prompt(prompt)) {
-        world.follow(&run).await;
-    }
+    world.play(session.prompt(prompt)).await;
 }
 
 /// Plays one prompt with an agent that is built for it.

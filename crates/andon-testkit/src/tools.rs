@@ -66,7 +66,12 @@ impl ToolLog {
     /// A log that checks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a tool
     /// has started and when it is about to return.
     pub fn watching(journal: TestJournal, probe: Arc<dyn Probe>) -> Self {
-        Self { state: Arc::default(), journal: Some(journal), probe: Some(probe) }
+        Self { probe: Some(probe), ..Self::checking(journal) }
+    }
+
+    /// A log that checks, whenever a tool starts, whether the call is on record in this journal.
+    pub(crate) fn checking(journal: TestJournal) -> Self {
+        Self { state: Arc::default(), journal: Some(journal), probe: None }
     }
 
     fn hit(&self, seam: &'static str) {
@@ -104,7 +109,8 @@ impl ToolLog {
         self.state.lock().push(deed);
     }
 
-    fn begin(&self, call: &Invocation) -> Alive {
+    /// Logs that a call has begun. Dropping what it returns logs that it is gone.
+    pub(crate) fn begin(&self, call: &Invocation) -> Alive {
         let on_record = self.journal.as_ref().is_none_or(|journal| {
             let is_intent = |event: &Event| matches!(event, Event::ToolStarted { call: id, .. } if *id == call.call);
             let is_as_recorded = |recorded: ToolCall| recorded.input().is_ok_and(|input| input == call.input);
@@ -118,7 +124,7 @@ impl ToolLog {
 }
 
 /// Logs when a tool's future is gone.
-struct Alive {
+pub(crate) struct Alive {
     log: ToolLog,
     call: CallId,
 }

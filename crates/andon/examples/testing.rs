@@ -1,13 +1,10 @@
 //! Testing your own agent: a scripted model, the promises checked on one run, and your own script stopped at every
 //! point. In your project these are tests; here they are a program.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use andon::{Agent, Cancel, Effect, FeedItem, FnTool};
-use andon_testkit::explore::{Script, World, explore};
-use andon_testkit::{Act, ScriptedModel, assert_nothing_lost};
+use andon_testkit::{Act, ScriptedModel, assert_nothing_lost, explore};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -62,26 +59,13 @@ async fn one_stop() -> Result<(), Error> {
 
 /// Every stop: the explorer plays your script, counts every place where it can be stopped, and stops it at each.
 fn every_stop() -> Result<(), Error> {
-    fn play(world: World) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(async move {
-            let model = world.model(answers());
-            let session = world.open(world.agent(&model).tool(lookup()));
-            if let Ok(run) = world.start(session.prompt("What is an andon?")) {
-                world.follow(&run).await;
-            }
-        })
-    }
-    // A stop may take as long as the tool's grace, which is two seconds by default.
-    let script = Script {
-        name: "look a word up",
-        settles_within: Duration::from_millis(2_100),
-        disk: None,
-        observer: None,
-        play,
-    };
-    let report = explore(&script);
+    let script = explore("look a word up").play(|world| async move {
+        world.check("the model is told what became of the call", |left| left.results().count() <= 1);
+        let session = world.open(Agent::builder().model(world.model(answers())).tool(lookup()));
+        world.play(session.prompt("What is an andon?")).await;
+    });
+    let report = script.run();
     println!("every stop: {} points, {} violations", report.points, report.violations.len());
-    assert!(report.points > 0);
-    assert_eq!(report.violations, Vec::<String>::new());
+    assert!(report.is_whole(), "{report}");
     Ok(())
 }

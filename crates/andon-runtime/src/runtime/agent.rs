@@ -323,6 +323,19 @@ impl AgentBuilder {
         self
     }
 
+    /// Puts the model and each tool that it has so far inside another one. For test kits.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn inside(
+        mut self,
+        model: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>,
+        tool: impl FnMut(Arc<dyn Tool>) -> Arc<dyn Tool>,
+    ) -> Self {
+        self.model = self.model.map(model);
+        self.tools = self.tools.into_iter().map(tool).collect();
+        self
+    }
+
     /// Builds the agent, or says what to change first.
     pub fn build(self) -> Result<Agent, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;

@@ -76,6 +76,18 @@ impl Work {
         Self { doing, cleanup: None }
     }
 
+    /// The same work, with its future inside another one. A blocking function stays as it is. For test kits.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn inside(mut self, outer: impl FnOnce(BoxFuture<Returned>) -> BoxFuture<Returned>) -> Self {
+        self.doing = match self.doing {
+            Doing::Task(future) => Doing::Task(outer(future)),
+            Doing::Thread(future) => Doing::Thread(outer(future)),
+            blocking @ Doing::Blocking(_) => blocking,
+        };
+        self
+    }
+
     /// Ends whatever the work started: processes, remote calls.
     ///
     /// It is called once, when the work has ended in any way: it returned, it panicked, or its future was dropped

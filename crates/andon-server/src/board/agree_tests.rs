@@ -9,7 +9,7 @@ use andon_runtime::core::event::{Addendum, Entry as Stored, Learnt};
 use andon_runtime::core::progress::Progress;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
-use andon_testkit::explore::{Mode, Script, explore_modes};
+use andon_testkit::explore::Mode;
 use andon_testkit::scripts;
 use parking_lot::Mutex;
 
@@ -131,9 +131,8 @@ fn check_receipt(row: &BoardRow, facts: &[Arc<Record>], learned: Vec<Addendum>, 
 fn explored(modes: &[Mode]) {
     let mut points = 0;
     for script in scripts::all() {
-        let script = Script { observer: Some(Agrees::boxed), ..script };
-        let report = explore_modes(&script, modes, 3);
-        assert_eq!(report.violations, Vec::<String>::new());
+        let report = script.observer(Agrees::boxed).modes(modes.iter().copied()).enough(3).run();
+        assert!(report.violations.is_empty(), "{report}");
         points += report.points;
     }
     assert!(points > 1_000, "{points} points");

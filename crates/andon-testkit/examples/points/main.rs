@@ -7,7 +7,6 @@ mod mcp;
 
 use std::process::ExitCode;
 
-use andon_testkit::explore::{Mode, explore_modes};
 use andon_testkit::scripts;
 
 /// How many violations of a script are shown.
@@ -23,12 +22,13 @@ fn main() -> ExitCode {
         words => (usize::MAX, &|name| words.iter().any(|word| name.contains(word))),
     };
     let (mut played, mut points, mut violations) = (0, 0, 0);
-    for script in scripts::all().iter().chain(&mcp::all()).filter(|script| is_wanted(script.name)) {
-        let report = explore_modes(script, &Mode::ALL, enough);
+    for script in scripts::all().into_iter().chain(mcp::all()).filter(|script| is_wanted(script.name())) {
+        let script = script.enough(enough);
+        let report = script.run();
         played += 1;
         points += report.points;
         violations += report.violations.len();
-        println!("{:<40} {:>6} points, {} violations", script.name, report.points, report.violations.len());
+        println!("{:<40} {:>6} points, {} violations", script.name(), report.points, report.violations.len());
         for violation in report.violations.iter().take(SHOWN) {
             println!("    {violation}");
         }

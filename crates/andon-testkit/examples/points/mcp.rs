@@ -1,11 +1,10 @@
 //! Scripts with an MCP server in memory: the real client and the real protocol, on one thread under a paused clock.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon_testkit::explore::{Script, World};
+use andon_testkit::explore::{Script, World, explore};
 use andon_testkit::model::Act;
 use andon_tools::mcp::McpServer;
 use rmcp::model::{
@@ -17,22 +16,14 @@ use rmcp::{ServerHandler, ServiceExt as _};
 use serde_json::json;
 use tokio::io::DuplexStream;
 
-type Play = Pin<Box<dyn Future<Output = ()>>>;
-
 /// Its grace, the time to be dropped, and the cleanup that tells the server.
 const SETTLES_WITHIN: Duration = Duration::from_millis(1_500);
 
 pub(crate) fn all() -> Vec<Script> {
-    let script = |name, play| Script { name, settles_within: SETTLES_WITHIN, disk: None, observer: None, play };
-    vec![script("an MCP call that hears its cancel", kind), script("an MCP call that does not", deaf)]
-}
-
-fn kind(world: World) -> Play {
-    Box::pin(play(world, "wait"))
-}
-
-fn deaf(world: World) -> Play {
-    Box::pin(play(world, "ignore"))
+    vec![
+        explore("an MCP call that hears its cancel").play(|world| play(world, "wait")).within(SETTLES_WITHIN),
+        explore("an MCP call that does not").play(|world| play(world, "ignore")).within(SETTLES_WITHIN),
+    ]
 }
 
 async fn play(world: World, tool: &'static str) {

@@ -8,14 +8,15 @@ use std::task::{Context, Poll, Waker};
 use andon_runtime::core::cancel::ReplyKind;
 use andon_runtime::core::event::Event;
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Cancel, JournalError, Passed, Probe, Reply, Run, RunId, Session};
+use andon_runtime::{Cancel, JournalError, Observer, Passed, Probe, Reply, Run, RunId, Seen, Session};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::mode::{Mode, is_drivers};
 use super::panics::PLANTED;
+use super::strays::Strays;
+use super::watched::ModelCalls;
 use crate::journal::TestJournal;
-use crate::model::ScriptedModel;
 use crate::tools::ToolLog;
 
 /// What the director must do, and how the script's runs end when nobody interferes.
@@ -48,7 +49,6 @@ struct Observed {
     runs: Vec<Arc<Run>>,
     /// The caller's sessions.
     sessions: Vec<Session>,
-    models: Vec<ScriptedModel>,
     tools: ToolLog,
     journal: Option<TestJournal>,
     pull: Option<Pull>,
@@ -64,6 +64,10 @@ pub(super) struct Director {
     plan: Plan,
     /// Notified when the caller must go away.
     pub(super) curtain: Notify,
+    /// The calls of all models in this world.
+    pub(super) model_calls: Arc<ModelCalls>,
+    /// The tasks that tools spawn.
+    pub(super) strays: Arc<Strays>,
     state: Mutex<Observed>,
 }
 
@@ -78,7 +82,8 @@ enum Action {
 impl Director {
     pub(super) fn new(plan: Plan) -> Self {
         let state = Observed { on: true, ..Observed::default() };
-        Self { plan, curtain: Notify::new(), state: Mutex::new(state) }
+        let (model_calls, strays) = (Arc::default(), Arc::default());
+        Self { plan, curtain: Notify::new(), model_calls, strays, state: Mutex::new(state) }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -97,18 +102,6 @@ impl Director {
 
     pub(super) fn add_session(&self, session: &Session) {
         self.state.lock().sessions.push(session.clone());
-    }
-
-    pub(super) fn add_model(&self, model: &ScriptedModel) {
-        self.state.lock().models.push(model.clone());
-    }
-
-    pub(super) fn model_calls(&self) -> usize {
-        self.state.lock().models.iter().map(ScriptedModel::calls).sum()
-    }
-
-    pub(super) fn open_answers(&self) -> usize {
-        self.state.lock().models.iter().map(ScriptedModel::open).sum()
     }
 
     /// How often a run has passed the gate.
@@ -147,9 +140,22 @@ impl Director {
         self.state.lock().recorded
     }
 
-    /// Reports a broken promise that a script saw.
+    /// Lets go of everything that a run needs: nothing is played any more.
+    pub(super) fn let_go(&self) {
+        self.strays.off();
+        let (runs, sessions) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.runs), std::mem::take(&mut state.sessions))
+        };
+        drop((runs, sessions));
+    }
+
+    /// Reports a broken promise, once.
     pub(super) fn broken(&self, text: &str) {
-        self.state.lock().violations.push(text.to_owned());
+        let mut state = self.state.lock();
+        if !state.violations.iter().any(|violation| violation == text) {
+            state.violations.push(text.to_owned());
+        }
     }
 
     pub(super) fn take_violations(&self) -> Vec<String> {
@@ -157,6 +163,7 @@ impl Director {
     }
 
     fn count(&self, seam: &'static str) -> Action {
+        self.strays.look();
         let mut state = self.state.lock();
         if !state.on {
             return Action::None;
@@ -307,7 +314,7 @@ impl Director {
         };
         let reply = run.cancel(cancel.by(EXPLORER));
         let passed = run.passed();
-        let (model_calls, tools_started) = (self.model_calls(), self.state.lock().tools.started());
+        let (model_calls, tools_started) = (self.model_calls.calls(), self.state.lock().tools.started());
         self.state.lock().pull = Some(Pull { run: number, reply, passed, model_calls, tools_started });
     }
 
@@ -326,6 +333,19 @@ impl Probe for Director {
             Action::Stop(mode) => self.stop(mode),
             Action::Later(mode) => self.stop_later(mode),
             Action::Panic => self.panic(),
+        }
+    }
+}
+
+/// A run has settled: none of its tools' tasks goes on, unless its process is dead.
+impl Observer for Director {
+    fn fact(&self, seen: &Seen<'_>) {
+        if !matches!(seen.record.event, Event::RunSettled { .. }) {
+            return;
+        }
+        let is_dead = self.state.lock().journal.as_ref().is_some_and(TestJournal::is_dead);
+        if !is_dead {
+            self.strays.of_settled(seen.run).iter().for_each(|stray| self.broken(stray));
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Plays a script once, with the director's interference, and judges the result.
 
 use std::collections::{BTreeMap, HashSet};
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use andon_runtime::core::cancel::{Force, Reason, ReplyKind};
@@ -11,7 +14,8 @@ use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::progress::Progress;
-use andon_runtime::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Stored};
+use andon_runtime::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Session, Stored};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use super::Script;
@@ -19,7 +23,7 @@ use super::alone::left_alone;
 use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
-use super::world::{ReaderLog, World, is_earlier, next_session, runtime};
+use super::world::{ReaderLog, World};
 use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, streamed};
 use crate::figures::ScriptedMeter;
 use crate::journal::TestJournal;
@@ -31,6 +35,10 @@ use crate::wire;
 const AN_HOUR: Duration = Duration::from_secs(3600);
 /// How long the driver waits for a tool to be dropped, plus a little.
 const REAP: Duration = Duration::from_millis(102);
+/// How many turns a task has to end after everything else has come to rest.
+const TURNS: usize = 32;
+/// How many characters of an event a story shows.
+const LINE: usize = 200;
 /// How much streamed text a crash may lose, by time.
 const MAY_BE_LOST: Duration = Duration::from_millis(50);
 
@@ -40,6 +48,8 @@ pub(super) struct Played {
     pub(super) trace: Vec<&'static str>,
     pub(super) endings: Vec<Option<Arc<Ending>>>,
     pub(super) violations: Vec<String>,
+    /// Every event on record.
+    pub(super) story: Vec<String>,
 }
 
 pub(super) fn play(script: &Script, plan: Plan) -> Played {
@@ -53,6 +63,7 @@ pub(super) fn play(script: &Script, plan: Plan) -> Played {
         on_one_thread(after_all(script, &world, mode))
     };
     played.trace = world.director.trace();
+    world.director.let_go();
     played.violations.splice(0..0, violations);
     played
 }
@@ -69,20 +80,21 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
     let world = World::new(Arc::new(Director::new(plan)), script);
     let mut violations = Vec::new();
     {
-        let play = (script.play)(world.clone());
+        let play = caught((script.play)(world.clone()));
         tokio::select! {
             biased;
             () = world.director.curtain.notified() => {}
-            ended = timeout(AN_HOUR, play) => {
-                if ended.is_err() {
-                    violations.push("P1: the script did not finish".to_owned());
-                }
-            }
+            ended = timeout(AN_HOUR, play) => match ended {
+                Ok(true) => {}
+                Ok(false) => violations.push(format!("the script panicked: {}", unplanned_panics().join("; "))),
+                Err(_) => violations.push("P1: the script did not finish".to_owned()),
+            },
         }
     }
     let died_at = Instant::now();
     if !mode.is_some_and(Mode::is_crash) {
         violations.extend(come_to_rest(&world, mode).await);
+        violations.extend(world.director.strays.at_rest());
     }
     if mode.is_some_and(Mode::fills_the_disk) {
         // The disk may have been filled after everything was over.
@@ -91,9 +103,22 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
     (world, died_at, violations)
 }
 
-/// Waits until nothing runs. A run that nobody is left to approve waits forever, so the runtime stops it.
+/// Plays to the end, or to a panic. Returns whether it was the end.
+async fn caught(mut play: Pin<Box<dyn Future<Output = ()>>>) -> bool {
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| play.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(|()| true),
+        Err(_) => Poll::Ready(false),
+    })
+    .await
+}
+
+/// Waits until nothing runs, and whatever was told to abort is gone. A run that nobody is left to approve waits forever, so the runtime stops it.
 async fn come_to_rest(world: &World, mode: Option<Mode>) -> Option<String> {
     if timeout(AN_HOUR, world.runtime.idle()).await.is_ok() {
+        // A task that was aborted ends when it is its turn. No time passes meanwhile.
+        for _ in 0..TURNS {
+            yield_now().await;
+        }
         return None;
     }
     if mode == Some(Mode::DropHandles) && world.runtime.shutdown(AN_HOUR).await.is_ok() {
@@ -107,16 +132,18 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
     let broken = &mut played.violations;
     let journal = world.journal.durable();
     world.director.off();
-    if world.director.open_answers() > 0 {
-        broken.push(format!("P5: {} answers were never closed", world.director.open_answers()));
+    let open = world.director.model_calls.open();
+    if open > 0 {
+        broken.push(format!("P5: {open} answers were never closed"));
     }
-    if world.tools.running() > 0 {
-        broken.push(format!("P12: {} tools are still running", world.tools.running()));
+    let running = world.tools.running().max(world.watched.running());
+    if running > 0 {
+        broken.push(format!("P12: {running} tools are still running"));
     }
     if world.tools.processes() > 0 {
         broken.push(format!("P5: {} processes are still alive", world.tools.processes()));
     }
-    broken.extend(mode.and_then(|mode| check_gate(world, mode)));
+    broken.extend(mode.and_then(|mode| check_gate(world, &journal, mode)));
     for (number, run) in journal.run_ids().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
@@ -139,24 +166,27 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
         }
         played.endings.push(ending);
     }
-    broken.extend(world.witness.check(&journal, is_earlier));
+    broken.extend(world.witness.check(&journal, |run, record| world.is_earlier(run, record)));
     broken.extend(world.witness.check_addenda(&journal));
     broken.extend(check_readers(world, &journal).await);
     broken.extend(check_tools(world, &journal, mode));
-    broken.extend(go_on(&world.runtime).await);
+    broken.extend(world.checks.run(&journal, false).await);
+    broken.extend(go_on(world, &world.runtime).await);
+    played.story = story(&journal);
     played
 }
 
 /// P1: after a pull that cuts has returned, no piece, no tool, no model call; after `after_turn` no model call.
-fn check_gate(world: &World, mode: Mode) -> Option<String> {
+fn check_gate(world: &World, journal: &MemoryJournal, mode: Mode) -> Option<String> {
     let pull = world.director.pull()?;
     if pull.reply.too_late().is_some() {
         return None;
     }
     let run = pull.reply.run_id();
-    let now = (world.director.passed(run)?, world.director.model_calls(), world.tools.started());
+    let now = (world.director.passed(run)?, world.director.model_calls.calls(), world.tools.started());
     let then = (pull.passed, pull.model_calls, pull.tools_started);
-    let one_run_only = world.director.runs() == 1;
+    // What another run does is none of this pull's business.
+    let one_run_only = world.director.runs() == 1 && journal.run_ids().len() == 1;
     let same = match mode {
         Mode::AfterTurn => now.0.models == then.0.models,
         mode if mode.cuts() && one_run_only => now == then,
@@ -281,7 +311,7 @@ fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
 fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Vec<String> {
     let mut broken = Vec::new();
     let stored: Vec<Stored> = journal.run_ids().iter().filter_map(|run| journal.stored(run)).collect();
-    for deed in world.tools.deeds() {
+    for deed in world.tools.deeds().into_iter().chain(world.watched.deeds()) {
         match deed {
             Deed::Started { call, on_record: false } => {
                 broken.push(format!("P10: tool {call} was started before it was on record"));
@@ -366,9 +396,17 @@ fn check_output(world: &World, run: &Stored, call: &CallId) -> Option<String> {
 }
 
 /// P2, P8: the session takes the next prompt at once, and every provider would accept it.
-async fn go_on(runtime: &Runtime) -> Vec<String> {
-    let model = ScriptedModel::new([vec![Act::text("Going on."), Act::usage(1, 2), Act::end()]]);
-    let session = next_session(runtime, &model);
+async fn go_on(world: &World, runtime: &Runtime) -> Vec<String> {
+    let mut broken = Vec::new();
+    let answer = || vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
+    let model = ScriptedModel::new(std::iter::repeat_with(answer).take(world.agents()));
+    for session in world.next_sessions(runtime, &model) {
+        broken.extend(goes_on(&session).await);
+    }
+    broken
+}
+
+async fn goes_on(session: &Session) -> Vec<String> {
     let mut broken = Vec::new();
     match session.history().await {
         Ok(history) => broken.extend(wire::check_history(&history)),
@@ -388,7 +426,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let mut played = Played::default();
     let broken = &mut played.violations;
     let journal = TestJournal::new(world.journal.durable(), None);
-    let next = runtime(&journal, None, script.observers(&world.witness), 2);
+    let next = world.next_runtime(&journal, script);
     let mut requests = requested(&journal.durable());
     requests.extend(left_alone(&journal.durable()).await);
     let died_with = last_facts(&journal.durable());
@@ -397,7 +435,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
     let model = ScriptedModel::new(vec![going_on; requests.len() + journal.durable().run_ids().len()])
         .metered(&Arc::new(ScriptedMeter::unprepared()));
-    let agent = (!is_parked).then(|| next_session(&next, &model));
+    let sessions = (!is_parked).then(|| world.next_sessions(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
         Err(error) => {
@@ -415,14 +453,16 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
         if was_requested != is_cancelled {
             broken.push(format!("P10: {run} was recovered as {fate:?}, requested: {was_requested}"));
         }
+        let is_parked = is_parked || !world.has_agent_of(&journal.durable(), run);
         broken.extend(live_on(&next, run, fate, is_parked).await);
     }
     if timeout(AN_HOUR, next.idle()).await.is_err() {
         broken.push(format!("P12: {} tasks never ended after the recovery", next.tasks()));
     }
-    drop(agent);
+    drop(sessions);
     let durable = journal.durable();
-    broken.extend(recovered.iter().flat_map(|recovered| check_estimates(&durable, recovered, is_parked)));
+    let estimates = |recovered| check_estimates(world, &durable, recovered, is_parked);
+    broken.extend(recovered.iter().flat_map(estimates));
     // Nobody saw what became durable last.
     let left = |run: &RunId, record: &Record| died_with.get(run).is_some_and(|&last| record.seq <= last);
     broken.extend(world.witness.check(&durable, left));
@@ -441,12 +481,14 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
         // Recovery starts nothing: the tools' own log would show it.
         broken.extend(check_no_rerun(world));
     }
-    broken.extend(go_on(&next).await);
+    broken.extend(world.checks.run(&durable, true).await);
+    broken.extend(go_on(world, &next).await);
+    played.story = story(&durable);
     played
 }
 
 /// P4: what a call used that was open is estimated, once, if its agent is there.
-fn check_estimates(journal: &MemoryJournal, recovered: &Recovered, is_parked: bool) -> Option<String> {
+fn check_estimates(world: &World, journal: &MemoryJournal, recovered: &Recovered, is_parked: bool) -> Option<String> {
     let run = &recovered.run;
     let stored = journal.stored(run).filter(|_| recovered.fate.ending().is_some())?;
     let epoch = stored.facts().next_back()?.epoch;
@@ -457,7 +499,7 @@ fn check_estimates(journal: &MemoryJournal, recovered: &Recovered, is_parked: bo
     let (call, pending) = closed?;
     let corrected = |what: &Learnt| matches!(what, Learnt::UsageCorrected { call: of, .. } if *of == call);
     let words = stored.addenda.iter().filter(|addendum| corrected(&addendum.what)).count();
-    let expected = usize::from(!is_parked);
+    let expected = usize::from(!is_parked && world.has_agent_of(journal, run));
     let is_right = (usize::from(pending.is_some()), words) == (expected, expected);
     (!is_right)
         .then(|| format!("P4: {run}: call {call} has pending {pending:?} after the crash, and {words} estimates"))
@@ -485,6 +527,20 @@ async fn live_on(runtime: &Runtime, run: &RunId, fate: &Fate, is_parked: bool) -
         Ok(_) => None,
         Err(_) => Some(format!("P10: {run} lives on and never ends")),
     }
+}
+
+/// What is on record, a line for each event.
+fn story(journal: &MemoryJournal) -> Vec<String> {
+    let told = |run: &RunId| {
+        let stored = journal.stored(run).unwrap_or_default();
+        let line = |record: &Record| {
+            let event = serde_json::to_string(&record.event).unwrap_or_default();
+            let event: String = event.chars().take(LINE).collect();
+            format!("{run} {}: {event}", record.seq)
+        };
+        stored.facts().map(|record| line(record)).collect::<Vec<_>>()
+    };
+    journal.run_ids().iter().flat_map(told).collect()
 }
 
 /// The last fact of each run.

@@ -1,7 +1,14 @@
 //! The ways in which the explorer stops a run.
 
 /// How a run is stopped.
+///
+/// ```
+/// # use andon_testkit::explore::{Mode, explore};
+/// let script = explore("crashes").play(|_| async {}).modes([Mode::Crash, Mode::PullThenCrash]);
+/// # script.run();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// The cord is pulled gracefully.
     Graceful,
@@ -35,7 +42,7 @@ pub enum Mode {
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: &[Self] = &[
         Self::Graceful,
         Self::Now,
         Self::AfterTurn,

@@ -21,7 +21,7 @@ pub(super) fn unplanned_panics() -> Vec<String> {
 
 /// Keeps planted panics from filling the terminal, and remembers the others: a runtime that heals itself after a panic
 /// would hide them.
-pub(super) fn watch_panics() {
+pub(super) fn watch_panics() -> Exploring {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let loud = std::panic::take_hook();
@@ -30,16 +30,22 @@ pub(super) fn watch_panics() {
             if [PLANTED, ON_PURPOSE].contains(&text) {
                 return;
             }
-            let seen_by_explorer = UNPLANNED.try_with(|unplanned| unplanned.borrow_mut().push(text.to_owned()));
-            if seen_by_explorer.is_err() || !EXPLORING.get() {
+            let place = info.location().map(|place| format!(" ({place})")).unwrap_or_default();
+            let note = |unplanned: &RefCell<Vec<String>>| unplanned.borrow_mut().push(format!("{text}{place}"));
+            if !EXPLORING.get() || UNPLANNED.try_with(note).is_err() {
                 loud(info);
             }
         }));
     });
     EXPLORING.set(true);
+    Exploring
 }
 
-/// Ends the exploring on this thread.
-pub(super) fn unwatch_panics() {
-    EXPLORING.set(false);
+/// This thread explores until this is dropped.
+pub(super) struct Exploring;
+
+impl Drop for Exploring {
+    fn drop(&mut self) {
+        EXPLORING.set(false);
+    }
 }

@@ -1,5 +1,6 @@
 //! The world that a script plays in: one runtime, one journal, and a director at every seam.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +15,15 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Script;
+use super::checks::{Aftermath, Checks, Finding};
 use super::director::Director;
+use super::watched::{WatchedModel, WatchedTool};
 use super::witness::Witness;
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::ToolLog;
 
-/// The name of every script's agent.
+/// The name of the agents that [`World::agent`] makes.
 const AGENT: &str = "script";
 /// Whose session every script talks in.
 const USER: &str = LOCAL;
@@ -28,15 +31,34 @@ const USER: &str = LOCAL;
 const SESSION: &str = "s";
 
 /// The world that a script plays in. Clones are the same world.
+///
+/// ```
+/// use andon_runtime::Agent;
+/// use andon_testkit::explore::World;
+/// use andon_testkit::Act;
+///
+/// async fn play(world: World) {
+///     world.check("every run has an end", |left| left.receipts().iter().all(|receipt| receipt.outcome.is_some()));
+///     let model = world.model([vec![Act::text("It is "), Act::text("noon."), Act::end()]]);
+///     let session = world.open(Agent::builder().model(model));
+///     world.play(session.prompt("What time is it?")).await;
+/// }
+/// ```
 #[derive(Clone)]
 pub struct World {
     pub(super) director: Arc<Director>,
     pub(super) journal: TestJournal,
     pub(super) runtime: Runtime,
     pub(super) witness: Witness,
-    /// What the tools really did.
+    pub(super) checks: Checks,
+    /// What the tools of [`tools`](crate::tools) really did.
     pub tools: ToolLog,
+    /// What all tools of the world's agents really did.
+    pub(super) watched: ToolLog,
     pub(super) seen: Arc<Mutex<Vec<ReaderLog>>>,
+    /// The names of its agents, each with that of its model.
+    agents: Arc<Mutex<BTreeMap<String, String>>>,
+    seed: u64,
 }
 
 /// What a reader of one run has seen, and when.
@@ -54,35 +76,98 @@ impl World {
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
         };
         let witness = Witness::default();
-        let runtime = runtime(&journal, Some(Arc::clone(&probe)), script.observers(&witness), 1);
-        let tools = ToolLog::watching(journal.clone(), probe);
+        let mut observers = script.observers(&witness);
+        observers.push(Arc::clone(&director) as Arc<dyn Observer>);
+        let runtime = runtime(&journal, Some(Arc::clone(&probe)), observers, script.seed, Process::First);
+        let (tools, watched) = (ToolLog::watching(journal.clone(), probe), ToolLog::checking(journal.clone()));
         director.watch(&journal, &tools);
-        Self { director, journal, runtime, witness, tools, seen: Arc::default() }
+        director.strays.except(&runtime, &journal);
+        let (checks, seen, agents) = (Checks::default(), Arc::default(), Arc::default());
+        Self { director, journal, runtime, witness, checks, tools, watched, seen, agents, seed: script.seed }
     }
 
-    /// A model that plays these answers, and whose every poll is a seam.
+    /// Promises something of your own. It is checked after every stop, when everything has come to rest, and after every crash, when a
+    /// new process has recovered what the dead one left. So make the promise before anything happens that may break it.
+    ///
+    /// A check returns nothing and asserts, or returns a `bool`, or a `Result` that says what is wrong. It may look at what it has
+    /// captured, and at what the [runs left](Aftermath).
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # fn promise(world: &andon_testkit::explore::World, sent: Arc<Mutex<Vec<String>>>) {
+    /// let outbox = Arc::clone(&sent);
+    /// world.check("no letter is sent twice", move |_| {
+    ///     let mut letters = outbox.lock().unwrap().clone();
+    ///     letters.sort();
+    ///     letters.windows(2).all(|two| two[0] != two[1])
+    /// });
+    /// world.check("the model is told of every letter", move |left| {
+    ///     let told = left.results().filter(|result| result.to_text().contains("sent")).count();
+    ///     assert!(told <= sent.lock().unwrap().len(), "{told} results say that a letter was sent");
+    /// });
+    /// # }
+    /// ```
+    pub fn check<F: Finding>(&self, name: impl Into<String>, check: impl Fn(&Aftermath) -> F + Send + 'static) {
+        self.checks.add(name.into(), check);
+    }
+
+    /// A model that plays these answers. A model of your own needs nothing: give it to your agent.
     pub fn model(&self, answers: impl IntoIterator<Item = Vec<Act>>) -> ScriptedModel {
-        let model = ScriptedModel::probed(answers, Arc::clone(&self.director) as Arc<dyn Probe>);
-        self.director.add_model(&model);
-        model
+        ScriptedModel::new(answers)
     }
 
     /// A builder for an agent in this world.
+    #[doc(hidden)]
     pub fn agent(&self, model: &ScriptedModel) -> AgentBuilder {
         Agent::builder().name(AGENT).model(model.clone()).runtime(&self.runtime)
     }
 
-    /// Builds the agent and opens the script's session.
+    /// Builds your agent as it is, [watched](World::watch), and opens the script's session.
     ///
     /// # Panics
     ///
     /// If the script's agent cannot be built.
     #[expect(clippy::expect_used, reason = "a script that cannot be played is a defect in the script")]
     pub fn open(&self, agent: AgentBuilder) -> Session {
-        let agent = agent.build().expect("the script's agent can be built");
+        let agent = self.watch(agent).build().expect("the script's agent can be built");
         let session = agent.session(USER, SESSION).expect("the session's name is an id");
+        self.agents.lock().insert(agent.name().to_owned(), agent.model_name().to_owned());
         self.director.add_session(&session);
         session
+    }
+
+    /// Puts an agent into this world: its runs are the world's, each poll of its model and of its tools is a point, and what they leave
+    /// behind is found. [`open`](World::open) does this. Call it yourself for an agent that you build yourself, such as a sub-agent,
+    /// when it has its model and all its tools.
+    ///
+    /// ```
+    /// # use andon_runtime::{Agent, AgentBuilder, FnTool};
+    /// # use andon_testkit::{Act, explore::World};
+    /// fn asks_an_expert(world: &World) -> FnTool {
+    ///     let model = world.model([vec![Act::text("It depends."), Act::end()]]);
+    ///     let expert = world.watch(Agent::builder().name("expert").model(model)).build().unwrap();
+    ///     FnTool::new("ask", "Asks an expert.", serde_json::json!({"type": "object"}), move |_| {
+    ///         let expert = expert.clone();
+    ///         async move { Ok(expert.run("Well?").await?.completed()?.text().into()) }
+    ///     })
+    /// }
+    /// # let _ = asks_an_expert;
+    /// ```
+    #[must_use]
+    pub fn watch(&self, agent: AgentBuilder) -> AgentBuilder {
+        let (director, log) = (&self.director, &self.watched);
+        let strays = &director.strays;
+        agent.runtime(&self.runtime).inside(
+            |model| Arc::new(WatchedModel { model, director: Arc::clone(director) }),
+            |tool| Arc::new(WatchedTool { tool, log: log.clone(), strays: Arc::clone(strays) }),
+        )
+    }
+
+    /// Starts a prompt and reads its feed to the end. `None` if it cannot start: the session is busy, or the process has died.
+    pub async fn play(&self, prompt: Prompt) -> Option<Arc<Run>> {
+        let run = self.start(prompt).ok()?;
+        self.follow(&run).await;
+        Some(run)
     }
 
     /// The runtime, for what starts runs itself, such as a server.
@@ -90,22 +175,63 @@ impl World {
         &self.runtime
     }
 
-    /// Starts a prompt that the director may stop.
+    /// Starts a prompt that the explorer may stop.
     pub fn start(&self, prompt: Prompt) -> Result<Arc<Run>, StartError> {
         Ok(self.adopt(prompt.start()?))
     }
 
-    /// A run that was started by something else: the director may stop it from now on.
+    /// A run that was started by something else, such as a server: the explorer may stop it from now on.
     pub fn adopt(&self, run: Run) -> Arc<Run> {
         let run = Arc::new(run);
         self.director.add_run(&run);
         run
     }
 
+    /// Reads a run's feed to its end.
+    pub async fn follow(&self, run: &Run) {
+        self.follow_until(run, |_| false).await;
+    }
+
+    /// Reads a run's feed until an item matches, or to its end. Returns whether one matched.
+    ///
+    /// ```
+    /// # use andon_runtime::{Cancel, FeedItem, Session};
+    /// # use andon_testkit::explore::World;
+    /// # async fn play(world: World, session: Session) {
+    /// // A user who stops the answer at its first word: the explorer stops it in other ways, before and after that.
+    /// let Ok(run) = world.start(session.prompt("Tell me a story.")) else { return };
+    /// if world.follow_until(&run, |item| matches!(item, FeedItem::Delta(_))).await {
+    ///     run.cancel(Cancel::graceful());
+    /// }
+    /// world.follow(&run).await;
+    /// # }
+    /// ```
+    pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
+        let mut feed = run.feed_from(self.place(run));
+        while let Some(item) = feed.next().await {
+            let found = is_it(&item);
+            self.saw(run, item);
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn place(&self, run: &Run) -> andon_runtime::Cursor {
+        let seen = self.seen.lock();
+        let items = seen.iter().find(|seen| &*seen.run == run.id().as_str());
+        items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
+    }
+}
+
+/// For Andon's own scripts.
+#[doc(hidden)]
+impl World {
     /// Lets an earlier process leave something behind: it runs without a witness, on the same journal, and then dies.
     pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
         self.director.off();
-        play(runtime(&self.journal, None, Vec::new(), EARLIER)).await;
+        play(runtime(&self.journal, None, Vec::new(), self.seed, Process::Earlier)).await;
         self.director.on();
     }
 
@@ -131,30 +257,6 @@ impl World {
         self.director.broken(text);
     }
 
-    /// Reads a run's feed to its end.
-    pub async fn follow(&self, run: &Run) {
-        self.follow_until(run, |_| false).await;
-    }
-
-    /// Reads a run's feed until an item matches, or to its end. Returns whether one matched.
-    pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
-        let mut feed = run.feed_from(self.place(run));
-        while let Some(item) = feed.next().await {
-            let found = is_it(&item);
-            self.saw(run, item);
-            if found {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn place(&self, run: &Run) -> andon_runtime::Cursor {
-        let seen = self.seen.lock();
-        let items = seen.iter().find(|seen| &*seen.run == run.id().as_str());
-        items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
-    }
-
     /// Notes what another reader of the run's feed was shown.
     pub fn saw(&self, run: &Run, item: FeedItem) {
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
@@ -170,25 +272,83 @@ impl World {
     }
 }
 
-/// The seed of a process that was there before the script.
-const EARLIER: u64 = 3;
+impl World {
+    /// Whether this was written by the process that was there before the script.
+    pub(super) fn is_earlier(&self, run: &RunId, record: &Record) -> bool {
+        let seed = Process::Earlier.seed(self.seed);
+        run.as_str().starts_with(&format!("run-{seed}-")) && record.epoch == 1
+    }
 
-/// Whether this was written by the process that was there before the script.
-pub(super) fn is_earlier(run: &RunId, record: &Record) -> bool {
-    run.as_str().starts_with(&format!("run-{EARLIER}-")) && record.epoch == 1
+    /// The runtime of the process after a crash.
+    pub(super) fn next_runtime(&self, journal: &TestJournal, script: &Script) -> Runtime {
+        runtime(journal, None, script.observers(&self.witness), script.seed, Process::Next)
+    }
+
+    /// How many names of agents there are.
+    pub(super) fn agents(&self) -> usize {
+        self.names().len()
+    }
+
+    /// Whether the agent of this run is one that goes on after a crash.
+    pub(super) fn has_agent_of(&self, journal: &MemoryJournal, run: &RunId) -> bool {
+        let receipt = journal.stored(run).and_then(|stored| stored.receipt());
+        receipt.is_some_and(|receipt| self.names().contains_key(&*receipt.session.app))
+    }
+
+    fn names(&self) -> BTreeMap<String, String> {
+        let mut names = self.agents.lock().clone();
+        if names.is_empty() {
+            names.insert(AGENT.to_owned(), "scripted".to_owned());
+        }
+        names
+    }
+
+    /// For each name of an agent in this world the script's session, with an agent that goes on in it.
+    pub(super) fn next_sessions(&self, runtime: &Runtime, model: &ScriptedModel) -> Vec<Session> {
+        let names = self.names();
+        // What a model learned about its calls is its own, by its name.
+        names.iter().map(|(name, of)| next_session(runtime, name, &model.clone().named(of.as_str()))).collect()
+    }
 }
 
-/// A runtime on one thread, with one clock: the script's process has seed 1, the one after a crash has 2 and comes later.
-pub(super) fn runtime(
+/// The processes of a world, one after the other.
+#[derive(Clone, Copy)]
+enum Process {
+    /// The script's.
+    First,
+    /// The one after a crash.
+    Next,
+    /// One that was there before the script.
+    Earlier,
+}
+
+impl Process {
+    /// The seed of this process: each has its own, so that their runs have different ids.
+    fn seed(self, seed: u64) -> u64 {
+        let number = match self {
+            Self::First => 1,
+            Self::Next => 2,
+            Self::Earlier => 3,
+        };
+        seed.wrapping_mul(3).wrapping_add(number)
+    }
+}
+
+/// A runtime on one thread, with one clock. The process after a crash comes later.
+fn runtime(
     journal: &TestJournal,
     probe: Option<Arc<dyn Probe>>,
     observers: Vec<Arc<dyn Observer>>,
     seed: u64,
+    process: Process,
 ) -> Runtime {
-    let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
+    let clock = match process {
+        Process::Next => TestClock::a_day_later(),
+        Process::First | Process::Earlier => TestClock::new(),
+    };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
     // Few places for threads, so that a script can fill them.
-    let builder = builder.one_lane().seed(seed).blocking_tools(2, 8);
+    let builder = builder.one_lane().seed(process.seed(seed)).blocking_tools(2, 8);
     let builder = observers.into_iter().fold(builder, RuntimeBuilder::observer);
     match probe {
         Some(probe) => builder.probe(probe).build(),
@@ -196,9 +356,9 @@ pub(super) fn runtime(
     }
 }
 
-/// The script's session, with an agent that goes on in it.
+/// The script's session, with an agent of this name that goes on in it.
 #[expect(clippy::expect_used, reason = "a plain agent can be built")]
-pub(super) fn next_session(runtime: &Runtime, model: &ScriptedModel) -> Session {
-    let agent = Agent::builder().name(AGENT).model(model.clone()).runtime(runtime).build();
+fn next_session(runtime: &Runtime, name: &str, model: &ScriptedModel) -> Session {
+    let agent = Agent::builder().name(name).model(model.clone()).runtime(runtime).build();
     agent.expect("a plain agent can be built").session(USER, SESSION).expect("the session's name is an id")
 }

@@ -36,9 +36,9 @@ pub(super) async fn drained(world: World) {
 pub(super) async fn never_learned(world: World) {
     let texts = ["One two ", "Three four "].map(|text| answer([words(text), vec![Act::Yield], done()]));
     let after = After::hangs(Duration::from_secs(9));
-    let agent = world.open(world.agent(&world.model(texts).after_a_cut(after)));
-    play(&world, &agent, "Count.").await;
-    play(&world, &agent, "Go on.").await;
+    let session = world.open(world.agent(&world.model(texts).after_a_cut(after)));
+    play(&world, &session, "Count.").await;
+    play(&world, &session, "Go on.").await;
 }
 
 /// The provider reports at its end. The first answer ends below the limit, and the second passes it.
@@ -47,9 +47,9 @@ pub(super) async fn limited(world: World) {
     let texts = [2, 12].map(|times| answer([vec![Act::text(sentence); times], done()]));
     let model = world.model(texts).metered(&Arc::<ScriptedMeter>::default());
     let limits = Limits { tokens: Some(40), ..Limits::NONE };
-    let agent = world.open(world.agent(&model).limits(limits));
-    play(&world, &agent, "Say more.").await;
-    play(&world, &agent, "And more.").await;
+    let session = world.open(world.agent(&model).limits(limits));
+    play(&world, &session, "Say more.").await;
+    play(&world, &session, "And more.").await;
 }
 
 pub(super) async fn metered(world: World) {
