@@ -108,7 +108,7 @@ declare namespace Api {
   type Run = {
     run_id: string; app: string; user: string; session: string; tenant?: string; state: State; phase?: Phase; force?: Force;
     outcome?: Outcome; accepted_at: Wall; ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
-    approvals?: { call: string; tool: string; arguments: string; digest: string }[];
+    approvals?: { call: string; tool: string; arguments: string; digest: string; since: string }[];
   };
   type RunPage = { runs: Run[]; next?: string };
   type App = { app: string; model?: string; description?: string; refused?: string };

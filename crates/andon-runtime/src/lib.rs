@@ -72,6 +72,7 @@ pub use lanes::probe::Passed;
 pub use lanes::probe::Probe;
 pub use live::DecideError;
 pub use live::Decision;
+pub use live::approval::{ApprovalDecision, PendingApproval, Undecided};
 pub use live::cord::{Cancel, Cord, Reply};
 pub use live::feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use live::observe::{Observer, Seen, SeenLater};

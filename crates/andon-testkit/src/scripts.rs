@@ -290,11 +290,11 @@ async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) ->
 }
 
 async fn approval(world: World) {
-    decide(world, |run, call| run.approve(call, Some("ada"))).await;
+    decide(world, |run, call| run.decide(call).approve().by("ada").send()).await;
 }
 
 async fn denied_approval(world: World) {
-    decide(world, |run, call| run.deny(call, Some("ada"), Some("too dangerous"))).await;
+    decide(world, |run, call| run.decide(call).deny().by("ada").note("too dangerous").send()).await;
 }
 
 async fn waiting_hook(world: World) {
@@ -424,7 +424,7 @@ async fn question_after_a_restart(world: World) {
         if world.follow_until(&run, is_question).await {
             sleep(Duration::from_secs(5)).await;
             // A run that was stopped first accepts no decision.
-            let _ = call_id("guarded").map(|call| run.approve(&call, Some("ada")));
+            let _ = call_id("guarded").map(|call| run.decide(&call).approve().by("ada").send());
         }
         world.follow(&run).await;
     }

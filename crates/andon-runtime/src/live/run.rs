@@ -5,8 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use andon_core::cancel::Reason;
-use andon_core::digest::Digest;
-use andon_core::event::{Event, Record, Seq};
+use andon_core::event::{Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, Progress, State};
@@ -16,6 +15,7 @@ use andon_core::standing::RunStanding;
 use crate::journal::JournalError;
 #[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
+use crate::live::approval::{self, ApprovalDecision, PendingApproval, Undecided};
 use crate::live::cord::{Cancel, Cord, RegisteredReader, Reply};
 use crate::live::feed::{Cursor, Feed};
 use crate::live::{DecideError, Live};
@@ -80,27 +80,39 @@ impl Run {
         Reply::about(&self.live, kind, number)
     }
 
-    /// A person approves a waiting call, with the arguments that it has. The approval is recorded as bound to them.
-    pub fn approve(&self, call: &CallId, by: Option<&str>) -> Result<(), DecideError> {
-        self.live.approve(call, None, by)
+    /// The calls that wait for a person, with everything that the person must see, in the model's order. Empty from the
+    /// moment when the run is told to stop, and without a call from the moment when it is decided.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Run};
+    /// # fn decide(run: &Run) -> Result<(), andon_runtime::DecideError> {
+    /// for call in run.approvals() {
+    ///     match call.tool() {
+    ///         "launch" => call.deny().by("ada").note("The weather is bad.").send()?,
+    ///         _ => call.approve().by("ada").send()?,
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn approvals(&self) -> Vec<PendingApproval> {
+        if !self.may_await_approval() {
+            return Vec::new();
+        }
+        approval::pending(&self.live, &self.records())
     }
 
-    /// A person approves a waiting call with exactly the arguments that they have seen: those with the digest in
-    /// [`ApprovalRequested`](andon_core::event::Event::ApprovalRequested). Use it where an approval comes from afar,
-    /// such as over a network.
-    pub fn approve_exactly(&self, call: &CallId, arguments: Digest, by: Option<&str>) -> Result<(), DecideError> {
-        self.live.approve(call, Some(arguments), by)
+    /// A person decides a waiting call that is known only by its id: `run.decide(&call).approve().send()`. Where the
+    /// call can be looked at, decide one of [`approvals`](Self::approvals) instead: it is bound to its arguments.
+    pub fn decide(&self, call: &CallId) -> Undecided {
+        Undecided::new(Arc::clone(&self.live), call.clone())
     }
 
-    /// A person denies a waiting call; the model is told why.
-    pub fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
-        self.live.deny(call, by, why)
-    }
-
-    /// A person decides several waiting calls, each with yes (`true`) or no. All decisions are accepted, or none is: if
-    /// a call is not waiting, or is listed twice, nothing is decided.
-    pub fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
-        self.live.decide_all(answers, by)
+    /// A person decides several waiting calls of this run. All decisions are accepted, or none is: if a call is not
+    /// waiting, or is listed twice, nothing is decided.
+    pub fn decide_all(&self, decisions: impl IntoIterator<Item = ApprovalDecision>) -> Result<(), DecideError> {
+        approval::decide_all(&self.live, decisions)
     }
 
     /// Waits until the run has settled, and returns its outcome. Settled means on disk: while the journal [does not
@@ -169,15 +181,7 @@ impl Run {
 
     /// How far the run has come, according to its durable events; `None` before it is on record.
     pub fn progress(&self) -> Option<Progress> {
-        let records = self.records();
-        let (first, rest) = records.split_first()?;
-        let Event::RunAccepted { accepted } = &first.event else { return None };
-        let mut progress = Progress::new(Arc::clone(accepted));
-        for record in rest {
-            // This cannot fail: the driver has folded these facts before they were shown.
-            let _ = progress.apply_record(record);
-        }
-        Some(progress)
+        Progress::of_records(&self.records())
     }
 
     /// Waits until the run is on record, or returns why it never will be.

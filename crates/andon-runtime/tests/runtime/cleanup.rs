@@ -273,7 +273,7 @@ async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(tool(&seen, hangs).needs_approval());
     let run = start_until(&agent, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
-    run.approve(&id("c"), None).unwrap();
+    run.decide(&id("c")).approve().send().unwrap();
     let outcome = stop(&agent, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
     agent.runtime().idle().await;
