@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
+use andon_runtime::{Cursor, Ending, Feed, FeedItem, Limits, Run, RunId, Scope, SessionKey, WhenBusy};
 use andon_server::App;
 use andon_server::dialect::{Json, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
 use axum::body::Body;
@@ -169,7 +169,7 @@ impl SessionAgent {
             input,
             when_busy: WhenBusy::Queue,
             on_disconnect: core.on_disconnect,
-            limits: self.agent.limits(),
+            limits: Limits::NONE,
             state,
             agent: self.agent.clone(),
         };

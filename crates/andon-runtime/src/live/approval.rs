@@ -173,12 +173,12 @@ fn asked_at(records: &[Arc<Record>], asked: &CallId) -> Option<Stamp> {
 
 /// Gives a run several decisions, all of them or none.
 pub(super) fn decide_all(
-    live: &Live,
+    live: &Arc<Live>,
     decisions: impl IntoIterator<Item = ApprovalDecision>,
 ) -> Result<(), DecideError> {
     let decisions: Vec<ApprovalDecision> = decisions.into_iter().collect();
     // Another run may have a call with the same id.
-    if decisions.iter().any(|decision| decision.live.id != live.id) {
+    if decisions.iter().any(|decision| !Arc::ptr_eq(&decision.live, live)) {
         return Err(DecideError::NotWaiting);
     }
     let decided: Vec<Decided> = decisions.into_iter().map(|decision| decision.decided).collect();

@@ -65,8 +65,16 @@ impl Prompt {
         self
     }
 
-    /// What this run may use, instead of the agent's limits.
+    /// What this run may use at most. The agent's limits still apply: of each limit the smaller counts. So whoever writes
+    /// a prompt can never use more than whoever built the agent allowed; see [`override_limits`](Self::override_limits).
     pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = self.limits.tightened_by(limits);
+        self
+    }
+
+    /// What this run may use, instead of the agent's limits, which may be tighter. Limits that were given before no
+    /// longer count.
+    pub fn override_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
