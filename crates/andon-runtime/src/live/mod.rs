@@ -220,7 +220,7 @@ impl Live {
             inner.life = match outcome {
                 Some(outcome) => {
                     inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
-                    Life::Settled { outcome: Arc::new(outcome), at: None }
+                    Life::Settled { outcome: Arc::new(outcome) }
                 }
                 None => Life::Elsewhere,
             };
