@@ -77,7 +77,7 @@ pub use live::cord::{Cancel, Cord, Reply};
 pub use live::feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use live::observe::{Observer, Seen, SeenLater};
 pub use live::presence::Watcher;
-pub use live::run::Run;
+pub use live::run::{Run, WaitError};
 pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::{

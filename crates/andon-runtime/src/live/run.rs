@@ -13,6 +13,7 @@ use andon_core::receipt::Receipt;
 use andon_core::standing::RunStanding;
 
 use crate::journal::JournalError;
+use crate::lanes::block::{block_on, may_block};
 #[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
 use crate::live::approval::{self, ApprovalDecision, PendingApproval, Undecided};
@@ -23,19 +24,24 @@ use crate::live::{DecideError, Live};
 /// A handle on one run: its id, its feed, its cord, its outcome.
 ///
 /// Dropping it does not cancel the run, unless the run was started with
-/// [`cancel_on_drop`](crate::Prompt::cancel_on_drop).
+/// [`cancel_on_drop`](crate::Prompt::cancel_on_drop). Nor does dropping a wait, such as the future of
+/// [`outcome`](Self::outcome): the run goes on, and can be waited for again. Only where there is no handle, in
+/// [`Agent::run`](crate::Agent::run) and [`Prompt::run`](crate::Prompt::run), dropping the future cancels the run.
 pub struct Run {
     live: Arc<Live>,
-    cancels_on_drop: bool,
+    /// Dropping this handle cancels the run, with this note.
+    cancels_on_drop: Option<&'static str>,
 }
 
 impl Run {
     pub(crate) fn new(live: Arc<Live>) -> Self {
-        Self { live, cancels_on_drop: false }
+        Self { live, cancels_on_drop: None }
     }
 
-    pub(crate) fn cancelling_on_drop(live: Arc<Live>) -> Self {
-        Self { live, cancels_on_drop: true }
+    /// The handle that cancels the run when it is dropped, with this note.
+    pub(crate) fn cancelling(mut self, note: &'static str) -> Self {
+        self.cancels_on_drop = Some(note);
+        self
     }
 
     pub(crate) fn live(&self) -> &Arc<Live> {
@@ -120,10 +126,36 @@ impl Run {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only waits.
+    /// Cancel safe: it only waits. Dropping it, for example in a `timeout`, does not cancel the run.
     pub async fn outcome(&self) -> Arc<Outcome> {
         let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
+    }
+
+    /// Blocks this thread until the run has settled, and returns its outcome: [`outcome`](Self::outcome) for programs and
+    /// threads without tokio.
+    ///
+    /// A run that is started outside a tokio runtime is driven by threads of its own [`Runtime`](crate::Runtime), and needs
+    /// nothing from its caller. A run that is started inside one is driven there, so that runtime must go on.
+    ///
+    /// Refused inside a tokio runtime, where blocking could stop the task that drives the run: await the outcome there. A
+    /// blocking tool may wait, and in `spawn_blocking` there is `Handle::current().block_on(run.outcome())`.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::Agent;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::instant()).build()?;
+    /// let run = agent.start("Hello")?;
+    /// let text = run.wait()?.completed()?.text();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait(&self) -> Result<Arc<Outcome>, WaitError> {
+        if !may_block() {
+            return Err(WaitError::InsideTokio);
+        }
+        Ok(block_on(self.outcome()))
     }
 
     /// Waits until the run has settled, and returns its outcome; or returns at once the reason why the journal does not
@@ -236,11 +268,20 @@ impl Run {
     }
 }
 
+/// Why [`Run::wait`] does not block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// The thread belongs to a tokio runtime, which may be the one that drives the run.
+    #[error(
+        "wait() would block a thread of a tokio runtime, perhaps the one that drives this run: use outcome().await, or wait on a thread of your own"
+    )]
+    InsideTokio,
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
-        if self.cancels_on_drop {
-            let cancel = Cancel::graceful().reason(Reason::ClientDisconnected).note("the run's handle was dropped");
-            self.cancel(cancel);
+        if let Some(note) = self.cancels_on_drop {
+            self.cancel(Cancel::graceful().reason(Reason::ClientDisconnected).note(note));
         }
     }
 }

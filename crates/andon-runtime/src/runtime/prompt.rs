@@ -136,16 +136,44 @@ impl Prompt {
         self
     }
 
-    /// Cancels the run when its handle is dropped.
+    /// Cancels the run when its handle, the one that [`start`](Self::start) returns, is dropped.
     pub fn cancel_on_drop(mut self) -> Self {
         self.cancels_on_drop = true;
         self
     }
 
-    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
-    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
+    /// Starts it and waits for the outcome.
+    ///
+    /// The future is all that there is of the run: dropping it before it is ready cancels the run, gracefully and with reason
+    /// [`ClientDisconnected`](andon_core::cancel::Reason::ClientDisconnected), because nobody else could. What was shown is kept, and the
+    /// next prompt waits until the run has settled. A run that must outlive its wait is [started](Self::start): then
+    /// the wait, [`Run::outcome`](crate::Run::outcome), can be dropped and repeated.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Reason};
+    /// # use tokio::time::timeout;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::new()).build()?;
+    /// // Cancelled when the time is over:
+    /// assert!(timeout(Duration::from_millis(20), agent.run("Tell me a long story")).await.is_err());
+    ///
+    /// // Goes on when the time is over:
+    /// let run = agent.start("Tell me a long story")?;
+    /// assert!(timeout(Duration::from_millis(20), run.outcome()).await.is_err());
+    /// # run.cancel(andon_runtime::Cancel::now());
+    /// # run.outcome().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe, on purpose: dropping it cancels the run. If it was never polled, nothing was started.
     pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
-        let run = self.start()?;
+        let run = self.start()?.cancelling("the future that waited for the run was dropped");
         Ok(run.outcome().await)
     }
 
@@ -159,6 +187,9 @@ impl Prompt {
         }
         let Agent { core, session, runtime } = self.agent;
         let runtime = &runtime.core;
+        if runtime.services.door.has_lost_its_threads() {
+            return Err(StartError::Forked);
+        }
         let id = self.run_id.unwrap_or_else(|| driver::new_run_id(&runtime.services));
         let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(&runtime.services), 1));
         if runtime.registry.add(core.id, &live).is_err() {
@@ -248,6 +279,11 @@ pub enum StartError {
     /// A limit is zero.
     #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
     ZeroLimit(&'static str),
+    /// The process was forked, and the threads of the agent's runtime are in the parent.
+    #[error(
+        "this process was forked after the agent's runtime had started its threads, and they are not in this process: build a new runtime and a new agent here"
+    )]
+    Forked,
     /// An image in the prompt is not valid.
     #[error("{0}")]
     BadImage(ImageError),
