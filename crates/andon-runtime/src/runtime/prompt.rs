@@ -225,7 +225,11 @@ impl Prompt {
         let signal = first_of(self.signal, presence::signal(&live, &accepted));
         let beginning = Beginning { seat, signal, resumed: None };
         driver::launch(runtime, Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
-        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+        Ok(if self.cancels_on_drop {
+            Run::new(live).cancelling("the run's handle was dropped")
+        } else {
+            Run::new(live)
+        })
     }
 }
 

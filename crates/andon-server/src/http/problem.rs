@@ -212,6 +212,7 @@ impl From<StartError> for Problem {
             }
             StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
             StartError::BadImage(_) => Self::unprocessable("bad-media", detail),
+            StartError::Forked => Self::unavailable("forked", detail),
         }
     }
 }
