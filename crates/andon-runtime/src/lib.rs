@@ -47,7 +47,7 @@ pub use andon_core::completed::{Completed, NotCompleted};
 pub use andon_core::digest::Digest;
 pub use andon_core::disconnect::OnDisconnect;
 pub use andon_core::event::{Effect, Event, Record, Remains};
-pub use andon_core::history::History;
+pub use andon_core::history::{BadHistory, History, HistoryFault};
 pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 pub use andon_core::limits::Limits;
 pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall, ToolResult};
@@ -58,7 +58,7 @@ pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use journal::export::ImportError;
-pub use journal::memory::MemoryJournal;
+pub use journal::memory::{MemoryJournal, MemoryJournalBuilder};
 pub use journal::reported::{LastReported, LookingBack};
 pub use journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,

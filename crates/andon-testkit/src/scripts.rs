@@ -1,6 +1,7 @@
 //! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
 
 mod figures;
+mod waits;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -112,6 +113,11 @@ pub fn all() -> Vec<Script> {
         script!(|log| tools::on_thread("tool", millis(300), true, log), "a thread that looks at its cord", millis(600)),
         script!(|log| tools::on_thread("tool", millis(2_000), false, log), "a thread that goes on", millis(700)),
         script!(threads_in_a_queue, "more threads than slots", millis(700)),
+        script!(waits::own_history, "a history of its own", GRACE),
+        script!(waits::second_history, "a history of its own in a session that has one", GRACE),
+        script!(waits::dropped, "a wait that is dropped", GRACE),
+        script!(waits::dropped_in_a_queue, "a wait that is dropped while its run is queued", GRACE),
+        script!(waits::decided_together, "approvals that are decided together", GRACE),
         script!(compensated_call, "a call that is undone", GRACE),
         script!(figures::looked_up, "a cut call that is looked up", GRACE),
         script!(

@@ -162,7 +162,7 @@ impl Progress {
         if self.standing.lifecycle() != Lifecycle::Queued {
             return Err("a run starts once");
         }
-        self.messages.push(Arc::clone(&self.accepted.input));
+        self.messages.extend(self.accepted.history.iter().chain([&self.accepted.input]).cloned());
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::task::Poll;
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::Accepted;
+use andon_core::history::BadHistory;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
 use andon_core::message::{ImageError, Message};
@@ -27,6 +28,7 @@ use crate::session::{MAX_QUEUED, TurnedAway, WhenBusy};
 #[must_use = "a prompt does nothing until it is started or run"]
 pub struct Prompt {
     agent: Agent,
+    history: Vec<Arc<Message>>,
     input: Message,
     run_id: Option<RunId>,
     request: Option<Digest>,
@@ -45,6 +47,7 @@ impl Prompt {
         let limits = agent.core.limits;
         Self {
             agent,
+            history: Vec::new(),
             input,
             run_id: None,
             request: None,
@@ -76,6 +79,29 @@ impl Prompt {
     /// longer count.
     pub fn override_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// What was said before, from elsewhere: it begins the history of a session that has none, on record with the run, and
+    /// the prompt comes after it. Every provider must be able to accept it, or the prompt is
+    /// [refused](StartError::BadHistory). A session that already has a history keeps it: the prompt is
+    /// [refused](StartError::HistoryExists), or, if that is only known when the journal has been read, its run is cancelled
+    /// before it starts, with reason `policy`.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Message};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::instant()).build()?;
+    /// let before = [Message::user("My name is Ada."), Message::assistant("Hello, Ada.")];
+    /// let outcome = agent.prompt("What is my name?").history(before).run().await?;
+    /// # let _ = outcome;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history<M: Into<Arc<Message>>>(mut self, messages: impl IntoIterator<Item = M>) -> Self {
+        self.history = messages.into_iter().map(Into::into).collect();
         self
     }
 
@@ -185,7 +211,11 @@ impl Prompt {
         for image in self.input.images() {
             image.check().map_err(StartError::BadImage)?;
         }
+        andon_core::history::check(&self.history)?;
         let Agent { core, session, runtime } = self.agent;
+        if !self.history.is_empty() && session.history().is_some_and(|history| !history.is_empty()) {
+            return Err(StartError::HistoryExists { session: session.key.clone() });
+        }
         let runtime = &runtime.core;
         if runtime.services.door.has_lost_its_threads() {
             return Err(StartError::Forked);
@@ -215,6 +245,7 @@ impl Prompt {
         let accepted = Accepted {
             run: live.id.clone(),
             session: live.session.clone(),
+            history: self.history,
             input: Arc::new(self.input),
             limits: self.limits,
             request: self.request,
@@ -288,6 +319,17 @@ pub enum StartError {
         "this process was forked after the agent's runtime had started its threads, and they are not in this process: build a new runtime and a new agent here"
     )]
     Forked,
+    /// The history that the prompt brings along is not valid.
+    #[error(transparent)]
+    BadHistory(#[from] BadHistory),
+    /// The prompt brings a history along, and its session has one.
+    #[error(
+        "session {session} already has a history: a prompt can bring one along only into a new session, so use another session, or leave it out"
+    )]
+    HistoryExists {
+        /// The session.
+        session: SessionKey,
+    },
     /// An image in the prompt is not valid.
     #[error("{0}")]
     BadImage(ImageError),
