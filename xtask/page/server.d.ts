@@ -61,7 +61,7 @@ declare namespace Api {
 
   type CancelRequest = { reason: Reason; force: Force; by?: string; note?: string; grace_ms?: number; requested_at: Stamp };
   type Approval =
-    | { verdict: "approved"; by: string | null; arguments?: string }
+    | { verdict: "approved"; by: string | null; arguments?: string; why?: string }
     | { verdict: "denied"; by: string | null; why: string | null }
     | { verdict: "closed" };
   type Remains = { leaked?: string[]; unended?: string; notes?: string[] };
@@ -70,7 +70,7 @@ declare namespace Api {
   type Standing = { state: State; phase?: Phase; force?: Force };
 
   type Event =
-    | { type: "run_accepted"; accepted: { run: string; session: SessionKey; input: Message } }
+    | { type: "run_accepted"; accepted: { run: string; session: SessionKey; history?: Message[]; input: Message } }
     | { type: "run_started" }
     | { type: "hook_started"; point: HookPoint }
     | { type: "hook_finished"; point: HookPoint; end: HookEnd }

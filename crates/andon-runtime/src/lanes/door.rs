@@ -61,7 +61,7 @@ impl Door {
 
     /// Starts a task that other runs depend on, and that must not end with the caller's runtime.
     pub(crate) fn spawn_keeper(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match self.drivers.handle().filter(|_| self.has_own_threads()) {
+        match self.has_own_threads().then(|| self.drivers.handle()).flatten() {
             Some(handle) => {
                 let threads = Arc::clone(&self.drivers);
                 let kept = async move {

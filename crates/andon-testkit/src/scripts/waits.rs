@@ -32,10 +32,14 @@ fn elsewhere() -> Vec<Message> {
 pub(super) async fn own_history(world: World) {
     let model = world.model([calling("Let me see. ", &[("looked", "quick")]), done(), done()]);
     let agent = world.open(world.agent(&model).tool(tools::slow("quick", millis(50), &world.tools)));
-    if let Ok(run) = world.start(agent.prompt("Is it open?").history(elsewhere())) {
-        world.follow(&run).await;
-    }
+    let Ok(run) = world.start(agent.prompt("Is it open?").history(elsewhere())) else { return };
+    world.follow(&run).await;
     play(&world, &agent, "Sure?").await;
+    let has_started = run.progress().is_some_and(|progress| progress.has_started());
+    let is_sent = |sent: &[Message]| sent.starts_with(&elsewhere());
+    if has_started && !model.requests().iter().all(|request| is_sent(&request.prompt())) {
+        world.broken("P3: the model was not sent the history that the prompt had brought along");
+    }
 }
 
 /// The session's history is in the journal, and not read before the prompt comes.
@@ -54,6 +58,9 @@ pub(super) async fn second_history(world: World) {
     let agent = world.open(world.agent(&model));
     if let Ok(run) = world.start(agent.prompt("Is it open?").history(elsewhere())) {
         world.follow(&run).await;
+        if run.progress().is_some_and(|progress| progress.has_started()) {
+            world.broken("P2: a history was put behind the one that the session had");
+        }
     }
     play(&world, &agent, "And now?").await;
 }
