@@ -68,7 +68,7 @@ declare namespace Api {
 
   type CancelRequest = { reason: Reason; force: Force; by?: string; note?: string; grace_ms?: number; requested_at: Stamp };
   type Approval =
-    | { verdict: "approved"; by: string | null; arguments?: string }
+    | { verdict: "approved"; by: string | null; arguments?: string; why?: string }
     | { verdict: "denied"; by: string | null; why: string | null }
     | { verdict: "closed" };
   type Remains = { leaked?: string[]; unended?: string; notes?: string[] };
@@ -77,7 +77,7 @@ declare namespace Api {
   type Standing = { state: State; phase?: Phase; force?: Force };
 
   type Event =
-    | { type: "run_accepted"; accepted: { run: string; session: SessionKey; input: Message } }
+    | { type: "run_accepted"; accepted: { run: string; session: SessionKey; history?: Message[]; input: Message } }
     | { type: "run_started" }
     | { type: "hook_started"; point: HookPoint }
     | { type: "hook_finished"; point: HookPoint; end: HookEnd; change?: HookChange; why?: string }
@@ -115,7 +115,7 @@ declare namespace Api {
   type Run = {
     run_id: string; app: string; user: string; session: string; tenant?: string; state: State; phase?: Phase; force?: Force;
     outcome?: Outcome; accepted_at: Wall; ended_at?: Wall; settled_at?: Wall; stalled?: string; title: string;
-    approvals?: { call: string; tool: string; arguments: string; digest: string }[];
+    approvals?: { call: string; tool: string; arguments: string; digest: string; since: string }[];
   };
   type RunPage = { runs: Run[]; next?: string };
   type App = { app: string; model?: string; description?: string; refused?: string };

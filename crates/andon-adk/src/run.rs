@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
+use andon_runtime::{Cursor, Ending, Feed, FeedItem, Limits, Run, RunId, Scope, SessionKey, WhenBusy};
 use andon_server::App;
 use andon_server::dialect::{Json, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
 use axum::body::Body;
@@ -169,7 +169,7 @@ impl SessionAgent {
             input,
             when_busy: WhenBusy::Queue,
             on_disconnect: core.on_disconnect,
-            limits: self.session.agent().limits(),
+            limits: Limits::NONE,
             state,
             session: self.session.clone(),
         };
@@ -188,11 +188,11 @@ impl SessionAgent {
     ) -> Result<Followed, Problem> {
         let key = self.session.key();
         let awaited = |run: &Run| {
-            let progress = run.progress()?;
+            let approvals = run.approvals();
             let call = |decision: &Decision| {
-                let mut calls = progress.calls().iter();
-                let open = calls.find(|open| confirmation_id(run.id(), &open.call.id) == decision.id)?;
-                Some((open.call.id.clone(), decision.is_yes))
+                let mut open = approvals.iter();
+                let open = open.find(|open| confirmation_id(run.id(), open.call()) == decision.id)?;
+                Some((open.clone(), decision.is_yes))
             };
             decisions.iter().map(call).collect::<Option<Vec<_>>>()
         };
@@ -209,10 +209,13 @@ impl SessionAgent {
         }
         let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
         let feed = run.feed_from(from);
-        run.decide_all(&calls, Some(&**principal.name()))?;
+        run.decide_all(calls.iter().map(|(open, is_yes)| {
+            let decision = if *is_yes { open.approve() } else { open.deny() };
+            decision.by(&**principal.name())
+        }))?;
         // Only now: a client whose decisions are rejected was never present, so it cannot disconnect.
         let reading = core.host.reading(wanted, &run);
-        calls.iter().for_each(|(call, _)| rendering.answered(call));
+        calls.iter().for_each(|(open, _)| rendering.answered(open.call()));
         Ok(Followed { run, rendering, feed, reading })
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use andon_runtime::{
-    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason, Run, RunId, ToolCall,
-    Watcher,
+    ApprovalDecision, CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason,
+    Run, RunId, ToolCall, Watcher,
 };
 use anyhow::{Context, bail};
 
@@ -108,14 +108,14 @@ impl Subject {
     // A decision that comes too late is refused, and the feed says why: the run was stopped.
     fn approve(&self, call: &CallId, digest: Digest, by: &str) {
         match self {
-            Self::Local(run) => drop(run.approve_exactly(call, digest, Some(by))),
+            Self::Local(run) => drop(run.decide(call).approve_exactly(digest).by(by).send()),
             Self::Remote(run) => run.approve(call, digest),
         }
     }
 
     fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) {
         match self {
-            Self::Local(run) => drop(run.deny(call, by, why)),
+            Self::Local(run) => drop(denial(run, call, by, why).send()),
             Self::Remote(run) => run.deny(call, why),
         }
     }
@@ -367,6 +367,17 @@ impl<'a> Following<'a> {
         self.open.remove(0);
         self.ask_next()
     }
+}
+
+fn denial(run: &Run, call: &CallId, by: Option<&str>, why: Option<&str>) -> ApprovalDecision {
+    let mut denial = run.decide(call).deny();
+    if let Some(by) = by {
+        denial = denial.by(by);
+    }
+    if let Some(why) = why {
+        denial = denial.note(why);
+    }
+    denial
 }
 
 /// The next line from the person who decides, or `Left` if they stopped following.

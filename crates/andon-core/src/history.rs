@@ -3,10 +3,14 @@
 //! Clones share the messages in blocks, so a clone costs a few bytes per block and not per message, and adding a message
 //! copies at most the last block.
 
+mod valid;
+
 use std::fmt;
 use std::sync::Arc;
 
 use crate::message::Message;
+
+pub use valid::{BadHistory, HistoryFault, check};
 
 /// The number of messages in a full block.
 const BLOCK: usize = 128;

@@ -31,6 +31,17 @@ impl Limits {
         *self == Self::NONE
     }
 
+    /// These limits and others together: of each limit the smaller.
+    #[must_use]
+    pub fn tightened_by(self, other: Self) -> Self {
+        Self {
+            deadline: smaller(self.deadline, other.deadline),
+            silence: smaller(self.silence, other.silence),
+            turns: smaller(self.turns, other.turns),
+            tokens: smaller(self.tokens, other.tokens),
+        }
+    }
+
     /// The name of a limit that is zero, and so would stop every run before it began.
     pub fn zero(&self) -> Option<&'static str> {
         if self.deadline.is_some_and(|limit| limit.is_zero()) {
@@ -44,6 +55,14 @@ impl Limits {
         } else {
             None
         }
+    }
+}
+
+/// The smaller of two limits; `None` is no limit.
+fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -90,6 +109,18 @@ mod tests {
         assert_eq!(Limits { silence: Some(Duration::ZERO), ..limits }.zero(), Some("silence"));
         assert_eq!(Limits { turns: Some(0), ..limits }.zero(), Some("turns"));
         assert_eq!(Limits { tokens: Some(0), ..limits }.zero(), Some("tokens"));
+    }
+
+    #[test]
+    fn of_two_limits_the_smaller_counts_and_no_limit_is_the_largest() {
+        let secs = Duration::from_secs;
+        let one = Limits { deadline: Some(secs(5)), silence: Some(secs(2)), turns: Some(3), tokens: None };
+        let other = Limits { deadline: Some(secs(4)), silence: Some(secs(9)), turns: None, tokens: Some(7) };
+        let both = Limits { deadline: Some(secs(4)), silence: Some(secs(2)), turns: Some(3), tokens: Some(7) };
+        assert_eq!((one.tightened_by(other), other.tightened_by(one)), (both, both));
+        assert_eq!((one.tightened_by(Limits::NONE), Limits::NONE.tightened_by(one)), (one, one));
+        let zero = Limits { turns: Some(0), ..Limits::NONE };
+        assert_eq!(one.tightened_by(zero).zero(), Some("turns"), "a limit of zero is an error, not no limit");
     }
 
     #[test]

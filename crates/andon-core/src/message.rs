@@ -191,7 +191,8 @@ pub enum Content {
 }
 
 impl Content {
-    fn weight(&self) -> usize {
+    /// Roughly how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
         let own = match self {
             Self::Text { text } => text.len(),
             Self::Image(image) => image.reference.len(),

@@ -250,9 +250,10 @@ impl Progress {
         self.ending.as_ref()
     }
 
-    /// The last answer, whole or cut.
+    /// The last answer, whole or cut. One that the prompt brought along is no answer of this run.
     pub fn last_answer(&self) -> Option<&Arc<Message>> {
-        self.messages.iter().rev().find(|message| message.role == Role::Assistant)
+        let own = self.messages.iter().skip(self.accepted.history.len());
+        own.rev().find(|message| message.role == Role::Assistant)
     }
 }
 

@@ -266,7 +266,7 @@ mod output {
             ]
         };
         let yes = |arguments: &[u8]| {
-            approval_resolved("a", Approval::Approved { by: None, arguments: Some(Digest::of(arguments)) })
+            approval_resolved("a", Approval::Approved { by: None, arguments: Some(Digest::of(arguments)), why: None })
         };
         assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{}")]))).is_ok());
         assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{\"all\":true}")]))).is_err());

@@ -149,7 +149,7 @@ fn events() -> Vec<Event> {
         Event::BackoffStarted { delay_ms: u64::MAX },
         Event::BackoffFinished,
         Event::ApprovalRequested { call: id("a"), arguments: None },
-        resolved(Approval::Approved { by: Some("ann".into()), arguments: Some(Digest::of(b"{}")) }),
+        resolved(Approval::Approved { by: Some("ann".into()), arguments: Some(Digest::of(b"{}")), why: None }),
         resolved(Approval::Denied { by: None, why: Some("No.".into()) }),
         resolved(Approval::Closed),
         Event::ToolStarted { call: id("a"), effect: Effect::Idempotent, effect_id: Some("r.a".into()) },

@@ -14,7 +14,7 @@ use shuttle::thread;
 
 use crate::driver::RuntimeCore;
 use crate::live::cord::Cancel;
-use crate::live::{Live, News, Offer, StopRules};
+use crate::live::{Decided, Live, News, Offer, PersonsAnswer, StopRules};
 use crate::runtime::Runtime;
 use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
@@ -169,6 +169,10 @@ fn a_queued_run_is_seated_whenever_the_run_before_it_leaves() {
     });
 }
 
+fn approved(call: CallId) -> Decided {
+    Decided { call, answer: PersonsAnswer::Yes { to: None }, by: None, note: None }
+}
+
 fn an_approval_is_accepted_before_the_pull_or_refused() {
     check(|| {
         let live = live();
@@ -176,7 +180,7 @@ fn an_approval_is_accepted_before_the_pull_or_refused() {
         live.open_calls(vec![(call.clone(), Digest::of(b"{}"))], Vec::new());
         let person = {
             let (live, call) = (Arc::clone(&live), call.clone());
-            thread::spawn(move || live.approve(&call, None, None).is_ok())
+            thread::spawn(move || live.decide(&[approved(call)]).is_ok())
         };
         pull(&live, Cancel::graceful());
         let taken = person.join().unwrap();

@@ -4,6 +4,7 @@ mod figures;
 mod hooks;
 mod own;
 mod sessions;
+mod waits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,6 +109,11 @@ pub fn all() -> Vec<Script> {
         one_tool("a thread that goes on", |log| tools::on_thread("tool", millis(2_000), false, log))
             .within(millis(700)),
         explore("more threads than slots").play(threads_in_a_queue).within(millis(700)),
+        explore("a history of its own").play(waits::own_history).within(GRACE),
+        explore("a history of its own in a session that has one").play(waits::second_history).within(GRACE),
+        explore("a wait that is dropped").play(waits::dropped).within(GRACE),
+        explore("a wait that is dropped while its run is queued").play(waits::dropped_in_a_queue).within(GRACE),
+        explore("approvals that are decided together").play(waits::decided_together).within(GRACE),
         explore("a call that is undone").play(compensated_call).within(GRACE),
         explore("a cut call that is looked up").play(figures::looked_up).within(GRACE),
         explore("a cut call that is looked up while the disk is slow")
@@ -293,11 +299,11 @@ async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) ->
 }
 
 async fn approval(world: World) {
-    decide(world, |run, call| run.approve(call, Some("ada"))).await;
+    decide(world, |run, call| run.decide(call).approve().by("ada").send()).await;
 }
 
 async fn denied_approval(world: World) {
-    decide(world, |run, call| run.deny(call, Some("ada"), Some("too dangerous"))).await;
+    decide(world, |run, call| run.decide(call).deny().by("ada").note("too dangerous").send()).await;
 }
 
 async fn stubborn_tool(world: World) {
@@ -407,7 +413,7 @@ async fn question_after_a_restart(world: World) {
         if world.follow_until(&run, is_question).await {
             sleep(Duration::from_secs(5)).await;
             // A run that was stopped first accepts no decision.
-            let _ = call_id("guarded").map(|call| run.approve(&call, Some("ada")));
+            let _ = call_id("guarded").map(|call| run.decide(&call).approve().by("ada").send());
         }
         world.follow(&run).await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, CallId, Cancel, DecideError, Event, FeedItem, FnTool, Practice, Run, State, Verdict};
+use andon::{Agent, Cancel, DecideError, Event, FeedItem, FnTool, PendingApproval, Practice, Run, State, Verdict};
 use serde_json::json;
 
 #[tokio::main]
@@ -14,14 +14,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let run = agent.start("Launch")?;
     let call = question(&run).await.ok_or("nobody was asked")?;
-    run.approve(&call, Some("ada"))?;
+    println!("{} wants to run with {}", call.tool(), call.arguments());
+    call.approve().by("ada").send()?;
     let outcome = run.outcome().await;
     println!("yes: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
     assert_eq!(verdict(&outcome.receipt), Some(Verdict::Finished));
 
     let run = agent.start("Launch")?;
     let call = question(&run).await.ok_or("nobody was asked")?;
-    run.deny(&call, Some("ada"), Some("The weather is bad."))?;
+    call.deny().by("ada").note("The weather is bad.").send()?;
     let outcome = run.outcome().await;
     println!("no: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
     assert_eq!(verdict(&outcome.receipt), Some(Verdict::NeverStarted));
@@ -32,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("while it waits its state is {:?}", run.state());
     assert_eq!(run.state(), State::Waiting);
     run.cancel(Cancel::graceful().by("ada"));
-    assert_eq!(run.approve(&call, Some("bob")), Err(DecideError::TooLate));
+    assert_eq!(call.approve().by("bob").send(), Err(DecideError::TooLate));
     let outcome = run.outcome().await;
     println!("stop: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
     assert_eq!(verdict(&outcome.receipt), Some(Verdict::NeverStarted));
@@ -40,12 +41,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Waits until a call needs approval.
-async fn question(run: &Run) -> Option<CallId> {
+async fn question(run: &Run) -> Option<PendingApproval> {
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
-        let FeedItem::Fact(record) = item else { continue };
-        if let Event::ApprovalRequested { call, .. } = &record.event {
-            return Some(call.clone());
+        if matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ApprovalRequested { .. })) {
+            return run.approvals().into_iter().next();
         }
     }
     None

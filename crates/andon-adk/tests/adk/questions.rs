@@ -141,7 +141,7 @@ async fn decisions_in_one_message_are_all_or_nothing() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!((run.state(), log.started()), (State::Waiting, 0), "whose answer is refused has not left");
     // One of them is answered elsewhere, so none of the message is accepted.
-    run.deny(&andon_runtime::CallId::new("c2").unwrap(), None, None).unwrap();
+    run.decide(&andon_runtime::CallId::new("c2").unwrap()).deny().send().unwrap();
     let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[1], true)])).await;
     assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, State::Waiting), "{told}");
     let (status, rest) = inside.post("/run", answer(&questions[0], json!({"confirmed": true}))).await;

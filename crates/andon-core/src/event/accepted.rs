@@ -18,6 +18,9 @@ pub struct Accepted {
     pub run: RunId,
     /// The session that it belongs to.
     pub session: SessionKey,
+    /// What was said before, if the prompt brought it along. It begins the session's history, with the input after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Arc<Message>>,
     /// What was asked.
     pub input: Arc<Message>,
     /// What it may use.
@@ -43,6 +46,7 @@ impl Accepted {
         Self {
             run,
             session,
+            history: Vec::new(),
             input,
             limits: Limits::NONE,
             request: None,

@@ -16,6 +16,9 @@ pub enum Approval {
         /// The digest of the arguments that were approved. `None` in records of older programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Digest>,
+        /// Why, if the person said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// A person denied it.
     Denied {

@@ -68,6 +68,19 @@ impl Progress {
         Ok(progress)
     }
 
+    /// How far a run with these events has come, as far as they follow each other; `None` if they do not begin with
+    /// `run_accepted`.
+    pub fn of_records(records: &[Arc<Record>]) -> Option<Self> {
+        let (first, rest) = records.split_first()?;
+        let Event::RunAccepted { accepted } = &first.event else { return None };
+        let mut progress = Self::new(Arc::clone(accepted));
+        for record in rest {
+            // The facts of a run that is shown fit, because its driver has folded them.
+            let _ = progress.apply_record(record);
+        }
+        Some(progress)
+    }
+
     /// What tools show of their work is not part of the conversation: it only has to come while one runs.
     fn check_output(&self, lump: &Lump) -> Result<(), FoldError> {
         let is_output = |mark: &Mark| matches!(mark.what, What::Begins(Kind::ToolOutput(_)));
@@ -151,7 +164,7 @@ impl Progress {
         if self.standing.lifecycle() != Lifecycle::Queued {
             return Err("a run starts once");
         }
-        self.messages.push(Arc::clone(&self.accepted.input));
+        self.messages.extend(self.accepted.history.iter().chain([&self.accepted.input]).cloned());
         Ok(())
     }
 

@@ -158,7 +158,7 @@ mod tests {
                 // Many of these do not fit, and then nothing changes.
                 let _ = turn.change(&id, |call| match random.u8(..5) {
                     0 => call.ask(),
-                    1 => call.decide(&Approval::Approved { by: None, arguments: None }),
+                    1 => call.decide(&Approval::Approved { by: None, arguments: None, why: None }),
                     2 => call.start(Effect::ReadOnly),
                     3 => call.finish(&Arc::new(result)),
                     _ if random.bool() => call.refuse(&Arc::new(result)),
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(turn.ready_from, 0);
         turn.change(&id(0), Call::ask).unwrap();
         assert_eq!(turn.ready_from, 2);
-        turn.change(&id(0), |call| call.decide(&Approval::Approved { by: None, arguments: None })).unwrap();
+        turn.change(&id(0), |call| call.decide(&Approval::Approved { by: None, arguments: None, why: None })).unwrap();
         assert_eq!(turn.ready_from, 0, "it was approved");
     }
 }

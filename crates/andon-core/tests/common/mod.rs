@@ -84,7 +84,7 @@ pub(crate) fn approval_resolved(call: &str, verdict: Approval) -> Event {
 }
 
 pub(crate) fn approved(call: &str) -> Event {
-    approval_resolved(call, Approval::Approved { by: None, arguments: None })
+    approval_resolved(call, Approval::Approved { by: None, arguments: None, why: None })
 }
 
 pub(crate) fn denied(call: &str) -> Event {

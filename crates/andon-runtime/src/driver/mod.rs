@@ -275,6 +275,7 @@ impl Driver {
                 None => Box::pin(self.read_history()).await?,
             };
         }
+        self.refuse_second_history(accepted);
         match (self.progress().has_started(), self.is_stopping()) {
             (false, false) => self.stage(Event::RunStarted),
             (false, true) => return self.settle_unstarted().await,
@@ -282,6 +283,16 @@ impl Driver {
             (true, true) => {}
         }
         Ok(())
+    }
+
+    /// Stops a run that has not started if it brings a history into a session that has one.
+    fn refuse_second_history(&mut self, accepted: &Accepted) {
+        let begins = self.progress().has_started() || accepted.history.is_empty() || self.history.is_empty();
+        if begins || self.is_stopping() {
+            return;
+        }
+        let note = "the session already has a history, and a prompt can bring one along only into a new session";
+        self.pull(Cancel::graceful().reason(Reason::Policy).by("session").note(note));
     }
 
     /// A run that was waiting for a person when its process died still waits. Refuses its calls that the present agent

@@ -206,6 +206,7 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
         Event::ToolFinished { result, .. } => Some(result.images()),
         _ => None,
     });
+    andon_core::history::check(&progress.accepted().history).map_err(|error| error.to_string())?;
     // Those that hooks have put there are among the messages.
     let said = progress
         .messages()

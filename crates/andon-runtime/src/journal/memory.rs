@@ -1,5 +1,6 @@
 //! A journal in memory: as strict as one on disk, and lost when the process ends.
 
+mod room;
 mod sessions;
 
 use std::collections::hash_map::Entry as MapEntry;
@@ -21,8 +22,16 @@ use crate::journal::shelf::Shelf;
 use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
 use crate::lanes::BoxFuture;
 use crate::lanes::sync::{HashMap, Mutex};
+pub use room::MemoryJournalBuilder;
+use room::{Occupancy, Room};
 
 /// A journal in memory.
+///
+/// It is bounded: when it holds too many sessions, or too much, it forgets whole sessions, those first whose last run
+/// settled longest ago. A session with a run in progress is never forgotten, nor is the one that settled last. By default
+/// it holds 100,000 sessions and about 1 GiB; [`builder`](Self::builder) sets other bounds. A session that was forgotten is
+/// like one that never was: its runs are unknown, and its next run begins a new history, unless the runtime still has the
+/// old one [in memory](crate::RuntimeBuilder::warm_sessions).
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     state: Mutex<MemoryState>,
@@ -42,6 +51,7 @@ struct MemoryState {
     shelf: BTreeMap<(String, String), Value>,
     /// Runs in the order in which they came, so that recovery does not depend on a hash.
     order: Vec<RunId>,
+    room: Room,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -50,6 +60,8 @@ struct StoredRun {
     /// The seq of the last event.
     seq: Seq,
     settled: bool,
+    /// About how many bytes it takes.
+    bytes: usize,
     /// A batch of this epoch failed: later ones would leave a gap.
     failed: Option<Epoch>,
 }
@@ -63,6 +75,9 @@ struct StoredSession {
     kept: BTreeMap<(String, String), Kept>,
     /// Its runs that started, in the order in which they started.
     started: Vec<RunId>,
+    /// All its runs, in the order in which they came.
+    runs: Vec<RunId>,
+    occupancy: Occupancy,
 }
 
 impl StoredRun {
@@ -74,7 +89,10 @@ impl StoredRun {
         let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
         let messages = match progress.messages() {
             // It has not started, so its prompt is not part of the history yet.
-            [] => return Ok((size(&progress.accepted().input), Vec::new())),
+            [] => {
+                let Accepted { history, input, .. } = &**progress.accepted();
+                return Ok((history.iter().chain([input]).map(size).sum(), Vec::new()));
+            }
             messages => messages.to_vec(),
         };
         Ok((messages.iter().map(size).sum(), messages))
@@ -85,6 +103,11 @@ impl MemoryJournal {
     /// An empty journal.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty journal with other bounds on what it holds.
+    pub fn builder() -> MemoryJournalBuilder {
+        MemoryJournalBuilder::default()
     }
 
     /// All runs that it holds, in the order in which they came.
@@ -178,6 +201,7 @@ impl MemoryState {
         let touch = stored.put(epoch, entries);
         let Some(accepted) = stored.stored.accepted().cloned() else { return Ok(()) };
         self.touch(&accepted, &touch);
+        self.make_room();
         if let Some((started, state)) = touch.started.zip(accepted.state.as_deref()) {
             let change = state.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
             self.change(&accepted.session, started, change);
@@ -186,7 +210,7 @@ impl MemoryState {
     }
 
     /// Updates the run's session after an append.
-    fn touch(&mut self, accepted: &Accepted, Touch { at, started }: &Touch) {
+    fn touch(&mut self, accepted: &Accepted, Touch { at, started, accepts, settles }: &Touch) {
         if at.is_none() && started.is_none() {
             return;
         }
@@ -199,6 +223,13 @@ impl MemoryState {
         if started.is_some() {
             session.started.push(accepted.run.clone());
         }
+        if *accepts {
+            session.runs.push(accepted.run.clone());
+            self.room.enter(&mut session.occupancy);
+        }
+        if let Some(bytes) = settles {
+            self.room.leave(&accepted.session, &mut session.occupancy, *bytes);
+        }
     }
 }
 
@@ -207,6 +238,9 @@ impl MemoryState {
 struct Touch {
     at: Option<Wall>,
     started: Option<Wall>,
+    accepts: bool,
+    /// The size of a run that settled.
+    settles: Option<usize>,
 }
 
 impl StoredRun {
@@ -218,12 +252,14 @@ impl StoredRun {
             let at = Some(record.at.wall);
             match record.event {
                 Event::RunSettled { .. } => (self.settled, touch.at) = (true, at),
-                Event::RunAccepted { .. } => touch.at = at,
+                Event::RunAccepted { .. } => (touch.accepts, touch.at) = (true, at),
                 Event::RunStarted => touch.started = at,
                 _ => {}
             }
         }
         self.stored.epoch = epoch;
+        self.bytes += entries.iter().map(room::weight).sum::<usize>();
+        touch.settles = self.settled.then_some(self.bytes);
         self.stored.entries.extend(entries);
         touch
     }
@@ -297,7 +333,9 @@ impl Journal for MemoryJournal {
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
         let mut state = self.state.lock();
         let Some(run) = state.runs.get_mut(run) else {
-            return Append::ready(Err(JournalError::Storage(format!("run {run} is unknown"))));
+            // No later try can succeed.
+            let why = format!("run {run} is not in it: its session was deleted or forgotten");
+            return Append::ready(Err(JournalError::Unreadable(why)));
         };
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
         run.stored.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });

@@ -1,13 +1,21 @@
 //! The one door through which tasks are started: so a shutdown can await every task.
+//!
+//! # Invariants
+//!
+//! 1. Threads belong to one door: they start when they are first needed, and end with the door.
+//! 2. They do not end while something runs on them. A driver and a tool's task hold their run, which holds the door; whatever else
+//!    is started here holds the threads.
 
 use std::cell::Cell;
 use std::future::Future;
-use std::num::NonZero;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 
 use super::tracker::TaskTracker;
+
+use crate::lanes::block::blocking;
+use crate::lanes::threads::{Threads, cores};
 
 /// Where tools and hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,11 +31,16 @@ pub(crate) enum Lanes {
 pub(crate) struct Door {
     lanes: Lanes,
     tasks: TaskTracker,
+    drivers: Arc<Threads>,
+    tools: Arc<Threads>,
 }
 
 impl Door {
     pub(crate) fn new(lanes: Lanes) -> Self {
-        Self { lanes, tasks: TaskTracker::default() }
+        let drivers = Threads::new("andon", cores, || {});
+        // More threads than a run has tools at once, because a tool that blocks takes a thread away from the others.
+        let tools = Threads::new("andon-tools", || (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true));
+        Self { lanes, tasks: TaskTracker::default(), drivers: Arc::new(drivers), tools: Arc::new(tools) }
     }
 
     /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none or is a tool.
@@ -35,7 +48,7 @@ impl Door {
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let caller = Handle::try_current().ok();
         let may_drive = |_: &Handle| !self.has_own_threads() || !IS_TOOLS_THREAD.get();
-        let own = || own_drivers().cloned();
+        let own = || self.drivers.handle().cloned();
         // If we cannot start threads, a tool's thread is better than none.
         match caller.clone().filter(may_drive).or_else(own).or(caller) {
             Some(handle) => drop(handle.spawn(self.tasks.track(task))),
@@ -46,8 +59,15 @@ impl Door {
 
     /// Starts a task that other runs depend on, and that must not end with the caller's runtime.
     pub(crate) fn spawn_keeper(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match own_drivers().filter(|_| self.has_own_threads()) {
-            Some(handle) => drop(handle.spawn(self.tasks.track(task))),
+        match self.has_own_threads().then(|| self.drivers.handle()).flatten() {
+            Some(handle) => {
+                let threads = Arc::clone(&self.drivers);
+                let kept = async move {
+                    task.await;
+                    drop(threads);
+                };
+                drop(handle.spawn(self.tasks.track(kept)));
+            }
             None => self.spawn(task),
         }
     }
@@ -58,8 +78,13 @@ impl Door {
     }
 
     /// The threads for tools and hooks, if they have their own.
-    fn tools(&self) -> Option<&'static Handle> {
-        if self.has_own_threads() { own_tools() } else { None }
+    fn tools(&self) -> Option<&Handle> {
+        if self.has_own_threads() { self.tools.handle() } else { None }
+    }
+
+    /// Whether threads were started in a process that this one was forked from: there are none here.
+    pub(crate) fn has_lost_its_threads(&self) -> bool {
+        self.drivers.are_anothers() || self.tools.are_anothers()
     }
 
     /// Starts a task where tools and hooks run.
@@ -72,6 +97,11 @@ impl Door {
 
     /// Runs a function that may block, on a separate thread.
     pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
+        let threads = Arc::clone(&self.tools);
+        let function = move || {
+            blocking(function);
+            drop(threads);
+        };
         match self.tools().cloned().or_else(|| Handle::try_current().ok()) {
             Some(handle) => drop(handle.spawn_blocking(self.tasks.track_function(function))),
             // There is no thread to run it on: whoever waits for it waits until it is stopped.
@@ -89,40 +119,7 @@ impl Door {
     }
 }
 
-static DRIVERS: OnceLock<Option<Runtime>> = OnceLock::new();
-static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
-
 thread_local! {
     /// Whether this is a thread for tools, async or blocking.
     static IS_TOOLS_THREAD: Cell<bool> = const { Cell::new(false) };
-}
-
-fn own_drivers() -> Option<&'static Handle> {
-    own(&DRIVERS, "andon", cores, || {})
-}
-
-fn own_tools() -> Option<&'static Handle> {
-    // More threads than a run has tools at once, because a tool that blocks takes a thread away from the others.
-    own(&TOOLS, "andon-tools", || (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true))
-}
-
-/// A runtime of our own, shared by the whole process and started when it is first needed.
-fn own(
-    cell: &'static OnceLock<Option<Runtime>>,
-    name: &str,
-    threads: fn() -> usize,
-    on_start: fn(),
-) -> Option<&'static Handle> {
-    let runtime = cell.get_or_init(|| {
-        let mut builder = Builder::new_multi_thread();
-        // The pools of blocking tools set the real bound: several runtimes may share these threads.
-        builder.thread_name(name).on_thread_start(on_start).worker_threads(threads()).max_blocking_threads(4096);
-        builder.enable_all().build().ok()
-    });
-    runtime.as_ref().map(Runtime::handle)
-}
-
-/// How many cores there are. This asks the system each time, which takes as long as starting a task.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(2, NonZero::get)
 }

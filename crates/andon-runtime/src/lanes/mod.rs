@@ -1,5 +1,6 @@
 //! Where work runs: threads, locks, time, and the seam at which tests intervene.
 
+pub(crate) mod block;
 pub(crate) mod blocking;
 pub(crate) mod caught;
 pub(crate) mod clock;
@@ -7,6 +8,7 @@ pub(crate) mod door;
 pub(crate) mod probe;
 pub(crate) mod signal;
 pub(crate) mod sync;
+pub(crate) mod threads;
 mod tracker;
 
 use std::future::Future;

@@ -20,6 +20,25 @@ pub enum DecideError {
     OtherArguments,
 }
 
+/// A person's decision about a call, ready to be accepted.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided {
+    pub(crate) call: CallId,
+    pub(crate) answer: PersonsAnswer,
+    pub(crate) by: Option<String>,
+    pub(crate) note: Option<String>,
+}
+
+/// Yes or no.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PersonsAnswer {
+    /// The call may be made with exactly these arguments, or with those that it has.
+    Yes {
+        to: Option<Digest>,
+    },
+    No,
+}
+
 impl Live {
     /// Sets a turn's calls: those that wait for a person, and those that may start.
     pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
@@ -27,59 +46,29 @@ impl Live {
         self.inner.lock().unstarted = Some(Box::new(unstarted));
     }
 
-    /// A person approves a call with exactly these arguments, or with whatever arguments it has. Refused once the run
-    /// was told to stop.
-    pub(crate) fn approve(&self, call: &CallId, to: Option<Digest>, by: Option<&str>) -> Result<(), DecideError> {
-        let by = by.map(str::to_owned);
-        self.decide(call, to, |arguments| Approval::Approved { by, arguments: Some(arguments) })
-    }
-
-    /// A person denies a call. Refused once the run was told to stop.
-    pub(crate) fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
-        let (by, why) = (by.map(str::to_owned), why.map(str::to_owned));
-        self.decide(call, None, |_| Approval::Denied { by, why })
-    }
-
-    /// A person decides several calls at once: all decisions are accepted, or none is.
-    pub(crate) fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
+    /// A person decides calls: all decisions are accepted, or none is. Refused once the run was told to stop.
+    pub(crate) fn decide(&self, decisions: &[Decided]) -> Result<(), DecideError> {
         let mut inner = self.inner.lock();
-        for (place, (call, _)) in answers.iter().enumerate() {
-            inner.awaited(call)?;
-            // The first answer would close the question for the second.
-            if answers.iter().take(place).any(|(earlier, _)| earlier == call) {
+        for (place, decided) in decisions.iter().enumerate() {
+            inner.check(decided)?;
+            // The first decision would close the question for the second.
+            if decisions.iter().take(place).any(|earlier| earlier.call == decided.call) {
                 return Err(DecideError::NotWaiting);
             }
         }
         let mut wake = Vec::new();
-        for (call, is_yes) in answers {
-            let place = inner.awaited(call)?;
-            let by = by.map(str::to_owned);
-            wake.push(inner.resolve(place, |arguments| match is_yes {
-                true => Approval::Approved { by, arguments: Some(arguments) },
-                false => Approval::Denied { by, why: None },
-            }));
+        for decided in decisions {
+            let place = inner.awaited(&decided.call)?;
+            wake.push(inner.resolve(place, decided));
         }
         drop(inner);
         wake.into_iter().for_each(WakeList::wake);
         Ok(())
     }
 
-    fn decide(
-        &self,
-        call: &CallId,
-        to: Option<Digest>,
-        approval: impl FnOnce(Digest) -> Approval,
-    ) -> Result<(), DecideError> {
-        let mut inner = self.inner.lock();
-        let place = inner.awaited(call)?;
-        let asked = inner.unstarted().approvals.get(place).map(|(_, arguments)| *arguments);
-        if to.is_some_and(|to| Some(to) != asked) {
-            return Err(DecideError::OtherArguments);
-        }
-        let wake = inner.resolve(place, approval);
-        drop(inner);
-        wake.wake();
-        Ok(())
+    /// Whether a person may decide this call now.
+    pub(crate) fn is_undecided(&self, call: &CallId) -> bool {
+        self.inner.lock().awaited(call).is_ok()
     }
 
     /// A call that may start needs a person's approval after all. Returns whether it still may start.
@@ -137,10 +126,24 @@ impl Inner {
         place.ok_or(DecideError::NotWaiting)
     }
 
-    /// Closes the question at this index with an answer.
-    fn resolve(&mut self, place: usize, approval: impl FnOnce(Digest) -> Approval) -> WakeList {
+    /// Checks that a call may still be decided, and that the decision is about the arguments that it has.
+    fn check(&mut self, decided: &Decided) -> Result<(), DecideError> {
+        let place = self.awaited(&decided.call)?;
+        let asked = self.unstarted().approvals.get(place).map(|(_, arguments)| *arguments);
+        match decided.answer {
+            PersonsAnswer::Yes { to: Some(to) } if Some(to) != asked => Err(DecideError::OtherArguments),
+            PersonsAnswer::Yes { .. } | PersonsAnswer::No => Ok(()),
+        }
+    }
+
+    /// Closes the question at this index with a decision.
+    fn resolve(&mut self, place: usize, decided: &Decided) -> WakeList {
         let (call, arguments) = self.unstarted().approvals.swap_remove(place);
-        let approval = approval(arguments);
+        let (by, why) = (decided.by.clone(), decided.note.clone());
+        let approval = match decided.answer {
+            PersonsAnswer::Yes { .. } => Approval::Approved { by, arguments: Some(arguments), why },
+            PersonsAnswer::No => Approval::Denied { by, why },
+        };
         if matches!(approval, Approval::Approved { .. }) {
             self.unstarted().ready.push_back(call.clone());
         }

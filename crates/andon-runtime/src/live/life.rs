@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use andon_core::outcome::Outcome;
-use andon_core::time::Stamp;
 
 use crate::journal::JournalError;
 
@@ -23,11 +22,7 @@ pub(super) enum Life {
         stalled: Option<Box<JournalError>>,
     },
     /// Its outcome is durable.
-    Settled {
-        outcome: Arc<Outcome>,
-        /// When it was durable; `None` if another process settled it.
-        at: Option<Stamp>,
-    },
+    Settled { outcome: Arc<Outcome> },
     /// It could not be settled. Its outcome, as far as it is known, is only in memory.
     LeftOpen { outcome: Arc<Outcome>, error: Box<JournalError> },
     /// It is unsettled in the journal, and this process does not drive it.
@@ -38,18 +33,8 @@ impl Life {
     /// The outcome, once there is one.
     pub(super) fn outcome(&self) -> Option<&Arc<Outcome>> {
         match self {
-            Self::Settled { outcome, .. } | Self::LeftOpen { outcome, .. } => Some(outcome),
+            Self::Settled { outcome } | Self::LeftOpen { outcome, .. } => Some(outcome),
             Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Elsewhere => None,
-        }
-    }
-
-    /// When this process settled it, if it has.
-    pub(super) fn settled_at(&self) -> Option<Stamp> {
-        match self {
-            Self::Settled { at, .. } => *at,
-            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {
-                None
-            }
         }
     }
 

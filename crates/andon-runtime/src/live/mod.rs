@@ -15,6 +15,7 @@
 //! 4. Locks are taken in the order session, writer, told, run; never the other way. Observers run under `told`, and
 //!    only the task that notifies observers waits for it: no pull, no reader.
 
+pub(crate) mod approval;
 mod calls;
 pub(crate) mod cord;
 pub(crate) mod feed;
@@ -51,6 +52,7 @@ use crate::lanes::probe::Passed;
 use crate::lanes::sync::{AtomicU8, AtomicU64, Mutex};
 use crate::live::log::Log;
 pub use calls::DecideError;
+pub(crate) use calls::{Decided, PersonsAnswer};
 pub(crate) use gate::Offer;
 use life::Life;
 pub(crate) use news::{AsideEnd, Changed, HookVerdict, News, ToolDone};
@@ -217,7 +219,7 @@ impl Live {
             inner.life = match outcome {
                 Some(outcome) => {
                     inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
-                    Life::Settled { outcome: Arc::new(outcome), at: None }
+                    Life::Settled { outcome: Arc::new(outcome) }
                 }
                 None => Life::Elsewhere,
             };

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. An observer is told each fact once, in the order of the run, and only when it is durable and shown.
+//! 1. An observer is told each fact once, in the order of the run, and only when it is durable and shown. The last facts it
+//!    is told just before they are shown, so whoever has seen a run's end knows that observers have heard of it.
 //! 2. No lock that a pull takes is held while an observer runs. Each run has one more lock, which is taken only to tell
 //!    observers.
 //! 3. A panic in an observer is caught and counted, and the run goes on.
@@ -19,7 +20,8 @@ use andon_core::time::Stamp;
 use crate::journal::JournalError;
 use crate::lanes::sync::{AtomicU64, Ordering};
 
-/// Is told every fact of every run, when it is durable and shown in the feed.
+/// Is told every fact of every run, when it is durable and shown in the feed. The last facts, `run_settled` among them, it is
+/// told just before: when [`Run::outcome`](crate::Run::outcome) returns or the feed ends, every observer has heard of the end.
 ///
 /// It is called on the task that drives the run: a slow observer delays the run, and the delivery of a stop, though
 /// never the pull. Count, copy, pass on; do not wait.

@@ -5,8 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use andon_core::cancel::Reason;
-use andon_core::digest::Digest;
-use andon_core::event::{Event, Record, Seq};
+use andon_core::event::{Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, Progress, State};
@@ -14,8 +13,10 @@ use andon_core::receipt::Receipt;
 use andon_core::standing::RunStanding;
 
 use crate::journal::JournalError;
+use crate::lanes::block::{block_on, may_block};
 #[cfg(feature = "testing")]
 use crate::lanes::probe::Passed;
+use crate::live::approval::{self, ApprovalDecision, PendingApproval, Undecided};
 use crate::live::cord::{Cancel, Cord, RegisteredReader, Reply};
 use crate::live::feed::{Cursor, Feed};
 use crate::live::{DecideError, Live};
@@ -23,19 +24,24 @@ use crate::live::{DecideError, Live};
 /// A handle on one run: its id, its feed, its cord, its outcome.
 ///
 /// Dropping it does not cancel the run, unless the run was started with
-/// [`cancel_on_drop`](crate::Prompt::cancel_on_drop).
+/// [`cancel_on_drop`](crate::Prompt::cancel_on_drop). Nor does dropping a wait, such as the future of
+/// [`outcome`](Self::outcome): the run goes on, and can be waited for again. Only where there is no handle, in
+/// [`Agent::run`](crate::Agent::run) and [`Prompt::run`](crate::Prompt::run), dropping the future cancels the run.
 pub struct Run {
     live: Arc<Live>,
-    cancels_on_drop: bool,
+    /// Dropping this handle cancels the run, with this note.
+    cancels_on_drop: Option<&'static str>,
 }
 
 impl Run {
     pub(crate) fn new(live: Arc<Live>) -> Self {
-        Self { live, cancels_on_drop: false }
+        Self { live, cancels_on_drop: None }
     }
 
-    pub(crate) fn cancelling_on_drop(live: Arc<Live>) -> Self {
-        Self { live, cancels_on_drop: true }
+    /// The handle that cancels the run when it is dropped, with this note.
+    pub(crate) fn cancelling(mut self, note: &'static str) -> Self {
+        self.cancels_on_drop = Some(note);
+        self
     }
 
     pub(crate) fn live(&self) -> &Arc<Live> {
@@ -80,27 +86,39 @@ impl Run {
         Reply::about(&self.live, kind, number)
     }
 
-    /// A person approves a waiting call, with the arguments that it has. The approval is recorded as bound to them.
-    pub fn approve(&self, call: &CallId, by: Option<&str>) -> Result<(), DecideError> {
-        self.live.approve(call, None, by)
+    /// The calls that wait for a person, with everything that the person must see, in the model's order. Empty from the
+    /// moment when the run is told to stop, and without a call from the moment when it is decided.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Run};
+    /// # fn decide(run: &Run) -> Result<(), andon_runtime::DecideError> {
+    /// for call in run.approvals() {
+    ///     match call.tool() {
+    ///         "launch" => call.deny().by("ada").note("The weather is bad.").send()?,
+    ///         _ => call.approve().by("ada").send()?,
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn approvals(&self) -> Vec<PendingApproval> {
+        if !self.may_await_approval() {
+            return Vec::new();
+        }
+        approval::pending(&self.live, &self.records())
     }
 
-    /// A person approves a waiting call with exactly the arguments that they have seen: those with the digest in
-    /// [`ApprovalRequested`](andon_core::event::Event::ApprovalRequested). Use it where an approval comes from afar,
-    /// such as over a network.
-    pub fn approve_exactly(&self, call: &CallId, arguments: Digest, by: Option<&str>) -> Result<(), DecideError> {
-        self.live.approve(call, Some(arguments), by)
+    /// A person decides a waiting call that is known only by its id: `run.decide(&call).approve().send()`. Where the
+    /// call can be looked at, decide one of [`approvals`](Self::approvals) instead: it is bound to its arguments.
+    pub fn decide(&self, call: &CallId) -> Undecided {
+        Undecided::new(Arc::clone(&self.live), call.clone())
     }
 
-    /// A person denies a waiting call; the model is told why.
-    pub fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
-        self.live.deny(call, by, why)
-    }
-
-    /// A person decides several waiting calls, each with yes (`true`) or no. All decisions are accepted, or none is: if
-    /// a call is not waiting, or is listed twice, nothing is decided.
-    pub fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
-        self.live.decide_all(answers, by)
+    /// A person decides several waiting calls of this run. All decisions are accepted, or none is: if a call is not
+    /// waiting, or is listed twice, nothing is decided.
+    pub fn decide_all(&self, decisions: impl IntoIterator<Item = ApprovalDecision>) -> Result<(), DecideError> {
+        approval::decide_all(&self.live, decisions)
     }
 
     /// Waits until the run has settled, and returns its outcome. Settled means on disk: while the journal [does not
@@ -108,10 +126,36 @@ impl Run {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it only waits.
+    /// Cancel safe: it only waits. Dropping it, for example in a `timeout`, does not cancel the run.
     pub async fn outcome(&self) -> Arc<Outcome> {
         let reader = RegisteredReader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
+    }
+
+    /// Blocks this thread until the run has settled, and returns its outcome: [`outcome`](Self::outcome) for programs and
+    /// threads without tokio.
+    ///
+    /// A run that is started outside a tokio runtime is driven by threads of its own [`Runtime`](crate::Runtime), and needs
+    /// nothing from its caller. A run that is started inside one is driven there, so that runtime must go on.
+    ///
+    /// Refused inside a tokio runtime, where blocking could stop the task that drives the run: await the outcome there. A
+    /// blocking tool may wait, and in `spawn_blocking` there is `Handle::current().block_on(run.outcome())`.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::Agent;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::instant()).build()?;
+    /// let run = agent.start("Hello")?;
+    /// let text = run.wait()?.completed()?.text();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait(&self) -> Result<Arc<Outcome>, WaitError> {
+        if !may_block() {
+            return Err(WaitError::InsideTokio);
+        }
+        Ok(block_on(self.outcome()))
     }
 
     /// Waits until the run has settled, and returns its outcome; or returns at once the reason why the journal does not
@@ -169,15 +213,7 @@ impl Run {
 
     /// How far the run has come, according to its durable events; `None` before it is on record.
     pub fn progress(&self) -> Option<Progress> {
-        let records = self.records();
-        let (first, rest) = records.split_first()?;
-        let Event::RunAccepted { accepted } = &first.event else { return None };
-        let mut progress = Progress::new(Arc::clone(accepted));
-        for record in rest {
-            // This cannot fail: the driver has folded these facts before they were shown.
-            let _ = progress.apply_record(record);
-        }
-        Some(progress)
+        Progress::of_records(&self.records())
     }
 
     /// Waits until the run is on record, or returns why it never will be.
@@ -232,11 +268,20 @@ impl Run {
     }
 }
 
+/// Why [`Run::wait`] does not block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// The thread belongs to a tokio runtime, which may be the one that drives the run.
+    #[error(
+        "wait() would block a thread of a tokio runtime, perhaps the one that drives this run: use outcome().await, or wait on a thread of your own"
+    )]
+    InsideTokio,
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
-        if self.cancels_on_drop {
-            let cancel = Cancel::graceful().reason(Reason::ClientDisconnected).note("the run's handle was dropped");
-            self.cancel(cancel);
+        if let Some(note) = self.cancels_on_drop {
+            self.cancel(Cancel::graceful().reason(Reason::ClientDisconnected).note(note));
         }
     }
 }

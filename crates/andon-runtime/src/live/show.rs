@@ -247,6 +247,11 @@ impl Live {
         self.inner.lock().unstarted.as_ref().is_some_and(|unstarted| !unstarted.approvals.is_empty())
     }
 
+    /// Whether this process drives the run, or did until it settled.
+    pub(crate) fn is_driven_here(&self) -> bool {
+        self.state_byte.get().is_some()
+    }
+
     /// Why the journal does not accept the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
         self.inner.lock().life.trouble().cloned()

@@ -1,6 +1,7 @@
 //! Tells observers what is shown.
 //!
 //! Observers are told what is in the log and not in `told`: so each fact is told once and in order, whichever task tells it.
+//! The last facts are told before they are in the log.
 
 use std::sync::Arc;
 
@@ -16,16 +17,24 @@ impl Live {
     pub(super) fn tell(&self) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock();
-        let (new, pieces, settled) = self.untold(told.len());
-        let now = settled.unwrap_or_else(|| self.now());
-        self.services.observers.facts(&self.id, &self.session, &mut told, new, now, pieces);
+        let (new, pieces) = self.untold(told.len());
+        self.services.observers.facts(&self.id, &self.session, &mut told, new, self.now(), pieces);
     }
 
-    /// The facts after the first `told` ones, how many pieces were accepted by now, and when the run settled, if it
-    /// has. All are read under one lock, so that they agree.
-    fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>, Option<Stamp>) {
+    /// Tells observers the last facts of the run, which are durable and are shown next.
+    pub(super) fn tell_last(&self, records: &[Arc<Record>], settled: Stamp) {
+        let Some(told) = &self.told else { return };
+        let mut told = told.lock();
+        let (mut new, pieces) = self.untold(told.len());
+        new.extend(records.iter().cloned());
+        self.services.observers.facts(&self.id, &self.session, &mut told, new, settled, pieces);
+    }
+
+    /// The facts after the first `told` ones, and how many pieces were accepted by now. Both are read under one lock, so
+    /// that they agree.
+    fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>) {
         let inner = self.inner.lock();
-        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces(), inner.life.settled_at())
+        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces())
     }
 
     /// The process that wrote these facts has told its observers.

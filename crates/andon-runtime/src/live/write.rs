@@ -64,18 +64,19 @@ impl Live {
         self.tell();
     }
 
-    /// Shows the last facts and ends the feed. `settled` is when they were durable.
+    /// Tells observers the last facts, then shows them and ends the feed. `settled` is when they were durable.
     pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome, settled: Stamp) {
+        // Whoever has seen the end can rely on what observers have counted.
+        self.tell_last(&records, settled);
         let mut inner = self.inner.lock();
         inner.publish(records);
-        inner.life = Life::Settled { outcome: Arc::new(outcome), at: Some(settled) };
+        inner.life = Life::Settled { outcome: Arc::new(outcome) };
         inner.log.close();
         self.state_byte.settle();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         self.services.presence.run_ended(&self.id);
         wake.wake();
-        self.tell();
     }
 
     /// The journal does not accept the run's end: whoever waits for a record is told why, and everybody else goes on

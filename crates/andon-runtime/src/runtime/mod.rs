@@ -9,8 +9,9 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{mem, process};
 
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::id::RunId;
@@ -34,16 +35,29 @@ pub use builder::RuntimeBuilder;
 /// What runs share. Cheap to clone.
 ///
 /// Most programs never mention it: by default, agents share one with a journal in memory.
+///
+/// The threads of its drivers and tools are its own. They start when they are first needed, and end when its last handle is
+/// gone and nothing runs on them. A process that is forked has none of them: build a new runtime there, and agents with it.
+/// One that was built before the fork and had not started any threads can be used on both sides.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) core: Arc<RuntimeCore>,
 }
 
 impl Runtime {
-    /// The default runtime of agents: a journal in memory, the system's clock.
+    /// The default runtime of agents: a journal in memory, the system's clock. A forked child has one of its own.
     pub fn shared() -> Self {
-        static SHARED: OnceLock<Runtime> = OnceLock::new();
-        SHARED.get_or_init(|| Self::builder().build()).clone()
+        static SHARED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shared {
+            Some((process, runtime)) if *process == process::id() => runtime.clone(),
+            _ => {
+                let runtime = Self::builder().build();
+                // The parent's is left as it is: its agents may have been copied, too.
+                mem::forget(shared.replace((process::id(), runtime.clone())));
+                runtime
+            }
+        }
     }
 
     /// Builds a separate runtime.

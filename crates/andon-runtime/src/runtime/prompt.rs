@@ -8,6 +8,7 @@ use std::task::Poll;
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::Accepted;
+use andon_core::history::BadHistory;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
 use andon_core::message::{ImageError, Message};
@@ -28,6 +29,7 @@ use crate::session::{MAX_QUEUED, TurnedAway, WhenBusy};
 #[must_use = "a prompt does nothing until it is started or run"]
 pub struct Prompt {
     session: Session,
+    history: Vec<Arc<Message>>,
     input: Message,
     run_id: Option<RunId>,
     request: Option<Digest>,
@@ -46,6 +48,7 @@ impl Prompt {
         let limits = session.agent.core.limits;
         Self {
             session,
+            history: Vec::new(),
             input,
             run_id: None,
             request: None,
@@ -66,9 +69,40 @@ impl Prompt {
         self
     }
 
-    /// What this run may use, instead of the agent's limits.
+    /// What this run may use at most. The agent's limits still apply: of each limit the smaller counts. So whoever writes
+    /// a prompt can never use more than whoever built the agent allowed; see [`override_limits`](Self::override_limits).
     pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = self.limits.tightened_by(limits);
+        self
+    }
+
+    /// What this run may use, instead of the agent's limits, which may be tighter. Limits that were given before no
+    /// longer count.
+    pub fn override_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// What was said before, from elsewhere: it begins the history of a session that has none, on record with the run, and
+    /// the prompt comes after it. Every provider must be able to accept it, or the prompt is
+    /// [refused](StartError::BadHistory). A session that already has a history keeps it: the prompt is
+    /// [refused](StartError::HistoryExists), or, if that is only known when the journal has been read, its run is cancelled
+    /// before it starts, with reason `policy`.
+    ///
+    /// ```
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Message};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::instant()).build()?;
+    /// let before = [Message::user("My name is Ada."), Message::assistant("Hello, Ada.")];
+    /// let outcome = agent.prompt("What is my name?").history(before).run().await?;
+    /// # let _ = outcome;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history<M: Into<Arc<Message>>>(mut self, messages: impl IntoIterator<Item = M>) -> Self {
+        self.history = messages.into_iter().map(Into::into).collect();
         self
     }
 
@@ -129,16 +163,44 @@ impl Prompt {
         self
     }
 
-    /// Cancels the run when its handle is dropped.
+    /// Cancels the run when its handle, the one that [`start`](Self::start) returns, is dropped.
     pub fn cancel_on_drop(mut self) -> Self {
         self.cancels_on_drop = true;
         self
     }
 
-    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
-    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
+    /// Starts it and waits for the outcome.
+    ///
+    /// The future is all that there is of the run: dropping it before it is ready cancels the run, gracefully and with reason
+    /// [`ClientDisconnected`](andon_core::cancel::Reason::ClientDisconnected), because nobody else could. What was shown is kept, and the
+    /// next prompt waits until the run has settled. A run that must outlive its wait is [started](Self::start): then
+    /// the wait, [`Run::outcome`](crate::Run::outcome), can be dropped and repeated.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use andon_practice::Practice;
+    /// # use andon_runtime::{Agent, Reason};
+    /// # use tokio::time::timeout;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let agent = Agent::builder().model(Practice::new()).build()?;
+    /// // Cancelled when the time is over:
+    /// assert!(timeout(Duration::from_millis(20), agent.run("Tell me a long story")).await.is_err());
+    ///
+    /// // Goes on when the time is over:
+    /// let run = agent.start("Tell me a long story")?;
+    /// assert!(timeout(Duration::from_millis(20), run.outcome()).await.is_err());
+    /// # run.cancel(andon_runtime::Cancel::now());
+    /// # run.outcome().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe, on purpose: dropping it cancels the run. If it was never polled, nothing was started.
     pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
-        let run = self.start()?;
+        let run = self.start()?.cancelling("the future that waited for the run was dropped");
         Ok(run.outcome().await)
     }
 
@@ -150,8 +212,15 @@ impl Prompt {
         for image in self.input.images() {
             image.check().map_err(StartError::BadImage)?;
         }
+        andon_core::history::check(&self.history)?;
         let Session { agent: Agent { core, runtime }, core: session } = self.session;
+        if !self.history.is_empty() && session.history().is_some_and(|history| !history.is_empty()) {
+            return Err(StartError::HistoryExists { session: session.key.clone() });
+        }
         let runtime = &runtime.core;
+        if runtime.services.door.has_lost_its_threads() {
+            return Err(StartError::Forked);
+        }
         let id = self.run_id.unwrap_or_else(|| driver::new_run_id(&runtime.services));
         let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(&runtime.services), 1));
         if runtime.registry.add(core.id, &live).is_err() {
@@ -177,6 +246,7 @@ impl Prompt {
         let accepted = Accepted {
             run: live.id.clone(),
             session: live.session.clone(),
+            history: self.history,
             input: Arc::new(self.input),
             limits: self.limits,
             request: self.request,
@@ -187,7 +257,11 @@ impl Prompt {
         let signal = first_of(self.signal, presence::signal(&live, &accepted));
         let beginning = Beginning { seat, signal, resumed: None };
         driver::launch(runtime, Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
-        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+        Ok(if self.cancels_on_drop {
+            Run::new(live).cancelling("the run's handle was dropped")
+        } else {
+            Run::new(live)
+        })
     }
 }
 
@@ -244,6 +318,22 @@ pub enum StartError {
     /// A limit is zero.
     #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
     ZeroLimit(&'static str),
+    /// The process was forked, and the threads of the agent's runtime are in the parent.
+    #[error(
+        "this process was forked after the agent's runtime had started its threads, and they are not in this process: build a new runtime and a new agent here"
+    )]
+    Forked,
+    /// The history that the prompt brings along is not valid.
+    #[error(transparent)]
+    BadHistory(#[from] BadHistory),
+    /// The prompt brings a history along, and its session has one.
+    #[error(
+        "session {session} already has a history: a prompt can bring one along only into a new session, so use another session, or leave it out"
+    )]
+    HistoryExists {
+        /// The session.
+        session: SessionKey,
+    },
     /// An image in the prompt is not valid.
     #[error("{0}")]
     BadImage(ImageError),

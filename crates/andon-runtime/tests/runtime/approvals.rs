@@ -1,7 +1,7 @@
 //! A run that waits for a person can be answered, refused and stopped, and a late answer is refused.
 
 use andon_runtime::core::event::Approval;
-use andon_runtime::{DecideError, Digest};
+use andon_runtime::{ApprovalDecision, DecideError, Digest};
 
 use crate::common::*;
 
@@ -27,10 +27,13 @@ async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
     let (session, run, model) = waiting(&log).await;
     tokio::time::sleep(secs(86_400)).await;
     assert_eq!((run.state(), log.started(), model.open()), (State::Waiting, 0, 0));
-    run.approve(&id("g"), Some("ada")).unwrap();
+    run.decide(&id("g")).approve().by("ada").send().unwrap();
     let outcome = settled(&session, &run).await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
-    assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }]);
+    assert_eq!(
+        verdicts(&run),
+        [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")), why: None }]
+    );
     let expected = ToolResult::text(id("g"), ResultStatus::Ok, "quick result");
     assert_eq!(result_of(&session.history().await.unwrap(), "g"), expected);
 }
@@ -39,7 +42,7 @@ async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
 async fn a_no_is_told_to_the_model_with_its_reason_and_the_run_goes_on() {
     let log = ToolLog::new();
     let (session, run, model) = waiting(&log).await;
-    run.deny(&id("g"), Some("ada"), Some("Too dangerous.")).unwrap();
+    run.decide(&id("g")).deny().by("ada").note("Too dangerous.").send().unwrap();
     let outcome = settled(&session, &run).await;
     assert_eq!((outcome.stop_reason(), log.started(), model.calls()), ("end_turn", 0, 2));
     let told = "Not run: a person was asked and said no. Too dangerous.";
@@ -55,14 +58,14 @@ async fn cancel_while_waiting_for_a_person_closes_the_question_at_once_and_refus
     let (session, run, _) = waiting(&log).await;
     let pulled = Instant::now();
     run.cancel(Cancel::graceful());
-    assert_eq!(run.approve(&id("g"), None), Err(DecideError::TooLate), "before the run has settled");
+    assert_eq!(run.decide(&id("g")).approve().send(), Err(DecideError::TooLate), "before the run has settled");
 
     let outcome = cancelled(&session, &run).await;
     assert_eq!((pulled.elapsed(), outcome.receipt.cut_in), (secs(0), Some(Phase::Waiting)));
     assert_eq!(verdicts(&run), [Approval::Closed]);
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::NeverStarted);
-    assert_eq!(run.approve(&id("g"), None), Err(DecideError::TooLate), "and after it");
-    assert_eq!(run.deny(&id("g"), None, None), Err(DecideError::TooLate));
+    assert_eq!(run.decide(&id("g")).approve().send(), Err(DecideError::TooLate), "and after it");
+    assert_eq!(run.decide(&id("g")).deny().send(), Err(DecideError::TooLate));
     settle_down().await;
     assert_eq!(log.started(), 0);
     assert_usable(&session).await;
@@ -72,9 +75,9 @@ async fn cancel_while_waiting_for_a_person_closes_the_question_at_once_and_refus
 async fn a_yes_is_accepted_once() {
     let log = ToolLog::new();
     let (session, run, _) = waiting(&log).await;
-    assert_eq!(run.approve(&id("g"), None), Ok(()));
-    assert_eq!(run.approve(&id("g"), None), Err(DecideError::NotWaiting));
-    assert_eq!(run.deny(&id("g"), None, None), Err(DecideError::NotWaiting));
+    assert_eq!(run.decide(&id("g")).approve().send(), Ok(()));
+    assert_eq!(run.decide(&id("g")).approve().send(), Err(DecideError::NotWaiting));
+    assert_eq!(run.decide(&id("g")).deny().send(), Err(DecideError::NotWaiting));
     settled(&session, &run).await;
     assert_eq!(log.started(), 1);
 }
@@ -82,7 +85,7 @@ async fn a_yes_is_accepted_once() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_of_a_call_that_asked_for_none_is_refused() {
     let (session, run, _) = waiting(&ToolLog::new()).await;
-    assert_eq!(run.approve(&id("nobody"), None), Err(DecideError::NotWaiting));
+    assert_eq!(run.decide(&id("nobody")).approve().send(), Err(DecideError::NotWaiting));
     stop(&session, &run, Cancel::now()).await;
 }
 
@@ -90,12 +93,12 @@ async fn an_approval_of_a_call_that_asked_for_none_is_refused() {
 async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
     let log = ToolLog::new();
     let (session, run, _) = waiting(&log).await;
-    run.approve(&id("g"), Some("ada")).unwrap();
+    run.decide(&id("g")).approve().by("ada").send().unwrap();
     let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!((outcome.receipt.calls[0].verdict, log.started()), (Verdict::NeverStarted, 0));
     assert_eq!(
         verdicts(&run),
-        [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }],
+        [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")), why: None }],
         "the yes is on record all the same"
     );
 }
@@ -123,9 +126,14 @@ async fn after_turn_while_waiting_lets_the_person_decide_and_then_stops() {
     run.cancel(Cancel::after_turn());
     tokio::time::sleep(secs(60)).await;
     assert_eq!((run.state(), log.started()), (State::Cancelling, 0));
-    assert_eq!(run.approve(&id("g"), None), Ok(()));
+    assert_eq!(run.decide(&id("g")).approve().send(), Ok(()));
     cancelled(&session, &run).await;
     assert_eq!((log.started(), model.calls()), (1, 1));
+}
+
+fn decision(run: &Run, call: &str, is_yes: bool) -> ApprovalDecision {
+    let undecided = run.decide(&id(call));
+    if is_yes { undecided.approve() } else { undecided.deny() }.by("ada")
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,14 +146,73 @@ async fn answers_to_several_calls_are_all_accepted_or_none_is() {
     until(&run, |event| matches!(event, Event::ApprovalRequested { call, .. } if call.as_str() == "b")).await;
     let started = log.started();
     for wrong in [[("a", true), ("c", true)], [("a", true), ("x", false)], [("b", true), ("b", false)]] {
-        let answers = wrong.map(|(call, is_yes)| (id(call), is_yes));
-        assert_eq!(run.decide_all(&answers, Some("ada")), Err(DecideError::NotWaiting), "{wrong:?}");
+        let decisions = wrong.map(|(call, is_yes)| decision(&run, call, is_yes));
+        assert_eq!(run.decide_all(decisions), Err(DecideError::NotWaiting), "{wrong:?}");
     }
     assert_eq!((verdicts(&run), log.started()), (vec![], started), "nothing was decided");
-    run.decide_all(&[(id("b"), false), (id("a"), true)], Some("ada")).unwrap();
+    run.decide_all([decision(&run, "b", false), decision(&run, "a", true)]).unwrap();
     settled(&session, &run).await;
     let history = session.history().await.unwrap();
     assert_eq!(result_of(&history, "a").status, ResultStatus::Ok);
     assert_eq!(result_of(&history, "b").status, ResultStatus::Refused);
     assert_eq!(verdicts(&run).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_call_is_shown_whole_and_its_approval_is_bound_to_what_was_shown() {
+    let log = ToolLog::new();
+    let asks = [Act::call(0, "g", "danger", "{\"n\": 7}"), Act::call(1, "h", "danger", "{}"), vec![Act::tool_use()]];
+    let model = ScriptedModel::new([answer(asks), says("Done.")]);
+    let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).build().unwrap();
+    let run = start_until(
+        &agent,
+        "Do it.",
+        |event| matches!(event, Event::ApprovalRequested { call, .. } if call.as_str() == "h"),
+    )
+    .await;
+    let asked_at =
+        run.records().iter().find(|record| matches!(record.event, Event::ApprovalRequested { .. })).unwrap().at;
+    tokio::time::sleep(secs(60)).await;
+
+    let waiting = run.approvals();
+    let [g, h] = &waiting[..] else { panic!("{waiting:?}") };
+    assert_eq!((g.call(), g.tool(), g.arguments(), g.since()), (&id("g"), "danger", "{\"n\": 7}", asked_at));
+    assert_eq!((g.input().unwrap(), g.digest()), (serde_json::json!({"n": 7}), Digest::of(b"{\"n\": 7}")));
+
+    g.approve().by("ada").note("Seven is enough.").send().unwrap();
+    assert_eq!(run.approvals().iter().map(|call| call.call().clone()).collect::<Vec<_>>(), [id("h")]);
+    assert_eq!(g.approve().send(), Err(DecideError::NotWaiting));
+    h.deny().by("bob").note("Not this one.").send().unwrap();
+    assert!(run.approvals().is_empty(), "at once");
+    settled(&agent, &run).await;
+    let expected = [
+        Approval::Approved {
+            by: Some("ada".into()),
+            arguments: Some(g.digest()),
+            why: Some("Seven is enough.".into()),
+        },
+        Approval::Denied { by: Some("bob".into()), why: Some("Not this one.".into()) },
+    ];
+    assert_eq!(verdicts(&run), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_leaves_nothing_to_decide() {
+    let (agent, run, _) = waiting(&ToolLog::new()).await;
+    assert_eq!(run.approvals().len(), 1);
+    run.cancel(Cancel::graceful());
+    assert!(run.approvals().is_empty(), "at once");
+    cancelled(&agent, &run).await;
+    assert!(run.approvals().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_about_another_runs_call_is_refused() {
+    let log = ToolLog::new();
+    let (agent, run, _) = waiting(&log).await;
+    let (other_agent, other, _) = waiting(&log).await;
+    assert_eq!(run.decide_all([other.decide(&id("g")).approve()]), Err(DecideError::NotWaiting));
+    assert_eq!((run.approvals().len(), other.approvals().len(), log.started()), (1, 1, 0));
+    stop(&agent, &run, Cancel::now()).await;
+    stop(&other_agent, &other, Cancel::now()).await;
 }

@@ -326,7 +326,7 @@ async fn a_call_that_did_not_run_has_nothing_to_undo() {
     let session = session_on(&runtime(), pay(&undone, paid_back).needs_approval());
     let run = session.start("Pay.").unwrap();
     until(&run, |event| matches!(event, andon_runtime::Event::ApprovalRequested { .. })).await;
-    run.deny(&id("c"), None, None).unwrap();
+    run.decide(&id("c")).deny().send().unwrap();
     settled(&session, &run).await;
     assert_eq!(session.agent().compensate(&run, &id("c"), None).await, Err(CompensateError::NeverStarted(id("c"))));
     assert_eq!(run.receipt().unwrap().addenda, [], "nothing was begun, and nothing is on record");

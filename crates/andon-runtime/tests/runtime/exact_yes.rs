@@ -46,17 +46,20 @@ async fn a_yes_to_other_arguments_is_refused_and_the_question_stays_open() {
     let run = waiting(&session).await;
     // Other arguments, the other call's, and the same JSON written differently.
     for wrong in [Digest::of(b"[]"), asked(&run, "h"), Digest::of(b"{\"n\":7}")] {
-        assert_eq!(run.approve_exactly(&id("g"), wrong, Some("ada")), Err(DecideError::OtherArguments));
+        assert_eq!(run.decide(&id("g")).approve_exactly(wrong).by("ada").send(), Err(DecideError::OtherArguments));
     }
     settle_down().await;
     assert_eq!((log.started(), verdict(&run, "g")), (0, None), "nothing was decided");
     let right = asked(&run, "g");
-    assert_eq!(run.approve_exactly(&id("g"), right, Some("ada")), Ok(()));
-    assert_eq!(run.approve_exactly(&id("g"), right, Some("ada")), Err(DecideError::NotWaiting));
-    assert_eq!(run.approve(&id("h"), None), Ok(()), "the order of the questions does not matter");
+    assert_eq!(run.decide(&id("g")).approve_exactly(right).by("ada").send(), Ok(()));
+    assert_eq!(run.decide(&id("g")).approve_exactly(right).by("ada").send(), Err(DecideError::NotWaiting));
+    assert_eq!(run.decide(&id("h")).approve().send(), Ok(()), "the order of the questions does not matter");
     settled(&session, &run).await;
     assert_eq!(log.started(), 2);
-    assert_eq!(verdict(&run, "g"), Some(Approval::Approved { by: Some("ada".into()), arguments: Some(right) }));
+    assert_eq!(
+        verdict(&run, "g"),
+        Some(Approval::Approved { by: Some("ada".into()), arguments: Some(right), why: None })
+    );
     assert_eq!(right, Digest::of(ARGUMENTS.as_bytes()), "of the bytes that the model wrote");
 }
 
@@ -68,9 +71,9 @@ async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
         let run = waiting(&session).await;
         let digest = if right { asked(&run, "g") } else { Digest::of(b"") };
         run.cancel(Cancel::graceful());
-        assert_eq!(run.approve_exactly(&id("g"), digest, None), Err(DecideError::TooLate));
+        assert_eq!(run.decide(&id("g")).approve_exactly(digest).send(), Err(DecideError::TooLate));
         cancelled(&session, &run).await;
-        assert_eq!(run.approve_exactly(&id("g"), digest, None), Err(DecideError::TooLate));
+        assert_eq!(run.decide(&id("g")).approve_exactly(digest).send(), Err(DecideError::TooLate));
         assert_eq!((log.started(), verdict(&run, "g")), (0, Some(Approval::Closed)));
     }
 }
@@ -78,11 +81,11 @@ async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_no_after_a_wrong_yes_tells_the_model_why() {
     let log = ToolLog::new();
-    let session = session_in(&runtime(), &log);
+    let agent = agent_in(&runtime(), &log);
     let run = waiting(&session).await;
-    assert_eq!(run.approve_exactly(&id("g"), Digest::of(b""), None), Err(DecideError::OtherArguments));
-    run.deny(&id("g"), Some("ada"), Some("Seven is too many.")).unwrap();
-    run.approve_exactly(&id("h"), asked(&run, "h"), None).unwrap();
+    assert_eq!(run.decide(&id("g")).approve_exactly(Digest::of(b"")).send(), Err(DecideError::OtherArguments));
+    run.decide(&id("g")).deny().by("ada").note("Seven is too many.").send().unwrap();
+    run.decide(&id("h")).approve_exactly(asked(&run, "h")).send().unwrap();
     let outcome = settled(&session, &run).await;
     let told = result_of(&session.history().await.unwrap(), "g");
     assert_eq!(told.status, ResultStatus::Refused);
@@ -105,10 +108,13 @@ async fn a_yes_is_bound_to_the_same_arguments_after_a_restart() {
     let session = Agent::builder().model(model).runtime(&next).tool(tool).build().unwrap().session(LOCAL, "s").unwrap();
     next.recover().await.unwrap();
     let run = next.find(run.id()).await.unwrap().unwrap();
-    assert_eq!(run.approve_exactly(&id("g"), Digest::of(b"{}"), None), Err(DecideError::OtherArguments));
-    assert_eq!(run.approve_exactly(&id("g"), seen, Some("ada")), Ok(()));
-    run.deny(&id("h"), None, None).unwrap();
+    assert_eq!(run.decide(&id("g")).approve_exactly(Digest::of(b"{}")).send(), Err(DecideError::OtherArguments));
+    assert_eq!(run.decide(&id("g")).approve_exactly(seen).by("ada").send(), Ok(()));
+    run.decide(&id("h")).deny().send().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!(log.started(), 1);
-    assert_eq!(verdict(&run, "g"), Some(Approval::Approved { by: Some("ada".into()), arguments: Some(seen) }));
+    assert_eq!(
+        verdict(&run, "g"),
+        Some(Approval::Approved { by: Some("ada".into()), arguments: Some(seen), why: None })
+    );
 }

@@ -1,5 +1,7 @@
 //! How long a run lives: until it is done or stopped, whoever drops it and wherever it was started (P5, P12).
 
+use andon_runtime::{ToolError, WaitError};
+
 use crate::common::*;
 
 fn slow_answer() -> ScriptedModel {
@@ -25,17 +27,59 @@ async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_future_of_agent_run_does_not_cancel_the_run() {
+async fn dropping_the_future_of_agent_run_cancels_the_run_that_nobody_else_can_reach() {
+    let model = ScriptedModel::new([says_and_hangs("Half"), says_and_hangs("Again"), says("Well.")]);
+    let session = agent(&model).open();
+    for (text, wait) in [("Half", session.prompt("Go.")), ("Again", session.prompt("Go.").cancel_on_drop())] {
+        assert!(tokio::time::timeout(secs(1), wait.run()).await.is_err());
+        let run = session.current().unwrap();
+        assert!(run.cord().is_pulled(), "at once");
+        let outcome = cancelled_because(&session, &run, Reason::ClientDisconnected).await;
+        assert_eq!(outcome.receipt.note.as_deref(), Some("the future that waited for the run was dropped"));
+        assert_eq!((outcome.text_so_far().as_str(), model.open()), (text, 0), "what was shown is kept");
+    }
+    let well = session.run("And now?").await.unwrap();
+    assert_eq!(well.completed().unwrap().text(), "Well.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_after_a_dropped_one_waits_for_it_instead_of_being_refused() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("s", "slow")]), says("Well.")]);
+    let session = agent(&model).tool(tools::stubborn("slow", secs(60), &log).grace(secs(1))).open();
+    assert!(tokio::time::timeout(millis(100), session.run("Go.")).await.is_err());
+    assert_eq!(session.run("And now?").await.unwrap().completed().unwrap().text(), "Well.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_of_agent_run_that_was_never_polled_starts_nothing() {
+    let model = slow_answer();
+    let session = agent(&model).open();
+    drop(session.run("Go."));
+    settle_down().await;
+    assert_eq!((model.calls(), session.agent().runtime().runs().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_for_a_runs_outcome_is_only_a_wait() {
     let session = agent(&slow_answer()).open();
-    let given_up = tokio::time::timeout(secs(1), session.run("Go.")).await;
-    assert!(given_up.is_err());
-    let run = session.current().unwrap();
+    let run = session.start("Go.").unwrap();
+    assert!(tokio::time::timeout(secs(1), run.outcome()).await.is_err());
+    assert!(tokio::time::timeout(secs(1), run.settled()).await.is_err());
+    assert!(tokio::time::timeout(secs(1), run.last_word()).await.is_err());
     assert_eq!(settled(&session, &run).await.text_so_far(), "Slowly done.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_on_drop_cancels_when_the_handle_or_the_future_is_dropped() {
-    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
+async fn a_wait_that_has_returned_cancels_nothing() {
+    let session = agent(&slow_answer()).open();
+    let outcome = session.run("Go.").await.unwrap();
+    assert_eq!((outcome.stop_reason(), outcome.receipt.reason), ("end_turn", None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_on_drop_cancels_when_the_handle_is_dropped() {
+    let model = ScriptedModel::new([says_and_hangs("One")]);
     let session = agent(&model).open();
     let run = session.prompt("Go.").cancel_on_drop().start().unwrap();
     until_shown(&run, "One").await;
@@ -43,11 +87,6 @@ async fn cancel_on_drop_cancels_when_the_handle_or_the_future_is_dropped() {
     drop(run);
     let outcome = cancelled_because(&session, &watched, Reason::ClientDisconnected).await;
     assert_eq!(outcome.receipt.note.as_deref(), Some("the run's handle was dropped"));
-
-    let given_up = tokio::time::timeout(secs(1), session.prompt("Go.").cancel_on_drop().run()).await;
-    assert!(given_up.is_err());
-    let watched = session.current().unwrap();
-    assert_eq!(cancelled_because(&session, &watched, Reason::ClientDisconnected).await.text_so_far(), "Two");
     assert_eq!(model.open(), 0);
 }
 
@@ -165,4 +204,59 @@ fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() 
         assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
         assert_usable(&session).await;
     });
+}
+
+#[test]
+fn a_program_without_tokio_starts_a_run_and_blocks_until_it_has_settled() {
+    let runtime = Runtime::builder().build();
+    let model = ScriptedModel::new([says("Hello."), says_and_hangs("Half")]);
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    assert_eq!(agent.start("Go.").unwrap().wait().unwrap().completed().unwrap().text(), "Hello.");
+
+    let run = agent.start("Go.").unwrap();
+    let cord = run.cord();
+    let waiting = std::thread::spawn(move || run.wait().unwrap().is_cancelled());
+    cord.pull(Cancel::graceful());
+    assert!(waiting.join().unwrap(), "a stop ends the wait");
+}
+
+#[test]
+fn a_blocking_wait_inside_tokio_is_refused_and_never_hangs() {
+    let runtime = Runtime::builder().build();
+    let model = ScriptedModel::new([says_and_hangs("Half")]);
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    current_thread().block_on(async {
+        assert_eq!(run.wait().unwrap_err(), WaitError::InsideTokio);
+        let text = WaitError::InsideTokio.to_string();
+        assert!(text.contains("outcome().await"), "{text}");
+    });
+    run.cancel(Cancel::now());
+    assert!(run.wait().unwrap().is_cancelled());
+}
+
+#[test]
+fn a_blocking_tool_may_wait_for_a_run_and_an_async_one_may_not() {
+    let runtime = Runtime::builder().build();
+    let inner = ScriptedModel::new([says("Inner."), says("Inner.")]);
+    let inner = Agent::builder().name("inner").model(inner).runtime(&runtime).build().unwrap();
+    let waits = move || -> Returned {
+        let run = inner.start("Go.").map_err(|error| ToolError(error.to_string()))?;
+        let waited = run.wait().map_err(|error| error.to_string());
+        // It settles either way.
+        Ok(waited.map(|outcome| outcome.text_so_far()).unwrap_or_else(|error| error).into())
+    };
+    let schema = || json!({"type": "object", "properties": {}});
+    let hard = {
+        let waits = waits.clone();
+        FnTool::blocking("hard", "Waits.", schema(), move |_| waits())
+    };
+    let soft = FnTool::new("soft", "Waits.", schema(), move |_| std::future::ready(waits()));
+    let outer = ScriptedModel::new([calls(&[("h", "hard")]), calls(&[("s", "soft")]), says("Done.")]);
+    let outer = Agent::builder().model(outer).runtime(&runtime).tool(hard).tool(soft).build().unwrap();
+    let run = outer.start("Go.").unwrap();
+    run.wait().unwrap();
+    let messages = run.progress().unwrap().messages().to_vec();
+    assert_eq!(result_of(&messages, "h").to_text(), "Inner.");
+    assert_eq!(result_of(&messages, "s").to_text(), WaitError::InsideTokio.to_string());
 }

@@ -286,11 +286,23 @@ async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_one_prompt_take_the_place_of_the_agents() {
-    let session = scripted([says_and_hangs("Hm")]).open();
-    let prompt = session.prompt("Go.").limits(Limits { deadline: Some(secs(1)), ..Limits::NONE });
-    let run = prompt.start().unwrap();
+async fn limits_of_one_prompt_tighten_the_agents_and_never_loosen_them() {
+    let agent_has = Limits { turns: Some(5), deadline: Some(secs(60)), ..Limits::NONE };
+    let session = scripted([says_and_hangs("Hm"), says_and_hangs("Hm")]).limits(agent_has).open();
+    let asked = Limits { deadline: Some(secs(1)), turns: Some(9), tokens: Some(7), ..Limits::NONE };
+    let run = session.prompt("Go.").limits(asked).start().unwrap();
     stopped_by_limit(&session, &run, Reason::Deadline).await;
+    let on_record = |run: &Run| match &run.records()[0].event {
+        Event::RunAccepted { accepted } => accepted.limits,
+        other => panic!("{other:?}"),
+    };
+    let both = Limits { deadline: Some(secs(1)), turns: Some(5), tokens: Some(7), ..Limits::NONE };
+    assert_eq!(on_record(&run), both);
+
+    let prompt = session.prompt("Go.").limits(Limits { deadline: Some(secs(9)), ..Limits::NONE });
+    let run = prompt.limits(asked).start().unwrap();
+    stopped_by_limit(&session, &run, Reason::Deadline).await;
+    assert_eq!(on_record(&run), both, "each call tightens");
     let zero = Limits { turns: Some(0), ..Limits::NONE };
     let error = session.prompt("Go.").limits(zero).start().unwrap_err();
     assert_eq!(error, StartError::ZeroLimit("turns"));
@@ -298,6 +310,19 @@ async fn limits_of_one_prompt_take_the_place_of_the_agents() {
         error.to_string(),
         "the limit \"turns\" is zero, so the run would stop before it began: raise it, or leave it out"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_override_limits_puts_a_prompts_limits_in_the_place_of_the_agents() {
+    let tight = Limits { deadline: Some(secs(1)), turns: Some(1), ..Limits::NONE };
+    let slow = vec![Act::Pause(secs(30)), Act::text("Done."), Act::end()];
+    let agent = scripted([slow]).limits(tight).build().unwrap();
+    let long = Limits { deadline: Some(secs(3_600)), ..Limits::NONE };
+    let run = agent.prompt("Go.").override_limits(long).start().unwrap();
+    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    let zero = Limits { tokens: Some(0), ..Limits::NONE };
+    let error = agent.prompt("Go.").override_limits(zero).start().unwrap_err();
+    assert_eq!(error, StartError::ZeroLimit("tokens"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -117,3 +117,50 @@ async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
     let kinds: Vec<_> = told.iter().map(|record| record.event.kind()).collect();
     assert_eq!(kinds, ["message", "usage", "model_finished", "run_settled"]);
 }
+
+/// Whether an observer has heard that a run has settled, and whether anybody else could know it by then.
+#[derive(Default)]
+struct Heard {
+    settled: AtomicBool,
+    was_first: Mutex<Option<bool>>,
+    run: Mutex<Option<Arc<Run>>>,
+}
+
+impl Observer for Heard {
+    fn fact(&self, seen: &Seen<'_>) {
+        if matches!(seen.record.event, Event::RunSettled { .. }) {
+            let run = self.run.lock().clone();
+            *self.was_first.lock() = run.map(|run| run.try_outcome().is_none() && run.state() != State::Settled);
+            self.settled.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_outcome_is_there_every_observer_has_heard_that_the_run_has_settled() {
+    let heard = Arc::new(Heard::default());
+    let runtime = Runtime::builder().observer(Arc::clone(&heard) as _).build();
+    let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build().unwrap();
+    for _ in 0..100 {
+        heard.settled.store(false, Ordering::SeqCst);
+        let run = agent.start("Go.").unwrap();
+        run.outcome().await;
+        assert!(heard.settled.load(Ordering::SeqCst));
+
+        heard.settled.store(false, Ordering::SeqCst);
+        let run = agent.start("Go.").unwrap();
+        read_all(&mut run.feed()).await;
+        assert!(heard.settled.load(Ordering::SeqCst), "and when the feed has ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_hears_of_the_end_before_anybody_sees_it() {
+    let heard = Arc::new(Heard::default());
+    let runtime = watched([Arc::clone(&heard) as Arc<dyn Observer>]);
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Hm")])).runtime(&runtime).build().unwrap();
+    let run = Arc::new(start_until_shown(&agent, "Go.", "Hm").await);
+    *heard.run.lock() = Some(Arc::clone(&run));
+    stop(&agent, &run, Cancel::graceful()).await;
+    assert_eq!(*heard.was_first.lock(), Some(true));
+}

@@ -28,7 +28,7 @@ async fn a_call_that_waits_for_approval_can_be_cancelled_alone() {
     let session = agent(&model).tool(tools::quick("danger", &log).needs_approval()).open();
     let run = start_until(&session, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     assert_eq!(run.cancel_call(&id("g"), Cancel::graceful()).kind().as_str(), "accepted");
-    assert_eq!(run.approve(&id("g"), None), Err(andon_runtime::DecideError::NotWaiting));
+    assert_eq!(run.decide(&id("g")).approve().send(), Err(andon_runtime::DecideError::NotWaiting));
     assert_eq!(settled(&session, &run).await.text_so_far(), "Then not.");
     let told = result_of(&session.history().await.unwrap(), "g").to_text();
     assert_eq!((told.as_str(), log.started()), ("Not run: this call was cancelled before it started.", 0));

@@ -102,7 +102,7 @@ async fn ending(run: &Run) -> Ending {
 }
 
 async fn approve(run: &Run) -> Ending {
-    run.approve(&id("g"), None).unwrap();
+    run.decide(&id("g")).approve().send().unwrap();
     ending(run).await
 }
 

@@ -98,7 +98,7 @@ async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once(
     settle_down().await;
     assert_eq!((next.model.calls(), next.tools.started()), (0, 0), "nothing happens before a person has decided");
 
-    found.approve(&id("g"), Some("ada")).unwrap();
+    found.decide(&id("g")).approve().by("ada").send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!((first.tools.started(), next.tools.started()), (0, 1));
     assert_nothing_lost(&found, &next.session().history().await.unwrap()).await;
@@ -112,7 +112,7 @@ async fn a_no_after_the_restart_is_told_to_the_model() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.restarted([says("As you wish.")]).await;
     let found = next.find(&run).await;
-    found.deny(&id("g"), Some("ada"), Some("too late at night")).unwrap();
+    found.decide(&id("g")).deny().by("ada").note("too late at night").send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     let result = result_of(&next.session().history().await.unwrap(), "g");
     assert_eq!(result.status, ResultStatus::Refused);
@@ -131,7 +131,7 @@ async fn a_reader_that_comes_back_after_the_restart_gets_what_follows_and_nothin
     }
     let next = first.restarted([says("Done.")]).await;
     let found = next.find(&run).await;
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     found.outcome().await;
 
     let place = seen.last().map(FeedItem::cursor).unwrap();
@@ -196,7 +196,7 @@ async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait()
     assert!(matches!(refused, StartError::Busy { run: busy, .. } if busy == *run.id()));
     settle_down().await;
     assert_eq!(next.model.calls(), 0);
-    next.find(&run).await.approve(&id("g"), None).unwrap();
+    next.find(&run).await.decide(&id("g")).approve().send().unwrap();
     assert_eq!(*next.find(&queued).await.outcome().await.ending, DONE);
     assert_eq!(next.history().await.last().unwrap(), "And that.");
 }
@@ -215,7 +215,7 @@ async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there()
     let recovered = next.runtime.recover().await.unwrap();
     assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
     let found = next.find(&run).await;
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!(next.runtime.recover().await.unwrap(), []);
     drop(agent);
@@ -294,7 +294,7 @@ async fn limits_outlive_the_process() {
     settle_down().await;
     let next = first.restarted([says("Never said.")]).await;
     let found = next.find(&run).await;
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Budget });
     assert_eq!((next.tools.started(), next.model.calls()), (1, 0));
 }
@@ -306,7 +306,7 @@ async fn a_run_may_outlive_several_processes() {
     let third = second.restarted([says("At last.")]).await;
     assert_eq!(third.fates(), [lives_on(&third, State::Waiting)]);
     let found = third.find(&run).await;
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(found.outcome().await.text_so_far(), "At last.");
     let epochs: Vec<u32> = found.records().iter().map(|record| record.epoch).collect();
     assert_eq!(epochs.last(), Some(&3), "each owner has an epoch of its own");
@@ -321,14 +321,14 @@ async fn the_first_process_can_no_longer_write_when_another_has_revived_its_run(
     let model = ScriptedModel::new([says("Done.")]);
     let session = dangerous(Agent::builder().model(model).runtime(&other), &log).open();
     other.recover().await.unwrap();
-    run.approve(&id("g"), None).unwrap();
+    run.decide(&id("g")).approve().send().unwrap();
     assert!(
         matches!(&*run.outcome().await.ending, Ending::Failed(failure) if failure.message.contains("another process owns the run"))
     );
     assert_eq!(first.tools.started(), 0, "intent before effect: what could not be recorded was not begun");
 
     let found = other.find(run.id()).await.unwrap().unwrap();
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
     drop(session);
 }
@@ -349,7 +349,7 @@ async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
     until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     settle_down().await;
     let next = first.next([says("Done."), says("Too.")], |builder, log| Some(counting(dangerous(builder, log)))).await;
-    next.find(&run).await.approve(&id("g"), None).unwrap();
+    next.find(&run).await.decide(&id("g")).approve().send().unwrap();
     next.find(&queued).await.outcome().await;
     assert_eq!(began.load(Ordering::SeqCst), 1, "only the run that had not begun");
 }
@@ -426,7 +426,7 @@ async fn two_recoveries_at_once_take_a_run_up_once() {
     let fates = [one.unwrap(), other.unwrap()].concat();
     assert_eq!(fates.len(), 1, "{fates:?}");
     let found = runtime.find(run.id()).await.unwrap().unwrap();
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
     drop(session);
 }
@@ -562,7 +562,7 @@ async fn an_agent_that_is_kept_is_found_although_a_later_one_of_its_name_is_gone
     drop(build().build().unwrap());
     assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
     let found = runtime.find(run.id()).await.unwrap().unwrap();
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     drop(kept);
 }
@@ -601,7 +601,7 @@ async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_sa
     let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
     let found = next.find(&run).await;
     // Whether the approval is accepted or not: there is no such tool.
-    let _ = found.approve(&id("g"), None);
+    let _ = found.decide(&id("g")).approve().send();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!(result_of(&next.session().history().await.unwrap(), "g").status, ResultStatus::Refused);
 }
@@ -623,7 +623,7 @@ async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_la
     }
     assert!(matches!(next.runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
     let found = next.find(&run).await;
-    found.approve(&id("g"), None).unwrap();
+    found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
 }
 
@@ -653,7 +653,7 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
         let session = dangerous(builder, &log).open();
         assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
         let found = runtime.find(run.id()).await.unwrap().unwrap();
-        found.approve(&id("g"), None).unwrap();
+        found.decide(&id("g")).approve().send().unwrap();
         assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
         drop(session);
     });

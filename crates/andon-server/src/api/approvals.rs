@@ -26,7 +26,7 @@ pub(crate) struct Decide {
     /// exactly these arguments.
     #[schema(value_type = Option<String>)]
     digest: Option<Digest>,
-    /// Why the call was denied. The model sees this.
+    /// Why. It is on record; if the call is denied, the model sees it.
     why: Option<String>,
 }
 
@@ -69,13 +69,19 @@ pub(crate) async fn decide(
 ) -> Result<Json<Decided>, Problem> {
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
-    let by = Some(&*principal.name);
     let seen = run.feed_from(andon_runtime::Cursor { seq: run.seq(), byte: 0 });
-    match (request.decision, request.digest) {
-        (Decision::Deny, _) => run.deny(&call, by, request.why.as_deref())?,
-        (Decision::Approve, Some(digest)) => run.approve_exactly(&call, digest, by)?,
-        (Decision::Approve, None) => run.approve(&call, by)?,
+    let undecided = run.decide(&call);
+    let decision = match (request.decision, request.digest) {
+        (Decision::Deny, _) => undecided.deny(),
+        (Decision::Approve, Some(digest)) => undecided.approve_exactly(digest),
+        (Decision::Approve, None) => undecided.approve(),
+    };
+    let decision = decision.by(&*principal.name);
+    match request.why {
+        Some(why) => decision.note(why),
+        None => decision,
     }
+    .send()?;
     let verdict = timeout(core.options.record_patience, on_record(seen, &call)).await.ok().flatten();
     match (request.decision, verdict.ok_or_else(not_recorded)?) {
         (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {

@@ -200,6 +200,7 @@ impl Messages {
             None => (Some(Arc::clone(&progress.accepted().input)), Vec::new()),
         };
         let rest = Message { role: Role::Assistant, parts: vec![Part::text(NOT_SETTLED)], cut: None };
+        self.bring(progress);
         self.history.extend(more.into_iter().chain([Arc::new(rest)]));
         self.open.extend(open);
         self.open.push(OpenPart::Run { run: run.id().clone(), text: NOT_SETTLED });
@@ -211,8 +212,16 @@ impl Messages {
         self.truncated |= is_cut;
         self.store(&kept);
         let (more, open) = next(progress, is_over(run, progress));
+        self.bring(progress);
         self.history.extend(more);
         self.open.extend(open);
+    }
+
+    /// Adds what the prompt of a run that has not started brings along.
+    fn bring(&mut self, progress: &Progress) {
+        if !progress.has_started() {
+            self.history.extend(progress.accepted().history.iter().cloned());
+        }
     }
 
     fn store(&mut self, messages: &[Arc<Message>]) {

@@ -247,10 +247,21 @@ pub struct RunOrder {
     pub when_busy: WhenBusy,
     /// What to do when the last reader of the run's feed disconnects.
     pub on_disconnect: andon_runtime::OnDisconnect,
-    /// The limits of the run.
+    /// The limits that were asked for. They tighten the agent's.
     pub limits: Limits,
     /// Changes to the session's state when the run starts.
     pub state: StateMap,
+}
+
+impl From<LimitsForm> for Limits {
+    fn from(asked: LimitsForm) -> Self {
+        Self {
+            deadline: asked.deadline_ms.map(Duration::from_millis),
+            silence: asked.silence_ms.map(Duration::from_millis),
+            turns: asked.turns,
+            tokens: asked.tokens,
+        }
+    }
 }
 
 impl RunOrder {
@@ -276,7 +287,10 @@ impl RunOrder {
             }
             None => agent.new_session_of(&principal.tenant, user).map_err(bad_id)?,
         };
-        let limits = tighter(agent.limits(), request.limits)?;
+        let limits = Limits::from(request.limits);
+        if let Some(limit) = limits.zero() {
+            return Err(StartError::ZeroLimit(limit).into());
+        }
         Ok(Self {
             session,
             run_id,
@@ -315,26 +329,6 @@ fn message(input: Input) -> Result<Message, Problem> {
 
 fn bad_media(why: &str) -> Problem {
     Problem::unprocessable("bad-media", format!("input: {why}"))
-}
-
-/// Combines the limits: a client may lower the agent's limits, but not raise them.
-fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
-    fn least<T: Ord>(own: Option<T>, asked: Option<T>) -> Option<T> {
-        match (own, asked) {
-            (Some(own), Some(asked)) => Some(own.min(asked)),
-            (own, asked) => own.or(asked),
-        }
-    }
-    let limits = Limits {
-        deadline: least(own.deadline, asked.deadline_ms.map(Duration::from_millis)),
-        silence: least(own.silence, asked.silence_ms.map(Duration::from_millis)),
-        turns: least(own.turns, asked.turns),
-        tokens: least(own.tokens, asked.tokens),
-    };
-    match limits.zero() {
-        Some(limit) => Err(StartError::ZeroLimit(limit).into()),
-        None => Ok(limits),
-    }
 }
 
 /// Starts the run, and waits until it is on record.

@@ -87,6 +87,9 @@ pub(crate) struct AwaitedApproval {
     /// The digest of the arguments. Send it with an approval, so that it covers exactly these arguments.
     #[schema(value_type = String)]
     digest: andon_runtime::Digest,
+    /// Since when it waits.
+    #[schema(value_type = String, format = DateTime)]
+    since: Wall,
 }
 
 impl RunView {
@@ -192,15 +195,12 @@ pub(crate) fn force_while_cancelling(standing: RunStanding) -> Option<Force> {
 
 /// The calls that need approval.
 fn awaited(run: &Run) -> Vec<AwaitedApproval> {
-    use andon_runtime::core::progress::CallState;
-    let progress = if run.may_await_approval() { run.progress() } else { None };
-    let calls = progress.iter().flat_map(|progress| progress.calls());
-    let waiting = calls.filter(|open| open.state == CallState::AwaitingApproval);
-    let told = waiting.map(|open| AwaitedApproval {
-        call: open.call.id.clone(),
-        tool: open.call.name.clone(),
-        arguments: open.call.arguments.clone(),
-        digest: open.call.digest(),
+    let told = run.approvals().into_iter().map(|call| AwaitedApproval {
+        call: call.call().clone(),
+        tool: call.tool().to_owned(),
+        arguments: call.arguments().to_owned(),
+        digest: call.digest(),
+        since: call.since().wall,
     });
     told.collect()
 }

@@ -82,7 +82,7 @@ async fn a_row_shows_what_waits_for_a_person_and_what_waits_for_its_session() {
     assert_eq!(row["run_id"], json!(next.id()));
     let second = reader.until("second").await;
     assert_eq!(second["live"], 2);
-    run.approve(&andon_runtime::CallId::new("c1").unwrap(), None).unwrap();
+    run.decide(&andon_runtime::CallId::new("c1").unwrap()).approve().send().unwrap();
     settled(&next).await;
     for run in [&run, &next] {
         let row = reader.until_row(|row| row["run_id"] == json!(run.id()) && row["state"] == "settled").await;

@@ -79,8 +79,8 @@ pub(crate) async fn decide(mut run: Watching, person: Person) {
     });
     // A decision that comes too late has no effect: somebody else may have stopped the run.
     match (person, call) {
-        (Person::Approves, Some(call)) => drop(run.run.approve(&call, Some("somebody"))),
-        (Person::Denies, Some(call)) => drop(run.run.deny(&call, Some("somebody"), Some("not now"))),
+        (Person::Approves, Some(call)) => drop(run.run.decide(&call).approve().by("somebody").send()),
+        (Person::Denies, Some(call)) => drop(run.run.decide(&call).deny().by("somebody").note("not now").send()),
         (Person::Cancels, Some(_)) if asked => return run.cancel(Cancel::graceful()).await,
         (Person::Approves | Person::Denies | Person::Cancels | Person::IsAway, _) => {}
     }

@@ -85,7 +85,7 @@ async fn recover(life: &Life, name: &str) {
 
 async fn approve(life: &Life, name: &str) {
     let [waiting, queued] = [find(life, "waiting").await, find(life, "queued").await];
-    waiting.approve(&CallId::new("danger-1").unwrap(), Some("ada")).unwrap();
+    waiting.decide(&CallId::new("danger-1").unwrap()).approve().by("ada").send().unwrap();
     for run in [waiting, queued] {
         assert_eq!(*run.outcome().await.ending, Ending::Completed { stop: ModelStop::EndTurn }, "{name}");
     }

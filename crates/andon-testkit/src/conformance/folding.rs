@@ -231,7 +231,10 @@ fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
         11 => Event::BackoffStarted { delay_ms: 5 },
         12 => Event::BackoffFinished,
         13 => Event::ApprovalRequested { call: id, arguments: None },
-        14 => Event::ApprovalResolved { call: id, verdict: Box::new(Approval::Approved { by: None, arguments: None }) },
+        14 => Event::ApprovalResolved {
+            call: id,
+            verdict: Box::new(Approval::Approved { by: None, arguments: None, why: None }),
+        },
         15 | 16 => Event::ToolStarted { call: id, effect: Effect::ReadOnly, effect_id: None },
         17 => {
             let result = Arc::new(ToolResult::text(id.clone(), ResultStatus::Ok, "Done."));

@@ -9,7 +9,8 @@ use andon_core::progress::{Progress, State as RunState};
 use andon_core::time::Wall;
 use serde_json::Value;
 
-use super::{MemoryJournal, MemoryState, SharedKey, StoredRun, StoredSession, check_order, session_of};
+use super::room::Resized;
+use super::{MemoryJournal, MemoryState, SharedKey, StoredRun, StoredSession, check_order, room};
 use crate::journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, is, title,
 };
@@ -39,6 +40,10 @@ impl MemoryState {
                 None => drop(table.remove(&key)),
             }
         }
+        if let Some(own) = self.sessions.get_mut(session) {
+            self.room.use_now(session, &mut own.occupancy);
+        }
+        self.make_room();
     }
 
     fn state_of(&self, session: &SessionKey) -> Option<StateMap> {
@@ -67,10 +72,9 @@ impl MemoryState {
 
     /// A session's runs: those that started, in the order in which they started, then the others.
     fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
-        let started = self.sessions.get(session).map(|session| session.started.clone()).unwrap_or_default();
-        let is_of = |run: &&RunId| self.runs.get(*run).and_then(|run| session_of(&run.stored)) == Some(session);
-        let others = self.order.iter().filter(is_of).filter(|run| !started.contains(run)).cloned();
-        started.iter().cloned().chain(others).collect()
+        let Some(StoredSession { started, runs, .. }) = self.sessions.get(session) else { return Vec::new() };
+        let others = runs.iter().filter(|run| !started.contains(run));
+        started.iter().chain(others).cloned().collect()
     }
 
     fn info(&self, key: &SessionKey, session: &StoredSession) -> SessionInfo {
@@ -99,11 +103,19 @@ impl MemoryState {
         if let Some(run) = runs.iter().find(unsettled) {
             return Err(JournalError::SessionBusy { session: Box::new(session.clone()), run: run.clone() });
         }
-        for run in &runs {
+        let is_there = self.remove(session);
+        self.order.retain(|run| !runs.contains(run));
+        Ok(is_there)
+    }
+
+    /// Removes a session and its runs, but not from the order in which they came.
+    pub(super) fn remove(&mut self, session: &SessionKey) -> bool {
+        let Some(removed) = self.sessions.remove(session) else { return false };
+        for run in &removed.runs {
             self.runs.remove(run);
         }
-        self.order.retain(|run| !runs.contains(run));
-        Ok(self.sessions.remove(session).is_some())
+        self.room.forget(&removed.occupancy);
+        true
     }
 
     fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
@@ -120,7 +132,9 @@ impl MemoryState {
             }
         }
         let mut session = StoredSession::new(moved.created_at);
-        session.keep(moved.kept);
+        let change = session.keep(moved.kept);
+        self.room.resize(&mut session.occupancy, change);
+        self.room.use_now(&moved.session, &mut session.occupancy);
         self.sessions.insert(moved.session.clone(), session);
         for (key, value) in moved.state {
             let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
@@ -138,13 +152,21 @@ impl MemoryState {
             self.order.push(run.clone());
             self.runs.insert(run, here);
         }
+        self.make_room();
         Ok(())
     }
 }
 
 impl StoredSession {
-    fn keep(&mut self, things: Vec<Kept>) {
-        self.kept.extend(things.into_iter().map(|thing| ((thing.kind.clone(), thing.name.clone()), thing)));
+    /// Keeps things with it, and returns how its size changes.
+    fn keep(&mut self, things: Vec<Kept>) -> Resized {
+        let mut change = Resized::default();
+        for thing in things {
+            change.more += room::weight_of_kept(&thing);
+            let replaced = self.kept.insert((thing.kind.clone(), thing.name.clone()), thing);
+            change.less += replaced.as_ref().map_or(0, room::weight_of_kept);
+        }
+        change
     }
 }
 
@@ -208,8 +230,10 @@ impl Sessions for MemoryJournal {
     ) -> BoxFuture<Result<bool, JournalError>> {
         let mut state = self.state.lock();
         let is_there = state.sessions.contains_key(session);
-        if let Some(stored) = state.sessions.get_mut(session) {
-            stored.keep(things);
+        let MemoryState { sessions, room, .. } = &mut *state;
+        if let Some(stored) = sessions.get_mut(session) {
+            let resized = stored.keep(things);
+            room.resize(&mut stored.occupancy, resized);
             state.change(session, at, change);
         }
         Box::pin(ready(Ok(is_there)))
@@ -224,8 +248,12 @@ impl Sessions for MemoryJournal {
 
     fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
         let mut state = self.state.lock();
-        let stored = state.sessions.get_mut(session);
-        let gone = stored.and_then(|stored| stored.kept.remove(&(kind.to_owned(), name.to_owned())));
+        let MemoryState { sessions, room, .. } = &mut *state;
+        let gone = sessions.get_mut(session).and_then(|stored| {
+            let gone = stored.kept.remove(&(kind.to_owned(), name.to_owned()))?;
+            room.resize(&mut stored.occupancy, Resized { more: 0, less: room::weight_of_kept(&gone) });
+            Some(gone)
+        });
         Box::pin(ready(Ok(gone.is_some())))
     }
 

@@ -123,7 +123,7 @@ async fn a_tool_that_needs_approval_waits_for_it() {
             break line["call"].as_str().unwrap().to_owned();
         }
     };
-    run.approve(&andon_runtime::CallId::new(call).unwrap(), Some("ada")).unwrap();
+    run.decide(&andon_runtime::CallId::new(call).unwrap()).approve().by("ada").send().unwrap();
     assert!(run.outcome().await.text_so_far().contains("done"));
 }
 

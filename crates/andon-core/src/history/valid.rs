@@ -1,0 +1,201 @@
+//! What a history must be like, so that every provider accepts it.
+//!
+//! Histories that Andon wrote are like this. One from elsewhere is checked before it is stored.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::id::CallId;
+use crate::message::{ImageError, Message, Part, Role};
+
+/// Why messages from elsewhere cannot be a history, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("message {index} of the history: {why}")]
+pub struct BadHistory {
+    /// The index of the message at fault, from 0.
+    pub index: usize,
+    /// What is wrong with it.
+    pub why: HistoryFault,
+}
+
+/// What is wrong with a message of a history.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryFault {
+    /// The first message is not the user's.
+    #[error("a history begins with a message of the user: leave out what comes before the first one, or add it")]
+    NoUserFirst,
+    /// An answer follows an answer.
+    #[error(
+        "an answer follows an answer: join the two, or put the user's message between them that the second one answers"
+    )]
+    TwoAnswers,
+    /// A part that this role cannot have.
+    #[error(
+        "a message of this role cannot have such a part: users send text and images, answers have text, thoughts and calls, and tool messages have results"
+    )]
+    PartOfAnotherRole,
+    /// Two calls have the same id.
+    #[error("the id {0} is used by two calls: give each its own, and its result the same one")]
+    DuplicateCall(CallId),
+    /// A call has no result.
+    #[error("call {0} has no result: the tool message right after an answer has one for each of its calls")]
+    NoResult(CallId),
+    /// A result belongs to no call.
+    #[error("the result of {0} belongs to no call of the answer right before it, or is its second one: leave it out")]
+    NoCall(CallId),
+    /// Results are in another order than their calls.
+    #[error("the results are not in the order of their calls, which some providers refuse: put them into it")]
+    OtherOrder,
+    /// A tool message without a result.
+    #[error("a tool message without a result: leave it out")]
+    NoResults,
+    /// An image is not valid.
+    #[error(transparent)]
+    BadImage(#[from] ImageError),
+}
+
+/// Checks that messages from elsewhere can be a history, with a message of the user to come.
+pub fn check(messages: &[Arc<Message>]) -> Result<(), BadHistory> {
+    let mut known = HashSet::new();
+    let mut before: Option<&Message> = None;
+    for (index, message) in messages.iter().enumerate() {
+        follows(before, message).map_err(|why| BadHistory { index, why })?;
+        stands(message, &mut known).map_err(|why| BadHistory { index, why })?;
+        before = Some(message);
+    }
+    match before.and_then(|last| last.calls().next()) {
+        Some(call) => Err(BadHistory { index: messages.len() - 1, why: HistoryFault::NoResult(call.id.clone()) }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a message may come after the one before it.
+fn follows(before: Option<&Message>, message: &Message) -> Result<(), HistoryFault> {
+    let asked: Vec<&CallId> = before.into_iter().flat_map(Message::calls).map(|call| &call.id).collect();
+    match (before.map(|before| before.role), message.role) {
+        (None, Role::Assistant | Role::Tool) => Err(HistoryFault::NoUserFirst),
+        (Some(Role::Assistant), Role::Assistant) if asked.is_empty() => Err(HistoryFault::TwoAnswers),
+        (_, Role::Tool) => answers(&asked, message),
+        (_, Role::User | Role::Assistant) => match asked.first() {
+            Some(open) => Err(HistoryFault::NoResult((*open).clone())),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Whether a tool message has the results of these calls.
+fn answers(asked: &[&CallId], message: &Message) -> Result<(), HistoryFault> {
+    let given: Vec<&CallId> = message.results().map(|result| &result.call).collect();
+    if given.is_empty() && asked.is_empty() {
+        return Err(HistoryFault::NoResults);
+    }
+    let mut left = asked.to_vec();
+    for result in &given {
+        match left.iter().position(|call| call == result) {
+            Some(place) => drop(left.remove(place)),
+            None => return Err(HistoryFault::NoCall((*result).clone())),
+        }
+    }
+    match left.first() {
+        Some(open) => Err(HistoryFault::NoResult((*open).clone())),
+        None if given != asked => Err(HistoryFault::OtherOrder),
+        None => Ok(()),
+    }
+}
+
+/// Whether a message is valid by itself. `known` are the ids of earlier calls.
+fn stands(message: &Message, known: &mut HashSet<CallId>) -> Result<(), HistoryFault> {
+    let fits = |part: &Part| match (message.role, part) {
+        (Role::User, Part::Text { .. } | Part::Image(_)) => true,
+        (Role::Assistant, Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_)) => true,
+        (Role::Tool, Part::ToolResult(_)) => true,
+        (Role::User, Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_))
+        | (Role::Assistant, Part::Image(_) | Part::ToolResult(_))
+        | (Role::Tool, Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_)) => false,
+    };
+    if !message.parts.iter().all(fits) {
+        return Err(HistoryFault::PartOfAnotherRole);
+    }
+    for call in message.calls() {
+        if !known.insert(call.id.clone()) {
+            return Err(HistoryFault::DuplicateCall(call.id.clone()));
+        }
+    }
+    for image in message.images().chain(message.results().flat_map(|result| result.images())) {
+        image.check()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Image, ResultStatus, ToolCall, ToolResult};
+
+    fn id(text: &str) -> CallId {
+        CallId::new(text).unwrap()
+    }
+
+    fn calls(ids: &[&str]) -> Message {
+        let call = |text: &&str| ToolCall { id: id(text), name: "look".into(), arguments: "{}".into() };
+        let parts = ids.iter().map(|text| Part::ToolCall(call(text))).collect();
+        Message { role: Role::Assistant, parts, cut: None }
+    }
+
+    fn results(ids: &[&str]) -> Message {
+        let result = |text: &&str| Part::ToolResult(ToolResult::text(id(text), ResultStatus::Ok, "seen"));
+        Message { role: Role::Tool, parts: ids.iter().map(result).collect(), cut: None }
+    }
+
+    fn checked(messages: impl IntoIterator<Item = Message>) -> Result<(), BadHistory> {
+        check(&messages.into_iter().map(Arc::new).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_history_that_every_provider_accepts_is_accepted() {
+        let user = || Message::user("Hi");
+        assert_eq!(checked([]), Ok(()));
+        assert_eq!(checked([user(), Message::assistant("Hello"), user(), user()]), Ok(()));
+        let talk = [user(), calls(&["a", "b"]), results(&["a", "b"]), calls(&["c"]), results(&["c"])];
+        assert_eq!(checked(talk), Ok(()), "the input may come right after a tool message");
+    }
+
+    #[test]
+    fn what_a_provider_would_refuse_is_refused_with_its_place_and_what_to_do() {
+        use HistoryFault::{
+            BadImage, DuplicateCall, NoCall, NoResult, NoResults, NoUserFirst, OtherOrder, PartOfAnotherRole,
+            TwoAnswers,
+        };
+        let user = || Message::user("Hi");
+        let said = || Message::assistant("Hello");
+        let image = Image { media_type: "text/plain".into(), reference: "https://example.com/a".into() };
+        let of_user = |part: Part| Message { role: Role::User, parts: vec![part], cut: None };
+        let wrong: Vec<(Vec<Message>, usize, HistoryFault)> = vec![
+            (vec![said()], 0, NoUserFirst),
+            (vec![results(&["a"])], 0, NoUserFirst),
+            (vec![user(), said(), said()], 2, TwoAnswers),
+            (vec![user(), calls(&["a"])], 1, NoResult(id("a"))),
+            (vec![user(), calls(&["a"]), user()], 2, NoResult(id("a"))),
+            (vec![user(), calls(&["a"]), said()], 2, NoResult(id("a"))),
+            (vec![user(), calls(&["a", "b"]), results(&["a"])], 2, NoResult(id("b"))),
+            (vec![user(), calls(&["a"]), results(&["a", "b"])], 2, NoCall(id("b"))),
+            (vec![user(), calls(&["a"]), results(&["a", "a"])], 2, NoCall(id("a"))),
+            (vec![user(), said(), results(&["a"])], 2, NoCall(id("a"))),
+            (vec![user(), results(&["a"])], 1, NoCall(id("a"))),
+            (vec![user(), calls(&["a", "b"]), results(&["b", "a"])], 2, OtherOrder),
+            (vec![user(), said(), results(&[])], 2, NoResults),
+            (vec![user(), calls(&["a", "a"])], 1, DuplicateCall(id("a"))),
+            (vec![user(), calls(&["a"]), results(&["a"]), calls(&["a"]), results(&["a"])], 3, DuplicateCall(id("a"))),
+            (vec![of_user(Part::Thinking { text: "Hm".into(), signature: None })], 0, PartOfAnotherRole),
+            (vec![of_user(Part::Image(image.clone()))], 0, BadImage(image.check().unwrap_err())),
+        ];
+        for (messages, index, why) in wrong {
+            assert_eq!(checked(messages.clone()), Err(BadHistory { index, why }), "{messages:?}");
+        }
+        let error = checked([user(), calls(&["a"])]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "message 1 of the history: call a has no result: the tool message right after an answer has one for each of its calls"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! A journal in memory forgets whole sessions when it holds too much: the oldest first, and never one with a run in
+//! progress.
+
+use andon_runtime::{SessionFilter, SessionKey, WhenBusy};
+
+use crate::common::*;
+
+fn runtime_in(journal: &Arc<MemoryJournal>) -> Runtime {
+    Runtime::builder().journal(Arc::clone(journal) as _).one_lane().seed(1).warm_sessions(0).build()
+}
+
+fn agent_in(journal: &Arc<MemoryJournal>, answers: impl IntoIterator<Item = Vec<Act>>) -> Agent {
+    Agent::builder().model(ScriptedModel::new(answers)).runtime(&runtime_in(journal)).build().unwrap()
+}
+
+async fn sessions(agent: &Agent) -> Vec<String> {
+    let listed = agent.runtime().list_sessions(SessionFilter::default()).await.unwrap();
+    let mut names: Vec<String> = listed.iter().map(|info| info.key.session.to_string()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_session_that_settled_longest_ago_is_forgotten_first_and_whole() {
+    let journal = Arc::new(MemoryJournal::builder().sessions(2).build());
+    let agent = agent_in(&journal, ["One.", "Two.", "Again.", "Three.", "Anew."].map(says));
+    let first = agent.session("one").unwrap().start("Go.").unwrap();
+    first.outcome().await;
+    let second = agent.session("two").unwrap().start("Go.").unwrap();
+    second.outcome().await;
+    agent.session("one").unwrap().run("Go on.").await.unwrap();
+    agent.session("three").unwrap().run("Go.").await.unwrap();
+    assert_eq!(sessions(&agent).await, ["one", "three"], "`two` was used longest ago");
+    assert!(agent.runtime().find(second.id()).await.unwrap().is_none());
+    assert_eq!(journal.run_ids().len(), 3);
+    let one = agent.session("one").unwrap();
+    assert_eq!(texts(&one.history().await.unwrap()), ["Go.", "One.", "Go on.", "Again."], "what is kept is whole");
+
+    let anew = agent.session("two").unwrap();
+    drop(second);
+    anew.run("Go.").await.unwrap();
+    assert_eq!(sessions(&agent).await, ["three", "two"]);
+    assert_eq!(first.outcome().await.text_so_far(), "One.", "whoever holds a run has it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_a_run_in_progress_or_in_its_queue_is_never_forgotten() {
+    let journal = Arc::new(MemoryJournal::builder().sessions(1).bytes(1).build());
+    let agent = agent_in(&journal, [says_and_hangs("Half"), says("Two."), says("Three."), says("Next.")]);
+    let busy = agent.session("busy").unwrap();
+    let run = start_until_shown(&busy, "Go.", "Half").await;
+    let queued = busy.prompt("Then.").when_busy(WhenBusy::Queue).start().unwrap();
+    for name in ["two", "three"] {
+        agent.session(name).unwrap().run("Go.").await.unwrap();
+    }
+    assert_eq!(sessions(&agent).await, ["busy", "three"], "the last one stays, too");
+    stop(&busy, &run, Cancel::graceful()).await;
+    assert_eq!(queued.outcome().await.stop_reason(), "end_turn");
+    let said = busy.history().await.unwrap();
+    assert_eq!(texts(&said), ["Go.", "Half [cut]", "Then.", "Next."]);
+    assert_eq!(sessions(&agent).await, ["busy"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
+    let long = "word ".repeat(4_000);
+    let journal = Arc::new(MemoryJournal::builder().bytes(200_000).build());
+    let agent = agent_in(&journal, (0..10).map(|_| says(&long)));
+    for number in 0..10 {
+        agent.session(format!("s{number}")).unwrap().run("Go.").await.unwrap();
+    }
+    assert_eq!(
+        sessions(&agent).await,
+        ["s6", "s7", "s8", "s9"],
+        "each takes about 41 kB: its text, and what was streamed of it"
+    );
+    let runtime = agent.runtime();
+    let large = SessionKey::new("agent", "local", "large").unwrap();
+    runtime.create_session(&large, [("note".to_owned(), json!("small"))].into_iter().collect()).await.unwrap();
+    assert_eq!(sessions(&agent).await, ["large", "s6", "s7", "s8", "s9"], "one without a run counts as used");
+    let value = json!("x".repeat(60_000));
+    let kept = andon_runtime::Kept { kind: "file".into(), name: "f".into(), at: runtime.now().wall, value };
+    runtime.keep(&large, vec![kept], [].into()).await.unwrap();
+    assert_eq!(sessions(&agent).await, ["large", "s7", "s8", "s9"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_default_nothing_that_a_small_program_does_is_forgotten() {
+    let journal = Arc::new(MemoryJournal::new());
+    let agent = agent_in(&journal, (0..300).map(|_| says("Yes.")));
+    for number in 0..300 {
+        agent.session(format!("s{number}")).unwrap().run("Go.").await.unwrap();
+    }
+    assert_eq!((sessions(&agent).await.len(), journal.run_ids().len()), (300, 300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_learned_about_a_forgotten_run_is_refused_for_good() {
+    let journal = Arc::new(MemoryJournal::builder().sessions(1).build());
+    let agent = agent_in(&journal, ["One.", "Two."].map(says));
+    let forgotten = agent.session("one").unwrap().start("Go.").unwrap();
+    forgotten.outcome().await;
+    agent.session("two").unwrap().run("Go.").await.unwrap();
+    let used = Box::new(andon_runtime::Used::cut(andon_runtime::Usage::UNKNOWN));
+    let learned = andon_runtime::core::event::Learnt::UsageCorrected { call: 1, used };
+    let error = journal.append_addendum(forgotten.id(), agent.runtime().now(), learned).await.unwrap_err();
+    assert!(!error.may_pass(), "or it would be tried for ever: {error}");
+}
