@@ -80,7 +80,7 @@ fn a_withdrawn_answer_leaves_neither_call_nor_result_and_ends_the_run() {
 fn a_changed_call_is_the_one_that_is_made_and_its_approval_is_void() {
     let approved = Event::ApprovalResolved {
         call: id("a"),
-        verdict: Box::new(Approval::Approved { by: None, arguments: Some(call("look", "{}").digest()) }),
+        verdict: Box::new(Approval::Approved { by: None, arguments: Some(call("look", "{}").digest()), why: None }),
     };
     let asks = Event::ApprovalRequested { call: id("a"), arguments: None };
     let mut progress = after(asked().into_iter().chain([asks, approved])).unwrap();

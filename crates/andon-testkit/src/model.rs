@@ -140,7 +140,7 @@ impl ScriptedModel {
     /// The same model, made from a stream of its pieces: without a meter, and nothing can be learned about a call after it was cut.
     pub fn streamed(&self) -> StreamModel {
         let model = self.clone();
-        StreamModel::new(self.name, move |request| {
+        StreamModel::new(Arc::clone(&self.name), move |request| {
             let model = model.clone();
             async move { Ok(Pieces(model.call(request))) }
         })

@@ -6,7 +6,10 @@ use andon_runtime::core::event::Entry;
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
-use andon_runtime::{Answer, Lesson, Meter, Model, ModelLayer, Recovered, Request, Sighting, Stored, Usage, Used};
+use andon_runtime::{
+    Answer, AnswerDecision, Lesson, Meter, Model, ModelLayer, Recovered, Request, ResultDecision, RunDecision,
+    Sighting, Stored, Usage, Used,
+};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
 use andon_testkit::wire::check_history;
@@ -311,6 +314,57 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     let next = crash(&journal, &session).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
     next.assert_usable_and_nothing_was_rerun().await;
+}
+
+/// Two hooks at one moment: the first changes what it sees, and the process dies while the second waits. Returns the conversation
+/// in the next process, and the run there.
+async fn crash_after_a_change(
+    answers: Vec<Vec<Act>>,
+    hooks: impl FnOnce(AgentBuilder) -> AgentBuilder,
+) -> (Vec<Arc<Message>>, Run) {
+    let (journal, builder) = first_process(&ScriptedModel::new(answers));
+    let agent = hooks(builder.tool(tools::quick("slow", &ToolLog::new()))).build().unwrap();
+    let is_changed = |event: &Event| matches!(event, Event::HookFinished { change: Some(_), .. });
+    let run = start_until(&agent, "Go.", is_changed).await;
+    settle_down().await;
+    let next = crash(&journal, &agent).await;
+    let found = next.find(&run).await;
+    assert_eq!(*found.outcome().await.ending, Ending::Lost);
+    let history = next.agent.history().await.unwrap();
+    assert_nothing_lost(&found, &history).await;
+    next.assert_usable_and_nothing_was_rerun().await;
+    (history, found)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hook_changed_holds_after_a_crash_that_came_before_its_effect() {
+    let wait = || std::future::pending::<()>();
+    let (history, _) = crash_after_a_change(vec![says("Done.")], |agent| {
+        let changed = || RunDecision::ChangeInput(Message::user("Changed."));
+        agent.before_run(move |_| changed()).before_run(move |_| wait())
+    })
+    .await;
+    assert_eq!(history, [Arc::new(Message::user("Changed."))]);
+
+    let (history, _) = crash_after_a_change(vec![says("Done.")], |agent| {
+        agent.after_model(|_| AnswerDecision::ReplaceText("Changed.".into())).after_model(move |_| wait())
+    })
+    .await;
+    assert_eq!(history, [Message::user("Go."), Message::assistant("Changed.")].map(Arc::new));
+
+    let (history, run) = crash_after_a_change(vec![calls(&[("c", "slow")])], |agent| {
+        agent.before_tool(|_| CallDecision::ChangeArguments(json!({"n": 1}))).before_tool(move |_| wait())
+    })
+    .await;
+    let account = &run.receipt().unwrap().calls[0];
+    assert_eq!((account.refused, account.changed_by_hook), (Some(Refusal::Lost), true));
+    assert_eq!(result_of(&history, "c").status, ResultStatus::Refused);
+
+    let (history, _) = crash_after_a_change(vec![calls(&[("c", "slow")])], |agent| {
+        agent.after_tool(|_| ResultDecision::replace("Changed.")).after_tool(move |_| wait())
+    })
+    .await;
+    assert_eq!(result_of(&history, "c"), ToolResult::text(id("c"), ResultStatus::Ok, "Changed."));
 }
 
 #[tokio::test(start_paused = true)]

@@ -658,3 +658,43 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
         drop(session);
     });
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_hook_changed_and_asked_about_is_made_as_it_was_changed_by_the_next_process() {
+    let journal = memory();
+    let runtime = runtime_on(&journal);
+    let model = ScriptedModel::new([calls(&[("c", "keep")])]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime).tool(keeps(&Arc::default()));
+    let agent = agent
+        .before_tool(|_| CallDecision::ChangeArguments(json!({"n": 7})))
+        .before_tool(|_| CallDecision::AskApproval)
+        .build()
+        .unwrap()
+        .session("s")
+        .unwrap();
+    let run = start_until(&agent, "Keep.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    settle_down().await;
+    journal.crash();
+
+    // Its agent has no hooks any more: what they decided is on record.
+    let journal = TestJournal::new(journal.durable(), None);
+    let (next, kept) = (next_runtime_on(&journal), Arc::default());
+    let model = ScriptedModel::new([says("Done.")]);
+    let agent = Agent::builder().model(model).runtime(&next).tool(keeps(&kept)).build().unwrap().session("s").unwrap();
+    next.recover().await.unwrap();
+    let found = next.find(run.id()).await.unwrap().unwrap();
+    assert_eq!((found.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
+    found.approve(&id("c"), Some("ada")).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    assert_eq!(*kept.lock().unwrap(), [json!({"n": 7})]);
+    assert_nothing_lost(&found, &agent.history().await.unwrap()).await;
+}
+
+/// A tool that keeps the arguments it gets.
+fn keeps(kept: &Arc<std::sync::Mutex<Vec<serde_json::Value>>>) -> FnTool {
+    let kept = Arc::clone(kept);
+    FnTool::new("keep", "Keeps.", json!({"type": "object"}), move |call: Invocation| {
+        kept.lock().unwrap().push(call.input);
+        async { Ok("kept".into()) }
+    })
+}

@@ -166,7 +166,7 @@ async fn with_a_person(world: World, agent: AgentBuilder) {
         }
         sleep(Duration::from_secs(5)).await;
         // A run that was stopped first accepts no decision.
-        let _ = call_id("c").map(|call| run.approve(&call, Some("ada")));
+        let _ = call_id("c").map(|call| run.decide(&call).approve().by("ada").send());
     }
     world.follow(&run).await;
     let is_yes = |event: &Event| matches!(event, Event::ApprovalResolved { verdict, .. } if matches!(**verdict, Approval::Approved { .. }));
@@ -302,7 +302,7 @@ pub(super) async fn question_after_a_restart(world: World) {
         if world.follow_until(&run, is_question).await {
             sleep(Duration::from_secs(5)).await;
             // A run that was stopped first accepts no decision.
-            let _ = call_id("c").map(|call| run.approve(&call, Some("ada")));
+            let _ = call_id("c").map(|call| run.decide(&call).approve().by("ada").send());
         }
         world.follow(&run).await;
         check_changes(&world, &session, &run).await;
