@@ -20,7 +20,9 @@ mod same;
 use serde_json::Value;
 
 use self::check::check;
-use self::read::{Unread, read};
+#[cfg(feature = "json-schema")]
+use self::read::Unread;
+use self::read::read;
 use self::rules::Rules;
 
 /// Checks the arguments of a tool's calls.
@@ -65,6 +67,7 @@ impl Validator {
 mod tests {
     use serde_json::json;
 
+    use super::read::Unread;
     use super::*;
 
     fn objection(schema: &Value, arguments: &Value) -> Option<String> {
