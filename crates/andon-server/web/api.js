@@ -229,6 +229,10 @@ export async function me() {
 }
 /** The name under which the server knows us, if it does. */
 export const ownName = () => known?.name ?? "";
+/** The name of the owner of the machine: everybody, where nobody signs in. */
+const OWNER = "local";
+/** Whether we are known to the program that the server is a part of, and not by a key. */
+export const isKnownToProgram = () => known !== null && !key.get() && known.name !== OWNER;
 /** A user's name for display: "you" for our own. */
 export const userWord = (/** @type {string} */ user, /** @type {string | undefined} */ tenant = undefined) =>
   (user === known?.user && (tenant === undefined || tenant === known.tenant) ? "you" : user);

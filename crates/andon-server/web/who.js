@@ -3,7 +3,7 @@
 // 1. Signing out removes everything that the key gave access to.
 // 2. What somebody has left in the tab is not there for whoever signs in next.
 
-import { key, link, me, ownName, STORED } from "./api.js";
+import { isKnownToProgram, key, link, me, ownName, STORED } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 
 /** Asks to sign in. Most people are never asked, so the dialog is loaded when it is needed. */
@@ -36,14 +36,11 @@ export async function forgetOthers() {
   } catch { /* Without storage nothing was left. */ }
 }
 
-/** The name of the owner of the machine: everybody, where nobody signs in. */
-const OWNER = "local";
-
 /** Shows who is signed in, with the button to sign out. */
 export function showWho() {
   const who = byId("who");
   const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Toggle dark mode", title: "Toggle dark mode" }, "◐");
-  const name = ownName() && (key.get() || ownName() !== OWNER) ? h("span", { class: "name" }, ownName()) : null;
+  const name = key.get() || isKnownToProgram() ? h("span", { class: "name" }, ownName()) : null;
   const out = key.get() ? h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out") : null;
   fill(who, name, out, theme);
 }

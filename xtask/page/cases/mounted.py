@@ -24,6 +24,7 @@ def one_user_stops_their_run_in_another_program_while_the_run_of_another_user_go
     person.press("button", "^Ada$")
     person.shows("ada")
     person.shows("Nothing is running")
+    assert "curl" not in person.text(), "it shows a call that would be refused"
     assert not person.find(f"[data-run='{begun}']"), "she sees the run of another"
     person.open("#/chat/practice")
     person.type(person.wait_for("textarea"), "tell me a long story")

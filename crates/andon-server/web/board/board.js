@@ -4,7 +4,7 @@
 // 2. Old data is marked as old: when the feed breaks, rows stay, and no clock keeps ticking.
 // 3. The filter and the order are in the address.
 
-import { address, key, may } from "../api.js";
+import { address, isKnownToProgram, key, may } from "../api.js";
 import { controls } from "./filter.js";
 import { cord } from "./cord.js";
 import { byId, everyFrame, fill, h, write } from "../dom.js";
@@ -171,8 +171,11 @@ function nothingRuns() {
   const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
   const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
   const to = (/** @type {string} */ href, /** @type {string} */ text) => h("a", { href }, text);
-  const ways = [to("#/chat", "Chat with an agent"), ", see the ", to("#/runs", "history"), ", or start a run from a terminal:"];
-  return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
+  const ways = [to("#/chat", "Chat with an agent"), ", or see the ", to("#/runs", "history"), "."];
+  const nothing = h("p", null, "Nothing is running. ", ways);
+  // What a terminal sends has nothing by which another program knows us.
+  if (isKnownToProgram()) return [nothing];
+  return [nothing, h("p", null, "From a terminal:"), h("pre", { class: "command" }, line)];
 }
 
 /** The feed was refused permanently. */
