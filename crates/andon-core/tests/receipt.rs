@@ -76,7 +76,7 @@ fn expected() -> Receipt {
         pending: None,
     };
     Receipt {
-        v: 1,
+        v: andon_core::FORMAT_VERSION,
         run: RunId::new("r").unwrap(),
         session: session(),
         outcome: Some(Arc::new(cancelled())),
