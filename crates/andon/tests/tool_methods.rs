@@ -118,8 +118,8 @@ fn asks(calls: &[(&str, &str)]) -> ScriptedModel {
 
 /// What the model is told, call by call.
 async fn told(tools: Vec<FnTool>, calls: &[(&str, &str)]) -> Vec<String> {
-    let agent = agent(&asks(calls)).sequential_tools().tools(tools).build().unwrap();
-    let (run, outcome) = run_to_end(&agent, "Go.").await;
+    let session = agent(&asks(calls)).sequential_tools().tools(tools).open();
+    let (run, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!(outcome.stop_reason(), "end_turn");
     let told = events(&run).into_iter().filter_map(|event| match event {
         Event::ToolFinished { result, .. } => Some(result.to_text()),
@@ -170,9 +170,9 @@ async fn all_tools_of_a_value_share_it_and_the_methods_can_still_be_called() {
 #[tokio::test(start_paused = true)]
 async fn a_method_that_is_told_to_stop_returns_what_it_has() {
     let notes = Arc::new(Notes::default());
-    let agent = agent(&asks(&[("watch", "{}")])).tools(notes.tools()).build().unwrap();
-    let run = start_until_shown(&agent, "Watch.", "watching").await;
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let session = agent(&asks(&[("watch", "{}")])).tools(notes.tools()).open();
+    let run = start_until_shown(&session, "Watch.", "watching").await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Cut);
     let told = events(&run).into_iter().find_map(|event| match event {
         Event::ToolFinished { result, .. } => Some(result.to_text()),

@@ -163,9 +163,9 @@ async fn a_waiting_call_is_shown_whole_and_its_approval_is_bound_to_what_was_sho
     let log = ToolLog::new();
     let asks = [Act::call(0, "g", "danger", "{\"n\": 7}"), Act::call(1, "h", "danger", "{}"), vec![Act::tool_use()]];
     let model = ScriptedModel::new([answer(asks), says("Done.")]);
-    let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).build().unwrap();
+    let session = agent(&model).tool(tools::quick("danger", &log).needs_approval()).open();
     let run = start_until(
-        &agent,
+        &session,
         "Do it.",
         |event| matches!(event, Event::ApprovalRequested { call, .. } if call.as_str() == "h"),
     )
@@ -184,7 +184,7 @@ async fn a_waiting_call_is_shown_whole_and_its_approval_is_bound_to_what_was_sho
     assert_eq!(g.approve().send(), Err(DecideError::NotWaiting));
     h.deny().by("bob").note("Not this one.").send().unwrap();
     assert!(run.approvals().is_empty(), "at once");
-    settled(&agent, &run).await;
+    settled(&session, &run).await;
     let expected = [
         Approval::Approved {
             by: Some("ada".into()),

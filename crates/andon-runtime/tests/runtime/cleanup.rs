@@ -271,7 +271,7 @@ async fn a_cleanup_that_panics_before_it_begins_is_named_too() {
 #[tokio::test(start_paused = true)]
 async fn the_cleanup_of_a_call_that_never_began_is_not_run() {
     let seen = Arc::new(Seen::default());
-    let agent = one_tool(tool(&seen, hangs).needs_approval());
+    let session = one_tool(tool(&seen, hangs).needs_approval());
     let run = start_until(&session, "Go.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     run.decide(&id("c")).approve().send().unwrap();
     let outcome = stop(&session, &run, Cancel::graceful()).await;

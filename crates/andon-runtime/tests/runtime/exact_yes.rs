@@ -81,7 +81,7 @@ async fn an_exact_yes_that_comes_after_the_pull_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_no_after_a_wrong_yes_tells_the_model_why() {
     let log = ToolLog::new();
-    let agent = agent_in(&runtime(), &log);
+    let session = session_in(&runtime(), &log);
     let run = waiting(&session).await;
     assert_eq!(run.decide(&id("g")).approve_exactly(Digest::of(b"")).send(), Err(DecideError::OtherArguments));
     run.decide(&id("g")).deny().by("ada").note("Seven is too many.").send().unwrap();

@@ -35,13 +35,12 @@ fn keeps(name: &str, kept: &Arc<Mutex<Vec<serde_json::Value>>>) -> FnTool {
 #[tokio::test(start_paused = true)]
 async fn a_changed_prompt_is_what_the_conversation_has_and_what_was_asked_stays_on_record() {
     let model = ScriptedModel::new([says("Done.")]);
-    let agent = agent(&model)
+    let session = agent(&model)
         .before_run(|moment| RunDecision::ChangeInput(Message::user(moment.input.text().to_uppercase())))
         .before_run(|moment| RunDecision::ChangeInput(Message::user(format!("{}!", moment.input.text()))))
-        .build()
-        .unwrap();
-    let (run, _) = run_to_end(&agent, "Look").await;
-    assert_eq!(agent.history().await.unwrap()[0], Arc::new(Message::user("LOOK!")));
+        .open();
+    let (run, _) = run_to_end(&session, "Look").await;
+    assert_eq!(session.history().await.unwrap()[0], Arc::new(Message::user("LOOK!")));
     assert_eq!(model.requests()[0].prompt(), [Message::user("LOOK!")]);
     let asked = events(&run).into_iter().find_map(|event| match event {
         Event::RunAccepted { accepted } => Some(accepted.input.text()),
@@ -56,8 +55,8 @@ async fn a_changed_prompt_is_what_the_conversation_has_and_what_was_asked_stays_
 async fn a_prompt_that_nobody_can_ask_fails_the_run() {
     for input in [Message::assistant("Hi"), Message { parts: vec![], ..Message::user("") }] {
         let model = ScriptedModel::new([]);
-        let agent = agent(&model).before_run(move |_| RunDecision::ChangeInput(input.clone())).build().unwrap();
-        let outcome = agent.run("Look").await.unwrap();
+        let session = agent(&model).before_run(move |_| RunDecision::ChangeInput(input.clone())).open();
+        let outcome = session.run("Look").await.unwrap();
         let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
         assert!(failure.message.contains("the prompt that it returned cannot be used"), "{}", failure.message);
         assert_eq!((failure.error, model.calls()), (FailureKind::Hook, 0));
@@ -67,7 +66,7 @@ async fn a_prompt_that_nobody_can_ask_fails_the_run() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_request_is_sent_and_the_conversation_stays_as_it_is() {
     let (agent, model) = hooked(&ToolLog::new());
-    let agent = agent
+    let session = agent
         .instructions("Be brief.")
         .before_model(|moment| {
             let mut request = moment.request;
@@ -82,16 +81,15 @@ async fn a_changed_request_is_sent_and_the_conversation_stays_as_it_is() {
             request.tool_choice = ToolChoice::tool("look");
             RequestDecision::Change(request)
         })
-        .build()
-        .unwrap();
-    let (run, outcome) = run_to_end(&agent, "Look").await;
+        .open();
+    let (run, outcome) = run_to_end(&session, "Look").await;
     assert_eq!(outcome.text_so_far(), "Done.");
     for request in model.requests() {
         assert_eq!(request.history.last().unwrap().text(), "A note.");
         assert_eq!(request.instructions.as_deref(), Some("Be long."));
         assert_eq!((request.settings.temperature, &request.tool_choice), (Some(0.5), &ToolChoice::tool("look")));
     }
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     assert!(history.iter().all(|message| message.text() != "A note."), "{history:?}");
     let changed = |event: &Event| matches!(event, Event::ModelStarted { is_changed: true, .. });
     assert_eq!((changes(&run).len(), count(&run, changed)), (4, 2));
@@ -135,7 +133,7 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
             spoil(&mut request);
             RequestDecision::Change(request)
         });
-        let outcome = agent.build().unwrap().run("Look").await.unwrap();
+        let outcome = agent.open().run("Look").await.unwrap();
         let Ending::Failed(failure) = &*outcome.ending else { panic!("{wrong}: {:?}", outcome.ending) };
         assert!(failure.message.contains(wrong), "{}", failure.message);
         assert!(failure.message.contains("the before_model hook failed the run"), "{}", failure.message);
@@ -147,17 +145,16 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
 async fn a_tool_that_a_hook_left_out_is_refused_even_if_the_model_calls_it() {
     let log = ToolLog::new();
     let (agent, model) = hooked(&log);
-    let agent = agent
+    let session = agent
         .before_model(|moment| {
             let mut request = moment.request;
             request.keep_tools(|tool| tool.name != "look");
             RequestDecision::Change(request)
         })
-        .build()
-        .unwrap();
-    run_to_end(&agent, "Look").await;
+        .open();
+    run_to_end(&session, "Look").await;
     assert_eq!((model.requests()[0].tools.len(), log.started()), (0, 0));
-    let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+    let told = result_of(&session.history().await.unwrap(), "c").to_text();
     assert_eq!(told, "Not run: there is no tool of this name. It was not offered this time.");
 }
 
@@ -166,16 +163,15 @@ async fn a_replaced_answer_keeps_its_calls_and_what_was_shown_stays_on_record() 
     let log = ToolLog::new();
     let said = vec![Act::text("My password is swordfish. ")];
     let model = ScriptedModel::new([[said, calls(&[("c", "look")])].concat(), says("Done.")]);
-    let agent = agent(&model)
+    let session = agent(&model)
         .tool(tools::quick("look", &log))
         .after_model(|moment| match moment.answer.text().contains("swordfish") {
             true => AnswerDecision::ReplaceText("My password is secret.".into()),
             false => AnswerDecision::GoOn,
         })
-        .build()
-        .unwrap();
-    let (run, _) = run_to_end(&agent, "Look").await;
-    let history = agent.history().await.unwrap();
+        .open();
+    let (run, _) = run_to_end(&session, "Look").await;
+    let history = session.history().await.unwrap();
     assert_eq!((history[1].text().as_str(), history[1].calls().count()), ("My password is secret.", 1));
     assert_eq!(log.started(), 1);
     assert_eq!(model.requests()[1].history.get(1).unwrap().text(), "My password is secret.");
@@ -189,19 +185,19 @@ async fn a_withdrawn_answer_makes_no_call_and_the_run_ends_as_refused() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
     let agent = agent.tool(tools::quick("danger", &log).needs_approval());
-    let agent = agent.after_model(|_| AnswerDecision::Withdraw("Withdrawn.".into())).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Look").await;
+    let session = agent.after_model(|_| AnswerDecision::Withdraw("Withdrawn.".into())).open();
+    let (_, outcome) = run_to_end(&session, "Look").await;
     assert_eq!((outcome.stop_reason(), outcome.text_so_far().as_str(), log.started()), ("refused", "Withdrawn.", 0));
     let expected = [Message::user("Look"), Message::assistant("Withdrawn.")].map(Arc::new);
-    assert_eq!(agent.history().await.unwrap(), expected);
+    assert_eq!(session.history().await.unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_person_is_not_asked_about_a_call_that_a_hook_withdraws() {
     let model = ScriptedModel::new([calls(&[("g", "danger")])]);
     let agent = agent(&model).tool(tools::quick("danger", &ToolLog::new()).needs_approval());
-    let agent = agent.after_model(|_| AnswerDecision::Withdraw(String::new())).build().unwrap();
-    let (run, outcome) = run_to_end(&agent, "Do it.").await;
+    let session = agent.after_model(|_| AnswerDecision::Withdraw(String::new())).open();
+    let (run, outcome) = run_to_end(&session, "Do it.").await;
     assert_eq!(outcome.text_so_far(), "");
     assert_eq!(count(&run, |event| matches!(event, Event::ApprovalRequested { .. })), 0);
 }
@@ -210,15 +206,14 @@ async fn a_person_is_not_asked_about_a_call_that_a_hook_withdraws() {
 async fn a_tool_gets_changed_arguments_and_the_model_keeps_its_own_words() {
     let kept = Arc::default();
     let model = ScriptedModel::new([calls(&[("c", "keep")]), says("Done.")]);
-    let agent = agent(&model)
+    let session = agent(&model)
         .tool(keeps("keep", &kept))
         .before_tool(|_| CallDecision::ChangeArguments(json!({"n": 2})))
         .before_tool(|moment| assert_eq!(moment.call.arguments, r#"{"n":2}"#))
-        .build()
-        .unwrap();
-    let (run, outcome) = run_to_end(&agent, "Keep.").await;
+        .open();
+    let (run, outcome) = run_to_end(&session, "Keep.").await;
     assert_eq!(*kept.lock().unwrap(), [json!({"n": 2})]);
-    let history = agent.history().await.unwrap();
+    let history = session.history().await.unwrap();
     assert_eq!(history[1].calls().next().unwrap().arguments, "{}");
     assert!(outcome.receipt.calls[0].changed_by_hook);
     let call = ToolCall { id: id("c"), name: "keep".into(), arguments: r#"{"n":2}"#.into() };
@@ -230,8 +225,8 @@ async fn a_changed_name_calls_the_other_tool_and_the_receipt_names_it() {
     let (log, kept) = (ToolLog::new(), Arc::default());
     let (agent, _) = hooked(&log);
     let agent = agent.tool(keeps("keep", &kept).effect(Effect::Idempotent));
-    let agent = agent.before_tool(|_| CallDecision::ChangeCall("keep".into(), json!({"n": 1}))).build().unwrap();
-    let (run, outcome) = run_to_end(&agent, "Look.").await;
+    let session = agent.before_tool(|_| CallDecision::ChangeCall("keep".into(), json!({"n": 1}))).open();
+    let (run, outcome) = run_to_end(&session, "Look.").await;
     assert_eq!((log.started(), kept.lock().unwrap().len()), (0, 1));
     assert_eq!(outcome.receipt.calls[0].tool, "keep");
     assert_eq!(count(&run, |event| matches!(event, Event::ToolStarted { effect: Effect::Idempotent, .. })), 1);
@@ -247,11 +242,11 @@ async fn a_changed_call_that_cannot_be_made_is_an_error_result_for_the_model() {
     for (change, refused) in changes {
         let log = ToolLog::new();
         let (agent, _) = hooked(&log);
-        let agent = agent.before_tool(move |_| change.clone()).build().unwrap();
-        let (_, outcome) = run_to_end(&agent, "Look.").await;
+        let session = agent.before_tool(move |_| change.clone()).open();
+        let (_, outcome) = run_to_end(&session, "Look.").await;
         assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 0));
         assert_eq!(outcome.receipt.calls[0].refused, Some(refused));
-        let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+        let told = result_of(&session.history().await.unwrap(), "c").to_text();
         assert!(told.ends_with("A rule of this program had changed the call."), "{told}");
     }
 }
@@ -260,21 +255,20 @@ async fn a_changed_call_that_cannot_be_made_is_an_error_result_for_the_model() {
 async fn a_changed_call_needs_approval_if_its_tool_does_and_an_earlier_approval_does_not_count() {
     let kept = Arc::default();
     let model = ScriptedModel::new([calls(&[("g", "danger")]), says("Done.")]);
-    let agent = agent(&model)
+    let session = agent(&model)
         .tool(keeps("danger", &kept).needs_approval())
         .before_tool(|_| CallDecision::ChangeArguments(json!({"n": 9})))
-        .build()
-        .unwrap();
+        .open();
     let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
-    let run = start_until(&agent, "Do it.", is_question).await;
-    run.approve(&id("g"), Some("ada")).unwrap();
+    let run = start_until(&session, "Do it.", is_question).await;
+    run.decide(&id("g")).approve().by("ada").send().unwrap();
     let changed = ToolCall { id: id("g"), name: "danger".into(), arguments: r#"{"n":9}"#.into() };
     let is_second = |event: &Event| matches!(event, Event::ApprovalRequested { arguments, .. } if *arguments == Some(changed.digest()));
     until(&run, is_second).await;
     settle_down().await;
     assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
-    run.approve_exactly(&id("g"), changed.digest(), Some("ada")).unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    run.decide(&id("g")).approve_exactly(changed.digest()).by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!((count(&run, is_question), kept.lock().unwrap().clone()), (2, vec![json!({"n": 9})]));
 }
 
@@ -284,34 +278,33 @@ async fn a_hook_may_ask_a_person_and_asks_once() {
     let (agent, _) = hooked(&log);
     let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
     let sees = Arc::clone(&seen);
-    let agent = agent
+    let session = agent
         .before_tool(move |moment| {
             sees.lock().unwrap().push(moment.is_approved);
             CallDecision::AskApproval
         })
-        .build()
-        .unwrap();
-    let run = start_until(&agent, "Look.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        .open();
+    let run = start_until(&session, "Look.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
     assert_eq!((run.state(), log.started()), (State::Waiting, 0));
-    run.approve(&id("c"), Some("ada")).unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!((log.started(), seen.lock().unwrap().clone()), (1, vec![false, true]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_a_hook_asked_about_can_be_denied_or_stopped() {
-    let asking = |log: &ToolLog| hooked(log).0.before_tool(|_| CallDecision::AskApproval).build().unwrap();
+    let asking = |log: &ToolLog| hooked(log).0.before_tool(|_| CallDecision::AskApproval).open();
     let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
     let log = ToolLog::new();
-    let agent = asking(&log);
-    let run = start_until(&agent, "Look.", is_question).await;
-    run.deny(&id("c"), Some("ada"), Some("no")).unwrap();
-    assert_eq!(settled(&agent, &run).await.receipt.calls[0].refused, Some(Refusal::DeniedByPerson));
+    let session = asking(&log);
+    let run = start_until(&session, "Look.", is_question).await;
+    run.decide(&id("c")).deny().by("ada").note("no").send().unwrap();
+    assert_eq!(settled(&session, &run).await.receipt.calls[0].refused, Some(Refusal::DeniedByPerson));
 
-    let agent = asking(&log);
-    let run = start_until(&agent, "Look.", is_question).await;
-    assert!(stop(&agent, &run, Cancel::graceful()).await.is_cancelled());
+    let session = asking(&log);
+    let run = start_until(&session, "Look.", is_question).await;
+    assert!(stop(&session, &run, Cancel::graceful()).await.is_cancelled());
     assert_eq!(log.started(), 0);
 }
 
@@ -319,10 +312,10 @@ async fn a_call_that_a_hook_asked_about_can_be_denied_or_stopped() {
 async fn a_hook_may_answer_a_call_instead_of_its_tool() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);
-    let agent = agent.before_tool(|_| CallDecision::answer("From the cache.")).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Look.").await;
+    let session = agent.before_tool(|_| CallDecision::answer("From the cache.")).open();
+    let (_, outcome) = run_to_end(&session, "Look.").await;
     let expected = ToolResult::text(id("c"), ResultStatus::Ok, "From the cache.");
-    assert_eq!((result_of(&agent.history().await.unwrap(), "c"), log.started()), (expected, 0));
+    assert_eq!((result_of(&session.history().await.unwrap(), "c"), log.started()), (expected, 0));
     let account = &outcome.receipt.calls[0];
     assert_eq!((account.verdict, account.refused), (Verdict::NeverStarted, Some(Refusal::AnsweredByHook)));
 }
@@ -331,14 +324,13 @@ async fn a_hook_may_answer_a_call_instead_of_its_tool() {
 async fn a_replaced_result_is_what_the_model_gets_and_how_the_call_ended_stays() {
     let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "fail")]), says("Done.")]);
     let fail = FnTool::new("fail", "Fails.", json!({"type": "object"}), |_| async { Err(ToolError::new("code 4711")) });
-    let agent = agent(&model)
+    let session = agent(&model)
         .tool(tools::quick("look", &ToolLog::new()))
         .tool(fail)
         .after_tool(|moment| ResultDecision::replace(format!("{}: hidden", moment.call.name)))
-        .build()
-        .unwrap();
-    let (run, outcome) = run_to_end(&agent, "Look.").await;
-    let history = agent.history().await.unwrap();
+        .open();
+    let (run, outcome) = run_to_end(&session, "Look.").await;
+    let history = session.history().await.unwrap();
     assert_eq!(result_of(&history, "a"), ToolResult::text(id("a"), ResultStatus::Ok, "look: hidden"));
     assert_eq!(result_of(&history, "b"), ToolResult::text(id("b"), ResultStatus::Error, "fail: hidden"));
     assert!(outcome.receipt.calls.iter().all(|account| account.changed_by_hook));
@@ -358,7 +350,7 @@ async fn a_call_that_waits_for_its_hook_can_be_cancelled_alone_whatever_the_hook
     {
         let log = ToolLog::new();
         let (agent, _) = hooked(&log);
-        let agent = agent
+        let session = agent
             .before_tool(move |_| {
                 let decision = decision.clone();
                 async move {
@@ -366,13 +358,12 @@ async fn a_call_that_waits_for_its_hook_can_be_cancelled_alone_whatever_the_hook
                     decision
                 }
             })
-            .build()
-            .unwrap();
-        let run = start_until(&agent, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
+            .open();
+        let run = start_until(&session, "Look.", |event| matches!(event, Event::HookStarted { .. })).await;
         assert_eq!(run.cancel_call(&id("c"), Cancel::graceful()).kind().as_str(), "accepted");
-        assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+        assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
         assert_eq!((log.started(), changes(&run)), (0, vec![]));
-        assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Refused);
+        assert_eq!(result_of(&session.history().await.unwrap(), "c").status, ResultStatus::Refused);
     }
 }
 
@@ -380,13 +371,12 @@ async fn a_call_that_waits_for_its_hook_can_be_cancelled_alone_whatever_the_hook
 async fn a_hook_that_fails_the_run_lets_a_running_tool_come_to_its_end() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("s", "slow"), ("f", "look"), ("n", "look")])]);
-    let agent = agent(&model)
+    let session = agent(&model)
         .tool(tools::slow("slow", secs(5), &log))
         .tool(tools::quick("look", &log))
         .before_tool(|moment| if moment.call.id == id("f") { CallDecision::fail("no") } else { CallDecision::GoOn })
-        .build()
-        .unwrap();
-    let (run, outcome) = run_to_end(&agent, "Both.").await;
+        .open();
+    let (run, outcome) = run_to_end(&session, "Both.").await;
     assert_eq!((outcome.stop_reason(), log.started()), ("failed", 1));
     let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
     assert_eq!(verdicts, [Verdict::Finished, Verdict::NeverStarted, Verdict::NeverStarted]);

@@ -386,37 +386,36 @@ async fn a_hook_at_any_point_may_fail_the_run_and_the_session_goes_on() {
     for point in POINTS {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
-        let agent = fails(agent, point, "too expensive").runtime(&runtime).build().unwrap();
-        let (run, outcome) = run_to_end(&agent, "Look.").await;
+        let session = fails(agent, point, "too expensive").runtime(&runtime).open();
+        let (run, outcome) = run_to_end(&session, "Look.").await;
         let message = format!("the {} hook failed the run: too expensive", point.as_str());
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }), "{point:?}");
         assert_eq!(ends(&run), [(point, HookEnd::Failed)]);
 
         let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
-        let same = plain.session(agent.session_key().session.as_str()).unwrap();
+        let same = plain.session_by_key(session.key()).unwrap();
         assert_usable(&same).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_stopped_is_not_failed_by_its_last_hook() {
-    let agent = scripted([says_and_hangs("Half")]).after_run(|_| EndDecision::fail("no")).build().unwrap();
-    let run = start_until_shown(&agent, "Go.", "Half").await;
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let session = scripted([says_and_hangs("Half")]).after_run(|_| EndDecision::fail("no")).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert!(outcome.is_cancelled());
     assert_eq!(ends(&run), [(HookPoint::AfterRun, HookEnd::Failed)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_may_return_nothing_a_decision_or_a_future_of_either() {
-    let agent = scripted([])
+    let session = scripted([])
         .before_run(|_| {})
         .before_run(|_| RunDecision::GoOn)
         .before_run(|_| async {})
         .before_run(|_| async { RunDecision::GoOn })
-        .build()
-        .unwrap();
-    let run = agent.start("Go.").unwrap();
-    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+        .open();
+    let run = session.start("Go.").unwrap();
+    assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
     assert_eq!(ends(&run), [(HookPoint::BeforeRun, HookEnd::Continued); 4]);
 }

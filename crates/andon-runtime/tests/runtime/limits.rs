@@ -316,12 +316,12 @@ async fn limits_of_one_prompt_tighten_the_agents_and_never_loosen_them() {
 async fn only_override_limits_puts_a_prompts_limits_in_the_place_of_the_agents() {
     let tight = Limits { deadline: Some(secs(1)), turns: Some(1), ..Limits::NONE };
     let slow = vec![Act::Pause(secs(30)), Act::text("Done."), Act::end()];
-    let agent = scripted([slow]).limits(tight).build().unwrap();
+    let session = scripted([slow]).limits(tight).open();
     let long = Limits { deadline: Some(secs(3_600)), ..Limits::NONE };
-    let run = agent.prompt("Go.").override_limits(long).start().unwrap();
-    assert_eq!(settled(&agent, &run).await.text_so_far(), "Done.");
+    let run = session.prompt("Go.").override_limits(long).start().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     let zero = Limits { tokens: Some(0), ..Limits::NONE };
-    let error = agent.prompt("Go.").override_limits(zero).start().unwrap_err();
+    let error = session.prompt("Go.").override_limits(zero).start().unwrap_err();
     assert_eq!(error, StartError::ZeroLimit("tokens"));
 }
 

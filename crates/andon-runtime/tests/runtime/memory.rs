@@ -24,19 +24,19 @@ async fn sessions(agent: &Agent) -> Vec<String> {
 async fn the_session_that_settled_longest_ago_is_forgotten_first_and_whole() {
     let journal = Arc::new(MemoryJournal::builder().sessions(2).build());
     let agent = agent_in(&journal, ["One.", "Two.", "Again.", "Three.", "Anew."].map(says));
-    let first = agent.session("one").unwrap().start("Go.").unwrap();
+    let first = agent.session(LOCAL, "one").unwrap().start("Go.").unwrap();
     first.outcome().await;
-    let second = agent.session("two").unwrap().start("Go.").unwrap();
+    let second = agent.session(LOCAL, "two").unwrap().start("Go.").unwrap();
     second.outcome().await;
-    agent.session("one").unwrap().run("Go on.").await.unwrap();
-    agent.session("three").unwrap().run("Go.").await.unwrap();
+    agent.session(LOCAL, "one").unwrap().run("Go on.").await.unwrap();
+    agent.session(LOCAL, "three").unwrap().run("Go.").await.unwrap();
     assert_eq!(sessions(&agent).await, ["one", "three"], "`two` was used longest ago");
     assert!(agent.runtime().find(second.id()).await.unwrap().is_none());
     assert_eq!(journal.run_ids().len(), 3);
-    let one = agent.session("one").unwrap();
+    let one = agent.session(LOCAL, "one").unwrap();
     assert_eq!(texts(&one.history().await.unwrap()), ["Go.", "One.", "Go on.", "Again."], "what is kept is whole");
 
-    let anew = agent.session("two").unwrap();
+    let anew = agent.session(LOCAL, "two").unwrap();
     drop(second);
     anew.run("Go.").await.unwrap();
     assert_eq!(sessions(&agent).await, ["three", "two"]);
@@ -47,11 +47,11 @@ async fn the_session_that_settled_longest_ago_is_forgotten_first_and_whole() {
 async fn a_session_with_a_run_in_progress_or_in_its_queue_is_never_forgotten() {
     let journal = Arc::new(MemoryJournal::builder().sessions(1).bytes(1).build());
     let agent = agent_in(&journal, [says_and_hangs("Half"), says("Two."), says("Three."), says("Next.")]);
-    let busy = agent.session("busy").unwrap();
+    let busy = agent.session(LOCAL, "busy").unwrap();
     let run = start_until_shown(&busy, "Go.", "Half").await;
     let queued = busy.prompt("Then.").when_busy(WhenBusy::Queue).start().unwrap();
     for name in ["two", "three"] {
-        agent.session(name).unwrap().run("Go.").await.unwrap();
+        agent.session(LOCAL, name).unwrap().run("Go.").await.unwrap();
     }
     assert_eq!(sessions(&agent).await, ["busy", "three"], "the last one stays, too");
     stop(&busy, &run, Cancel::graceful()).await;
@@ -67,7 +67,7 @@ async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
     let journal = Arc::new(MemoryJournal::builder().bytes(200_000).build());
     let agent = agent_in(&journal, (0..10).map(|_| says(&long)));
     for number in 0..10 {
-        agent.session(format!("s{number}")).unwrap().run("Go.").await.unwrap();
+        agent.session(LOCAL, &format!("s{number}")).unwrap().run("Go.").await.unwrap();
     }
     assert_eq!(
         sessions(&agent).await,
@@ -89,7 +89,7 @@ async fn by_default_nothing_that_a_small_program_does_is_forgotten() {
     let journal = Arc::new(MemoryJournal::new());
     let agent = agent_in(&journal, (0..300).map(|_| says("Yes.")));
     for number in 0..300 {
-        agent.session(format!("s{number}")).unwrap().run("Go.").await.unwrap();
+        agent.session(LOCAL, &format!("s{number}")).unwrap().run("Go.").await.unwrap();
     }
     assert_eq!((sessions(&agent).await.len(), journal.run_ids().len()), (300, 300));
 }
@@ -98,9 +98,9 @@ async fn by_default_nothing_that_a_small_program_does_is_forgotten() {
 async fn what_is_learned_about_a_forgotten_run_is_refused_for_good() {
     let journal = Arc::new(MemoryJournal::builder().sessions(1).build());
     let agent = agent_in(&journal, ["One.", "Two."].map(says));
-    let forgotten = agent.session("one").unwrap().start("Go.").unwrap();
+    let forgotten = agent.session(LOCAL, "one").unwrap().start("Go.").unwrap();
     forgotten.outcome().await;
-    agent.session("two").unwrap().run("Go.").await.unwrap();
+    agent.session(LOCAL, "two").unwrap().run("Go.").await.unwrap();
     let used = Box::new(andon_runtime::Used::cut(andon_runtime::Usage::UNKNOWN));
     let learned = andon_runtime::core::event::Learnt::UsageCorrected { call: 1, used };
     let error = journal.append_addendum(forgotten.id(), agent.runtime().now(), learned).await.unwrap_err();

@@ -158,9 +158,9 @@ async fn when_the_outcome_is_there_every_observer_has_heard_that_the_run_has_set
 async fn an_observer_hears_of_the_end_before_anybody_sees_it() {
     let heard = Arc::new(Heard::default());
     let runtime = watched([Arc::clone(&heard) as Arc<dyn Observer>]);
-    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Hm")])).runtime(&runtime).build().unwrap();
-    let run = Arc::new(start_until_shown(&agent, "Go.", "Hm").await);
+    let session = Agent::builder().model(ScriptedModel::new([says_and_hangs("Hm")])).runtime(&runtime).open();
+    let run = Arc::new(start_until_shown(&session, "Go.", "Hm").await);
     *heard.run.lock() = Some(Arc::clone(&run));
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(*heard.was_first.lock(), Some(true));
 }

@@ -26,8 +26,8 @@ fn end() -> Item {
     Ok(ModelStop::EndTurn.into())
 }
 
-fn agent_of(model: impl Model) -> Agent {
-    Agent::builder().name("a").model(model).runtime(&runtime()).build().unwrap()
+fn session_of(model: impl Model) -> Session {
+    Agent::builder().name("a").model(model).runtime(&runtime()).open()
 }
 
 /// A model whose answer is always this one.
@@ -39,8 +39,8 @@ fn streams<S: Stream<Item = Item> + Send + 'static>(make: impl Fn() -> S + Send 
 }
 
 async fn failure(model: impl Model) -> (Failure, String) {
-    let agent = agent_of(model);
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = session_of(model);
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     match &*outcome.ending {
         Ending::Failed(failure) => (failure.clone(), outcome.text_so_far()),
         other => panic!("{other:?}"),
@@ -53,8 +53,8 @@ async fn a_stream_is_an_answer_and_its_closure_gets_the_conversation() {
         let said = request.prompt().last().map(|message| message.text()).unwrap_or_default();
         Ok(stream::iter([text(&said), used(3, 7), end()]))
     });
-    let agent = agent_of(model);
-    let (_, outcome) = run_to_end(&agent, "Hello.").await;
+    let session = session_of(model);
+    let (_, outcome) = run_to_end(&session, "Hello.").await;
     assert_eq!((outcome.stop_reason(), outcome.text_so_far()), ("end_turn", "Hello.".to_owned()));
     assert_eq!(outcome.usage.billed.output, Figure::reported(7));
     assert_eq!(&*outcome.receipt.model_calls[0].model, "echo");
@@ -63,9 +63,9 @@ async fn a_stream_is_an_answer_and_its_closure_gets_the_conversation() {
 #[tokio::test(start_paused = true)]
 async fn the_last_figures_of_a_stream_that_is_cut_are_in_the_receipt_with_their_provenance() {
     let pieces = || stream::iter([used(12, 1), text("one "), used(12, 2), text("two ")]).chain(stream::pending());
-    let agent = agent_of(streams(pieces));
-    let run = start_until_shown(&agent, "Count.", "two ").await;
-    let outcome = stop(&agent, &run, Cancel::graceful()).await;
+    let session = session_of(streams(pieces));
+    let run = start_until_shown(&session, "Count.", "two ").await;
+    let outcome = stop(&session, &run, Cancel::graceful()).await;
     let delivered = outcome.receipt.usage.delivered;
     assert_eq!((delivered.input.value, delivered.output.value), (Some(12), Some(2)));
     assert_eq!(delivered.output.provenance, Provenance::ReportedRunning);
@@ -91,9 +91,9 @@ async fn a_stop_drops_the_stream_at_once_and_also_the_future_that_connects() {
             .chain(stream::pending())
             .inspect(move |_| assert_eq!(connection.0.load(Ordering::SeqCst), 0))
     });
-    let agent = agent_of(model);
-    let run = start_until_shown(&agent, "Count.", "one ").await;
-    stop(&agent, &run, Cancel::graceful()).await;
+    let session = session_of(model);
+    let run = start_until_shown(&session, "Count.", "one ").await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(closed.load(Ordering::SeqCst), 1);
 
     let of_closure = Arc::clone(&closed);
@@ -105,10 +105,10 @@ async fn a_stop_drops_the_stream_at_once_and_also_the_future_that_connects() {
             Ok(stream::empty())
         }
     });
-    let agent = agent_of(model);
-    let run = agent.start("Connect.").unwrap();
+    let session = session_of(model);
+    let run = session.start("Connect.").unwrap();
     settle_down().await;
-    stop(&agent, &run, Cancel::graceful()).await;
+    stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(closed.load(Ordering::SeqCst), 2);
 }
 
@@ -125,8 +125,8 @@ async fn a_connection_that_fails_is_retried_and_a_stream_that_fails_keeps_its_te
             Ok(stream::iter([text("There."), end()]))
         }
     });
-    let agent = Agent::builder().model(model).runtime(&runtime()).retry(Retry::default()).build().unwrap();
-    let (_, outcome) = run_to_end(&agent, "Go.").await;
+    let session = Agent::builder().model(model).runtime(&runtime()).retry(Retry::default()).open();
+    let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!((outcome.text_so_far(), attempts.load(Ordering::SeqCst)), ("There.".to_owned(), 2));
 
     let broken = streams(|| stream::iter([text("Half "), Err(ModelError::fatal("the line is dead"))]));
@@ -163,8 +163,8 @@ fn rich() -> ScriptedModel {
 
 /// What is on record of a run that was cut, and its account.
 async fn cut(model: impl Model) -> (Vec<Event>, Receipt) {
-    let agent = agent_of(model);
-    let run = start_until_shown(&agent, "Count.", "two ").await;
+    let session = session_of(model);
+    let run = start_until_shown(&session, "Count.", "two ").await;
     run.cancel(Cancel::graceful());
     let receipt = run.last_word().await.unwrap();
     (events(&run), receipt)
@@ -202,6 +202,8 @@ async fn what_a_model_would_be_sent_is_shown_through_a_layer() {
         instructions: None,
         history: vec![Arc::new(Message::user("Hello"))].into(),
         tools: [].into(),
+        settings: Default::default(),
+        tool_choice: Default::default(),
         anchor: None,
     };
     let shown = Model::rendering(&Plain(Rendered(rich())), &request);
@@ -234,7 +236,7 @@ impl ModelLayer for Loud {
 #[tokio::test(start_paused = true)]
 async fn a_layer_changes_pieces_and_may_end_an_answer_but_figures_stay_the_providers() {
     let loud = Loud(ScriptedModel::new([says("Hello.")]));
-    let (_, outcome) = run_to_end(&agent_of(loud), "Go.").await;
+    let (_, outcome) = run_to_end(&session_of(loud), "Go.").await;
     assert_eq!((outcome.text_so_far(), outcome.usage.billed.output), ("HELLO.".to_owned(), Figure::reported(2)));
     assert_eq!(&*outcome.receipt.model_calls[0].model, "loud");
 

@@ -323,14 +323,14 @@ async fn crash_after_a_change(
     hooks: impl FnOnce(AgentBuilder) -> AgentBuilder,
 ) -> (Vec<Arc<Message>>, Run) {
     let (journal, builder) = first_process(&ScriptedModel::new(answers));
-    let agent = hooks(builder.tool(tools::quick("slow", &ToolLog::new()))).build().unwrap();
+    let session = hooks(builder.tool(tools::quick("slow", &ToolLog::new()))).open();
     let is_changed = |event: &Event| matches!(event, Event::HookFinished { change: Some(_), .. });
-    let run = start_until(&agent, "Go.", is_changed).await;
+    let run = start_until(&session, "Go.", is_changed).await;
     settle_down().await;
-    let next = crash(&journal, &agent).await;
+    let next = crash(&journal, &session).await;
     let found = next.find(&run).await;
     assert_eq!(*found.outcome().await.ending, Ending::Lost);
-    let history = next.agent.history().await.unwrap();
+    let history = next.session.history().await.unwrap();
     assert_nothing_lost(&found, &history).await;
     next.assert_usable_and_nothing_was_rerun().await;
     (history, found)

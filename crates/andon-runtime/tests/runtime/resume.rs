@@ -670,7 +670,7 @@ async fn a_call_that_a_hook_changed_and_asked_about_is_made_as_it_was_changed_by
         .before_tool(|_| CallDecision::AskApproval)
         .build()
         .unwrap()
-        .session("s")
+        .session(LOCAL, "s")
         .unwrap();
     let run = start_until(&agent, "Keep.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
@@ -680,11 +680,12 @@ async fn a_call_that_a_hook_changed_and_asked_about_is_made_as_it_was_changed_by
     let journal = TestJournal::new(journal.durable(), None);
     let (next, kept) = (next_runtime_on(&journal), Arc::default());
     let model = ScriptedModel::new([says("Done.")]);
-    let agent = Agent::builder().model(model).runtime(&next).tool(keeps(&kept)).build().unwrap().session("s").unwrap();
+    let agent =
+        Agent::builder().model(model).runtime(&next).tool(keeps(&kept)).build().unwrap().session(LOCAL, "s").unwrap();
     next.recover().await.unwrap();
     let found = next.find(run.id()).await.unwrap().unwrap();
     assert_eq!((found.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
-    found.approve(&id("c"), Some("ada")).unwrap();
+    found.decide(&id("c")).approve().by("ada").send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!(*kept.lock().unwrap(), [json!({"n": 7})]);
     assert_nothing_lost(&found, &agent.history().await.unwrap()).await;

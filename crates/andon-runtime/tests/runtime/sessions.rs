@@ -100,10 +100,10 @@ async fn an_export_of_the_version_before_is_imported() {
     let (runtime, agent, run) = talked().await;
     run.cancel(andon_runtime::Cancel::now());
     run.outcome().await;
-    let older = runtime.export(agent.session_key()).await.unwrap().unwrap().replace("\"v\":2", "\"v\":1");
+    let older = runtime.export(agent.key()).await.unwrap().unwrap().replace("\"v\":2", "\"v\":1");
     let (there, _, _) = elsewhere();
     there.import(&older).await.unwrap();
-    assert_eq!(there.history(agent.session_key()).await.unwrap(), agent.history().await.unwrap());
+    assert_eq!(there.history(agent.key()).await.unwrap(), agent.history().await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
