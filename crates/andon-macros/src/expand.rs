@@ -31,7 +31,9 @@ fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Erro
     function.check(options.blocking)?;
     let andon = options.crate_path.clone().unwrap_or_else(|| parse_quote!(::andon));
     let name = &function.signature.ident;
-    let Parts { arguments, spec, call } = Parts::new(&options, function, &quote!(#name::direct), &[], &andon)?;
+    let cleanup = options.cleanup.as_ref().map(ToTokens::to_token_stream);
+    let callee = Callee { path: &quote!(#name::direct), first: &[], cleanup };
+    let Parts { arguments, spec, call } = Parts::new(&options, function, callee, &andon)?;
     let compensation = options.compensation.as_ref().map(|compensation| {
         let (undo, within) = (&compensation.function, milliseconds(compensation.within));
         quote! { .compensation(#within, #undo) }
@@ -61,19 +63,21 @@ pub(crate) struct Parts {
     pub(crate) call: TokenStream,
 }
 
+/// What a tool calls.
+pub(crate) struct Callee<'a> {
+    pub(crate) path: &'a TokenStream,
+    /// The values before the arguments.
+    pub(crate) first: &'a [TokenStream],
+    /// The closure that cleans up, if there is one.
+    pub(crate) cleanup: Option<TokenStream>,
+}
+
 impl Parts {
-    /// `callee` is what is called, with these values before the arguments.
-    pub(crate) fn new(
-        options: &Options,
-        function: &Function,
-        callee: &TokenStream,
-        first: &[TokenStream],
-        andon: &Path,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(options: &Options, function: &Function, callee: Callee<'_>, andon: &Path) -> Result<Self, Error> {
         let parameters = function.parameters()?;
         let spec = spec(options, function, andon)?;
         let arguments = arguments(&parameters, andon);
-        Ok(Self { arguments, spec, call: call(function, callee, first, &parameters, andon) })
+        Ok(Self { arguments, spec, call: call(function, callee, &parameters, andon) })
     }
 }
 
@@ -141,6 +145,9 @@ fn spec(options: &Options, function: &Function, andon: &Path) -> Result<TokenStr
     if options.needs_approval {
         set.extend(quote! { spec.needs_approval = true; });
     }
+    if let Some(within) = options.cleanup_within.map(milliseconds) {
+        set.extend(quote! { spec.cleanup = #within; });
+    }
     if let Some(bytes) = options.max_output {
         set.extend(quote! { spec.max_output = #bytes; });
     }
@@ -205,13 +212,8 @@ fn path_text(andon: &Path, of: &str) -> String {
 }
 
 /// The closure that turns a call into work.
-fn call(
-    function: &Function,
-    callee: &TokenStream,
-    first: &[TokenStream],
-    parameters: &[Parameter],
-    andon: &Path,
-) -> TokenStream {
+fn call(function: &Function, callee: Callee<'_>, parameters: &[Parameter], andon: &Path) -> TokenStream {
+    let Callee { path, first, cleanup } = callee;
     let name = &function.signature.ident;
     let arguments = parameters.iter().map(|parameter| match parameter {
         Parameter::Argument(argument) => {
@@ -225,27 +227,39 @@ fn call(
     let here = name.span().resolved_at(Span::call_site());
     let values = first.iter().cloned().chain(arguments);
     let values = quote! { #(#values),* };
+    let begins = cleanup.is_some().then(|| quote! { begun.set(); });
     let read = quote! {
         #[allow(unused_variables)]
         let arguments: __AndonArguments = #andon::__private::arguments(&invocation)?;
+        #begins
     };
     let returned = quote_spanned! { span => #andon::__private::returned(returned) };
-    if function.signature.asyncness.is_some() {
+    let work = if function.signature.asyncness.is_some() {
         quote_spanned! { here =>
-            |invocation: #andon::Invocation| #andon::Work::task(async move {
+            #andon::Work::task(async move {
                 #read
-                let returned = #callee(#values).await;
+                let returned = #path(#values).await;
                 #returned
             })
         }
     } else {
         quote_spanned! { here =>
-            |invocation: #andon::Invocation| #andon::Work::blocking(move || {
+            #andon::Work::blocking(move || {
                 #read
-                let returned = #callee(#values);
+                let returned = #path(#values);
                 #returned
             })
         }
+    };
+    match cleanup {
+        None => quote! { |invocation: #andon::Invocation| #work },
+        Some(cleanup) => quote! {
+            |invocation: #andon::Invocation| #andon::__private::cleaned(
+                invocation,
+                #cleanup,
+                |invocation: #andon::Invocation, begun: #andon::__private::Begun| #work,
+            )
+        },
     }
 }
 
@@ -278,8 +292,8 @@ mod tests {
     #[test]
     fn an_unknown_option_or_value_is_refused_with_the_known_ones() {
         let expected = "`retries` is not an option of a tool: the options are name, description, effect, grace, on_cancel, \
-                        finish_within, timeout, needs_approval, blocking, max_output, compensation, compensation_within, \
-                        crate";
+                        finish_within, timeout, needs_approval, blocking, max_output, cleanup, cleanup_within, \
+                        compensation, compensation_within, crate";
         assert_eq!(options_error("retries = 3"), expected);
         let expected = "\"pure\" is not a kind of effect: write \"read_only\", \"idempotent\" or \"effect\"";
         assert_eq!(options_error("effect = \"pure\""), expected);
@@ -314,6 +328,8 @@ mod tests {
         let expected = "`finish_within` works only with on_cancel = \"finish\": add that";
         assert_eq!(options_error("finish_within = \"5s\""), expected);
         assert_eq!(options_error("finish_within = \"5s\", on_cancel = \"drop\""), expected);
+        let expected = "`cleanup_within` works only with a cleanup: add cleanup = path::to::function";
+        assert_eq!(options_error("cleanup_within = \"5s\""), expected);
         let expected = "`compensation_within` works only with a compensation: add compensation = path::to::function";
         assert_eq!(options_error("compensation_within = \"5s\""), expected);
     }

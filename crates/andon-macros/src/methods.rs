@@ -9,7 +9,7 @@ use syn::{
     parse_quote,
 };
 
-use crate::expand::{Parts, clear, milliseconds};
+use crate::expand::{Callee, Parts, clear, milliseconds};
 use crate::function::Function;
 use crate::options::{Options, value};
 
@@ -156,11 +156,18 @@ impl Method {
             return Err(Error::new(name.span(), message));
         }
         let andon = options.crate_path.as_ref().unwrap_or(andon);
-        let Parts { arguments, spec, call } =
-            Parts::new(&options, &self.function, &quote!(Self::#name), &self.shared()?, andon)?;
+        let cleanup = options.cleanup.as_ref().map(|end| match is_own(end) {
+            false => end.to_token_stream(),
+            true => quote! {{
+                let this = ::std::sync::Arc::clone(&this);
+                move |call| async move { #end(&this, call).await }
+            }},
+        });
+        let callee = Callee { path: &quote!(Self::#name), first: &self.shared()?, cleanup };
+        let Parts { arguments, spec, call } = Parts::new(&options, &self.function, callee, andon)?;
         let compensation = options.compensation.as_ref().map(|compensation| {
             let (undo, within) = (&compensation.function, milliseconds(compensation.within));
-            if undo.segments.first().is_none_or(|first| first.ident != "Self") {
+            if !is_own(undo) {
                 return quote! { .compensation(#within, #undo) };
             }
             quote! {
@@ -188,6 +195,11 @@ impl Method {
             });
         })
     }
+}
+
+/// Whether this is a method of the same type.
+fn is_own(path: &Path) -> bool {
+    path.segments.first().is_some_and(|first| first.ident == "Self")
 }
 
 fn expand(block: &ItemImpl, methods: &[Method], andon: &Path) -> Result<Vec<TokenStream>, Error> {
@@ -264,7 +276,7 @@ mod tests {
         let expected = [
             "a plain fn may block its thread: write #[tool(blocking)], or make it an async fn",
             "`retries` is not an option of a tool: the options are name, description, effect, grace, on_cancel, finish_within, \
-             timeout, needs_approval, blocking, max_output, compensation, compensation_within, crate",
+             timeout, needs_approval, blocking, max_output, cleanup, cleanup_within, compensation, compensation_within, crate",
         ];
         let methods = "/// A.\n#[tool] fn a(&self) {} /// B.\n#[tool] async fn b(&self) {} /// C.\n#[tool(retries = 3)] async fn c(&self) {}";
         assert_eq!(method_errors(methods), expected);

@@ -8,7 +8,7 @@ use syn::{Error, Ident, LitInt, LitStr, Path, Token};
 use crate::duration::milliseconds;
 
 const NAMES: &str = "name, description, effect, grace, on_cancel, finish_within, timeout, needs_approval, blocking, \
-                     max_output, compensation, compensation_within, crate";
+                     max_output, cleanup, cleanup_within, compensation, compensation_within, crate";
 
 /// How long a tool with `on_cancel = "finish"` may take by default.
 const DEFAULT_FINISH: u64 = 30_000;
@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) needs_approval: bool,
     pub(crate) blocking: Option<Span>,
     pub(crate) max_output: Option<usize>,
+    pub(crate) cleanup: Option<Path>,
+    pub(crate) cleanup_within: Option<u64>,
     pub(crate) compensation: Option<Compensation>,
     pub(crate) crate_path: Option<Path>,
 }
@@ -51,6 +53,7 @@ impl Parse for Options {
         let mut options = Self::default();
         let mut seen: Vec<Ident> = Vec::new();
         let mut finish_within = None;
+        let mut cleanup_within = None;
         let mut compensation = None;
         let mut compensation_within = None;
         while !input.is_empty() {
@@ -71,6 +74,10 @@ impl Parse for Options {
                 "needs_approval" => options.needs_approval = switch(input, &key)?,
                 "blocking" => options.blocking = switch(input, &key)?.then_some(key.span()),
                 "max_output" => options.max_output = Some(bytes(&value(input, &key, "a number of bytes")?)?),
+                "cleanup" => {
+                    options.cleanup = Some(value(input, &key, "the path of an async fn that takes an Invocation")?);
+                }
+                "cleanup_within" => cleanup_within = Some((key.span(), some_time(input, &key)?)),
                 "compensation" => {
                     compensation = Some(value(input, &key, "the path of an async fn that takes an Undo")?)
                 }
@@ -89,12 +96,22 @@ impl Parse for Options {
             }
         }
         options.let_finish(finish_within)?;
+        options.clean_up_within(cleanup_within)?;
         options.compensation = compensated(compensation, compensation_within)?;
         Ok(options)
     }
 }
 
 impl Options {
+    fn clean_up_within(&mut self, given: Option<(Span, u64)>) -> Result<(), Error> {
+        if let (None, Some((span, _))) = (&self.cleanup, given) {
+            let message = "`cleanup_within` works only with a cleanup: add cleanup = path::to::function";
+            return Err(Error::new(span, message));
+        }
+        self.cleanup_within = given.map(|(_, within)| within);
+        Ok(())
+    }
+
     fn let_finish(&mut self, given: Option<(Span, u64)>) -> Result<(), Error> {
         match (&mut self.on_cancel, given) {
             (Some(OnCancel::Finish { within }), Some((_, given))) => *within = given,

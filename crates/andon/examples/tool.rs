@@ -1,43 +1,36 @@
-//! A tool of your own: a closure with typed arguments and a handle that it shares, and a cleanup that ends what a dropped future would leave
-//! behind.
+//! Tools of your own that share something: the methods of a type. This one starts a job elsewhere, which no dropped future would end; its
+//! cleanup does, however the call ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Effect, Event, FeedItem, FnTool, Practice, Remains, schemars, tool};
-use serde::Deserialize;
+use andon::{Agent, Cancel, Event, FeedItem, Invocation, Practice, Remains, tools};
 use tokio::time::sleep;
 
-#[derive(Deserialize, schemars::JsonSchema)]
-struct Job {
-    /// How long the job takes; ten minutes by default.
-    seconds: Option<u64>,
-}
+/// Stands in for a service that runs jobs.
+struct Jobs(AtomicUsize);
 
-/// The tool. The atomic number stands in for a service that runs jobs.
-fn remote_job(service: &Arc<AtomicUsize>) -> FnTool {
-    let (starting, ending) = (Arc::clone(service), Arc::clone(service));
-    tool("remote_job", "Starts a remote job and waits for it.")
-        .effect(Effect::Idempotent)
-        .grace(Duration::from_millis(100))
-        .cleanup(move |_call| {
-            ending.fetch_sub(1, Ordering::SeqCst);
-            async { Remains { notes: vec!["the remote job was told to end".to_owned()], ..Remains::NONE } }
-        })
-        .run(move |job: Job| {
-            starting.fetch_add(1, Ordering::SeqCst);
-            async move {
-                sleep(Duration::from_secs(job.seconds.unwrap_or(600))).await;
-                Ok("the job is done")
-            }
-        })
+#[tools]
+impl Jobs {
+    /// Starts a remote job and waits for it.
+    #[tool(effect = "idempotent", grace = "100ms", cleanup = Self::end)]
+    async fn remote_job(&self, seconds: Option<u64>) -> &'static str {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        sleep(Duration::from_secs(seconds.unwrap_or(600))).await;
+        "the job is done"
+    }
+
+    async fn end(&self, _call: Invocation) -> Remains {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+        Remains { notes: vec!["the remote job was told to end".to_owned()], ..Remains::NONE }
+    }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let service = Arc::new(AtomicUsize::new(0));
-    let agent = Agent::builder().model(Practice::instant()).tool(remote_job(&service)).build()?;
+    let jobs = Arc::new(Jobs(AtomicUsize::new(0)));
+    let agent = Agent::builder().model(Practice::instant()).tools(jobs.tools()).build()?;
 
     let run = agent.start("Please start a remote_job")?;
     let mut feed = run.feed();
@@ -46,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
     }
-    while service.load(Ordering::SeqCst) == 0 {
+    while jobs.0.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
     run.cancel(Cancel::graceful());
@@ -55,6 +48,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}: {:?}, {:?}", call.tool, call.verdict, call.notes);
     }
     // The run has settled, so its cleanup is done.
-    assert_eq!(service.load(Ordering::SeqCst), 0);
+    assert_eq!(jobs.0.load(Ordering::SeqCst), 0);
     Ok(())
 }

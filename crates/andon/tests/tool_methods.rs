@@ -10,7 +10,7 @@ mod common;
 
 use std::sync::Mutex;
 
-use andon::{Cord, Json, Progress, Tool, ToolSpec, Undo, tool, tools};
+use andon::{Cord, Json, Progress, Remains, Tool, ToolSpec, Undo, tool, tools};
 
 use common::*;
 
@@ -67,11 +67,16 @@ impl Notes {
     }
 
     /// Waits for a line.
-    #[tool(effect = "read_only")]
+    #[tool(effect = "read_only", cleanup = Self::unwatch, cleanup_within = "5s")]
     async fn watch(self: Arc<Self>, cord: Cord, progress: Progress) -> String {
         progress.show("watching\n");
         cord.pulled().await;
         format!("there were {} lines", self.all().len())
+    }
+
+    async fn unwatch(&self, call: Invocation) -> Remains {
+        self.lines.lock().unwrap().push(format!("{} was unwatched", call.call));
+        Remains::NONE
     }
 
     /// Needs nothing of them.
@@ -150,6 +155,7 @@ fn each_method_with_the_attribute_is_a_tool_in_its_place_and_its_options_reach_t
     let mut expected = ToolSpec::new("note", "Writes a line down.", schema);
     (expected.effect, expected.grace, expected.compensation) = (Effect::Idempotent, secs(1), Some(secs(10)));
     assert_eq!(found, expected);
+    assert_eq!(tools[2].spec().cleanup, secs(5));
 }
 
 #[tokio::test]
@@ -174,6 +180,7 @@ async fn a_method_that_is_told_to_stop_returns_what_it_has() {
     let run = start_until_shown(&session, "Watch.", "watching").await;
     let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Cut);
+    assert_eq!(notes.all(), ["c0 was unwatched"], "its cleanup is a method, too");
     let told = events(&run).into_iter().find_map(|event| match event {
         Event::ToolFinished { result, .. } => Some(result.to_text()),
         _ => None,

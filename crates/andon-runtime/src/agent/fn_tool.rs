@@ -155,31 +155,53 @@ impl ToolBuilder {
     ) -> FnTool {
         let Described { schema, flaw, read } = Described::<A>::new();
         let Self { spec, undo, cleanup } = self.with(|spec| (spec.schema, spec.flaw) = (schema, flaw));
-        let work = move |call: Invocation| {
-            let Some(cleanup) = cleanup.clone() else { return work(call, Reader { read, has_read: None }) };
-            let has_read = Arc::new(AtomicBool::new(false));
-            let (reader, own) = (Reader { read, has_read: Some(Arc::clone(&has_read)) }, call.clone());
-            work(call, reader).cleanup(move || async move {
-                // What never began has started nothing.
-                if has_read.load(Ordering::SeqCst) { cleanup(own).await } else { Remains::NONE }
-            })
+        let work = move |call: Invocation| match cleanup.clone() {
+            Some(cleanup) => cleaned(call, move |call| cleanup(call), |call, begun| work(call, Reader { read, begun })),
+            None => work(call, Reader { read, begun: Begun::default() }),
         };
         FnTool { spec, work: Box::new(work), undo }
     }
 }
 
-/// Reads the arguments of one call, and remembers whether it could.
+/// Reads the arguments of one call, which begins by that.
 struct Reader<A> {
     read: Read<A>,
-    has_read: Option<Arc<AtomicBool>>,
+    begun: Begun,
 }
 
 impl<A> Reader<A> {
     fn read(self, call: &Invocation) -> Result<A, ToolError> {
         let arguments = (self.read)(call)?;
-        self.has_read.iter().for_each(|has_read| has_read.store(true, Ordering::SeqCst));
+        self.begun.set();
         Ok(arguments)
     }
+}
+
+/// Whether a call has begun: its arguments could be read.
+#[derive(Debug, Clone, Default)]
+pub struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    /// It has.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Work with a cleanup, which is called only if the call has begun: what never began has started nothing.
+pub fn cleaned<R>(
+    call: Invocation,
+    cleanup: impl FnOnce(Invocation) -> R + Send + 'static,
+    work: impl FnOnce(Invocation, Begun) -> Work,
+) -> Work
+where
+    R: Future<Output = Remains> + Send + 'static,
+{
+    let (begun, own) = (Begun::default(), call.clone());
+    let has_begun = Arc::clone(&begun.0);
+    work(call, begun).cleanup(move || async move {
+        if has_begun.load(Ordering::SeqCst) { cleanup(own).await } else { Remains::NONE }
+    })
 }
 
 /// A tool made from a closure.

@@ -10,6 +10,7 @@ use crate::lanes::BoxFuture;
 use crate::tool::{Json, Returned, ToolError, ToolOutput, ToolSpec, Work};
 
 pub use super::arguments::{arguments, spec};
+pub use super::fn_tool::{Begun, cleaned};
 pub use {schemars, serde};
 
 /// Turns a function into a tool.
@@ -84,6 +85,8 @@ pub use {schemars, serde};
 /// | `needs_approval` | a person must approve each call | no approval |
 /// | `max_output = 65536` | how many bytes of its result are kept | a mebibyte |
 /// | `blocking` | it is a plain `fn` that may block: it runs on a separate thread | it is an `async fn` |
+/// | `cleanup = end_it` | the `async fn(Invocation) -> Remains` that ends what a call has started elsewhere, once for each call that has begun: see [`Work::cleanup`] | none |
+/// | `cleanup_within = "5s"` | how long the cleanup may take | two seconds |
 /// | `compensation = undo_it` | the `async fn(Undo) -> Returned` that undoes a call | none |
 /// | `compensation_within = "20s"` | how long the compensation may take | 10 seconds |
 /// | `crate = my::andon` | the path of the andon crate | `::andon` |
@@ -171,7 +174,7 @@ pub use andon_macros::tool;
 /// clones of the `Arc`. The methods themselves stay as they are, to be called from anywhere.
 ///
 /// Everything that [`#[tool]`](macro@crate::tool) says of a function is so for a method, with three differences. Its first parameter is
-/// `&self` (or `self: Arc<Self>`, or none of these); calls run at the same time, so what changes is behind a lock. A compensation
+/// `&self` (or `self: Arc<Self>`, or none of these); calls run at the same time, so what changes is behind a lock. A cleanup or a compensation
 /// that begins with `Self::` is a method, too: `compensation = Self::take_back`, an `async fn take_back(&self, undo: Undo) -> Returned`.
 /// And there is no `direct`, because the method can be called.
 ///
