@@ -67,7 +67,7 @@ async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
     let journal = Arc::new(MemoryJournal::builder().bytes(200_000).build());
     let agent = agent_in(&journal, (0..10).map(|_| says(&long)));
     for number in 0..10 {
-        agent.session(LOCAL, &format!("s{number}")).unwrap().run("Go.").await.unwrap();
+        agent.session(LOCAL, format!("s{number}")).unwrap().run("Go.").await.unwrap();
     }
     assert_eq!(
         sessions(&agent).await,
@@ -89,7 +89,7 @@ async fn by_default_nothing_that_a_small_program_does_is_forgotten() {
     let journal = Arc::new(MemoryJournal::new());
     let agent = agent_in(&journal, (0..300).map(|_| says("Yes.")));
     for number in 0..300 {
-        agent.session(LOCAL, &format!("s{number}")).unwrap().run("Go.").await.unwrap();
+        agent.session(LOCAL, format!("s{number}")).unwrap().run("Go.").await.unwrap();
     }
     assert_eq!((sessions(&agent).await.len(), journal.run_ids().len()), (300, 300));
 }
