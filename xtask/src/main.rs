@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | features | packages | api | types | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | drops | features | packages | api | types | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod api;
@@ -7,6 +7,7 @@ mod components;
 mod crash;
 mod debian;
 mod docs;
+mod drops;
 mod eval;
 mod faults;
 mod features;
@@ -60,6 +61,7 @@ Commands:
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); pictures
                      are in target/page, and with --pictures also in docs/pictures
   rooms              checks that the folders of each crate depend on each other one way and not on its root, and that no file is too long
+  drops              checks that every public async function says what becomes of its work when its future is dropped
   features [--long]  counts the crates that `andon` and each of its features bring, and checks that none needs a newer Rust than ours;
                      with --long builds each feature of each crate alone
   api [--bless] [CRATE..]
@@ -120,6 +122,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["page", words @ ..] => page::page(words),
         ["types"] => types::types(),
         ["rooms"] => rooms::rooms(),
+        ["drops"] => drops::drops(),
         ["features"] => features::features(tests::Length::Short),
         ["features", "--long"] => features::features(tests::Length::Long),
         ["api", words @ ..] => api::api(words),

@@ -30,6 +30,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     stages.run("rooms", &mut xtask(&["rooms"])?)?;
+    stages.run("cancel safety", &mut xtask(&["drops"])?)?;
     stages.run("features, counted", &mut xtask(&["features"])?)?;
     let installing = thread::spawn(install);
     let mut programs = programs::build(&mut stages, "tests, built and linted", &["--lib", "--bins", "--tests"])?;

@@ -123,11 +123,19 @@ impl Host {
     }
 
     /// A slot for reading a whole session. There are few, because sessions can be large.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only waits.
     pub async fn read_session(&self) -> Result<SessionRead, Problem> {
         self.core.answers.slot().await
     }
 
     /// Waits until a principal's key or token is no longer valid, which it notices within a few seconds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only waits.
     pub async fn ended(&self, principal: &Principal) {
         principal.pass.ended(&self.core.runtime).await;
     }
@@ -144,6 +152,10 @@ impl Host {
 
     /// Starts a run if it may start, and waits until it is on record. The caller counts as its reader from the moment
     /// it may start.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped after the run has begun, its reader has gone away: what becomes of the run is what the order says of that.
     pub async fn start(&self, principal: &Principal, order: RunOrder) -> Result<(Run, Reading), Problem> {
         let _permit = create::may_create(&self.core)?;
         let mut wanted = Some(self.want_feed(principal, order.session.key())?);
@@ -171,6 +183,10 @@ impl Host {
 
     /// Cancels all runs in one session of the principal's own tenant, given by app, user and name. Waits until that is
     /// on record and, if asked to, until all of them have settled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping this future ends the wait. Runs that were told to stop by then still stop.
     pub async fn stop_session(
         &self,
         principal: &Principal,
@@ -184,6 +200,11 @@ impl Host {
 
     /// Deletes a session. Its runs in progress are cancelled and settled first, which requires the scope `run:cancel`.
     /// Returns whether the session existed.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped while runs are still ending, they have been told to stop and nothing is deleted. Dropped later, the
+    /// session is deleted completely or not at all.
     pub async fn delete_session(&self, principal: &Principal, key: SessionKey) -> Result<bool, Problem> {
         sessions::delete_session(&self.core, principal, key).await
     }

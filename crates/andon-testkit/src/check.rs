@@ -22,6 +22,10 @@ use crate::wire;
 /// # Panics
 ///
 /// If anything was lost.
+///
+/// # Cancel safety
+///
+/// Cancel safe: it only waits.
 pub async fn assert_nothing_lost(run: &Run, history: &[Arc<Message>]) {
     run.outcome().await;
     let mut feed = run.feed();
@@ -33,6 +37,10 @@ pub async fn assert_nothing_lost(run: &Run, history: &[Arc<Message>]) {
 }
 
 /// Reads a feed to its end.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: what was read is lost. Another feed of the run has it again.
 pub async fn read_all(feed: &mut Feed) -> Vec<FeedItem> {
     let mut items = Vec::new();
     while let Some(item) = feed.next().await {

@@ -8,6 +8,10 @@ use andon_runtime::{FeedItem, Run};
 /// # Panics
 ///
 /// If the run settles first.
+///
+/// # Cancel safety
+///
+/// Cancel safe: it only waits.
 pub async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
     until_item(run, |item| matches!(item, FeedItem::Fact(record) if is_it(&record.event))).await;
 }
@@ -17,6 +21,10 @@ pub async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
 /// # Panics
 ///
 /// If the run settles first.
+///
+/// # Cancel safety
+///
+/// Cancel safe: it only waits.
 pub async fn until_shown(run: &Run, text: &str) {
     let mut shown = String::new();
     let is_it = |item: &FeedItem| {

@@ -33,23 +33,39 @@ impl SessionState {
     }
 
     /// One value; see [`StateMap`] for the prefixes that are shared.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn get(&self, key: &str) -> Result<Option<Value>, StateError> {
         Ok(self.all().await?.get(key).cloned())
     }
 
     /// The whole state, including what the session shares with others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn all(&self) -> Result<StateMap, StateError> {
         let state = self.live.services.journal.sessions().state(&self.live.session).await?;
         Ok(state.unwrap_or_default())
     }
 
     /// Sets one value. Durable when it returns.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped before it returns, the change is made completely or not at all: read again to learn which.
     pub async fn set(&self, key: impl Into<String>, value: impl Into<Value>) -> Result<(), StateError> {
         self.change(StateChange::from([(key.into(), Some(value.into()))])).await
     }
 
     /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed; a
     /// change that was already on its way may still be made.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped before it returns, the change is made completely or not at all: read again to learn which.
     pub async fn change(&self, change: StateChange) -> Result<(), StateError> {
         if !self.live.is_open(self.ticket) {
             return Err(StateError::CallIsOver);

@@ -150,6 +150,10 @@ impl Agent {
     ///
     /// [`Runtime::find`] finds a run of an earlier process. A compensation that failed, or whose end is not known, may
     /// be asked for again: the tool sees by [`Undo::effect_id`](crate::Undo::effect_id) that it is the same one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping this future does not stop the compensation, and its result is recorded.
     pub async fn compensate(&self, run: &Run, call: &CallId, by: Option<&str>) -> Result<Compensated, CompensateError> {
         compensate::compensate(&self.core, run.live(), call, by.map(Arc::from)).await
     }

@@ -71,6 +71,10 @@ impl Runtime {
     /// go on without its readers (`on_disconnect`) is also cancelled if it had any: they were lost with the process.
     ///
     /// Build the agents first, and call this before anything runs. It may be called again after more agents were built.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped, what was recovered by then stays recovered. Call it again for the rest.
     pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
         recovery::recover_all(&self.core).await
     }
@@ -131,6 +135,11 @@ impl Runtime {
     /// Cancels one run by its id. The reply is `too_late` for a run that has settled, `not_running` for one that no
     /// driver of this process runs, and `not_found` for an unknown id. A [parked](crate::Fate::Parked) run is settled
     /// as cancelled, and the reply comes when that is durable.
+    ///
+    /// # Cancel safety
+    ///
+    /// A run that this process drives is told at the first poll. A request to one that nobody drives may be on record or not when this
+    /// future is dropped: ask again, which changes nothing if it is.
     pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
@@ -181,6 +190,10 @@ impl Runtime {
 
     /// A run by its id: live, or read from the journal. An unsettled run that this process does not drive has no
     /// outcome until [`recover`](Self::recover) has settled it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn find(&self, run: &RunId) -> Result<Option<Run>, JournalError> {
         if let Some(live) = self.find_in_progress(run) {
             return Ok(Some(live));
@@ -200,12 +213,20 @@ impl Runtime {
     }
 
     /// A run's feed from this place on; `None` if the run is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn feed(&self, run: &RunId, from: Cursor) -> Result<Option<Feed>, JournalError> {
         Ok(self.find(run).await?.map(|run| run.feed_from(from)))
     }
 
     /// Cancels all runs and waits until they have settled. Gives up after `within`, and returns how many tasks are
     /// left. Learning about calls that were cut stops a little earlier.
+    ///
+    /// # Cancel safety
+    ///
+    /// Every run is told at the first poll. Dropping this future only ends the wait; call it again to go on waiting.
     pub async fn shutdown(&self, within: Duration) -> Result<(), usize> {
         for live in self.core.registry.all() {
             let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
@@ -223,6 +244,10 @@ impl Runtime {
     }
 
     /// Waits until all tasks have ended, without stopping anything.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only waits.
     pub async fn idle(&self) {
         self.core.services.door.all_over().await;
     }

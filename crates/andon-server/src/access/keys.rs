@@ -192,6 +192,10 @@ pub struct NewlyMade {
 
 impl Keys {
     /// Reads the keys on record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
         let (mut keys, mut warnings) = (HashMap::new(), Vec::new());
         for (name, value) in shelf.kept(KIND).await? {

@@ -72,6 +72,10 @@ pub struct SessionRead(
 
 impl SessionRead {
     /// Makes the answer and serializes it. That takes time, so it must not block the async threads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: what it was making is dropped.
     pub async fn answer<T: Serialize>(self, make: impl FnOnce() -> T + Send + 'static) -> Result<Response, Problem> {
         let written = tokio::task::spawn_blocking(move || Json(make()).into_response()).await;
         let defect = |_| Problem::unavailable("defect", "the session cannot be serialized: please report this");

@@ -63,6 +63,10 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
 }
 
 /// The raw body of a request that declares it as JSON, if it is not nested too deeply.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: what was read of the body is lost.
 pub async fn json_bytes(request: Request) -> Result<Bytes, Problem> {
     must_be_json(request.headers())?;
     let depth = BodyLimits::of(&request).depth;
@@ -72,6 +76,10 @@ pub async fn json_bytes(request: Request) -> Result<Bytes, Problem> {
 }
 
 /// Like [`json_bytes`], but the body may be missing.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: what was read of the body is lost.
 pub async fn optional_json_bytes(request: Request) -> Result<Option<Bytes>, Problem> {
     let kind = must_be_json(request.headers());
     let depth = BodyLimits::of(&request).depth;

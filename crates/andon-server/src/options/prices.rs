@@ -216,6 +216,10 @@ impl Prices {
     }
 
     /// The prices of the server that uses this store, or used it last; `None` if it had none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn kept(shelf: &dyn Shelf) -> Result<Option<Self>, JournalError> {
         let kept = shelf.kept(KIND).await?;
         // A list that another version wrote is kept again by the next server.

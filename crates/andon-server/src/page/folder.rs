@@ -9,6 +9,10 @@ use std::path::{Component, Path, PathBuf};
 use axum::body::Bytes;
 
 /// The media type and content of a file; `None` if there is no such file in the folder.
+///
+/// # Cancel safety
+///
+/// Cancel safe: it only reads.
 pub async fn read_file(folder: &Path, file: &str) -> Option<(&'static str, Bytes)> {
     let place = within(folder, file).await?;
     let bytes = tokio::fs::read(&place).await.ok()?;

@@ -37,11 +37,19 @@ pub struct Server {
 impl Server {
     /// Creates a server over a runtime. What an earlier server left on record, such as a hold on the line, applies at
     /// once.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped there is no server; the prices in its options may be on record.
     pub async fn new(runtime: &Runtime, options: Options) -> Result<Self, JournalError> {
         Self::with_dialects(runtime, options, Vec::new()).await
     }
 
     /// Like [`new`](Self::new), with [dialects](dialect) alongside the native API.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`new`](Self::new).
     pub async fn with_dialects(
         runtime: &Runtime,
         options: Options,

@@ -69,6 +69,10 @@ impl Serving {
     }
 
     /// [Shuts down](Server::shut_down) the server.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`Server::shut_down`].
     pub async fn shut_down(&self) -> ShutDown {
         self.server.shut_down().await
     }
@@ -83,6 +87,10 @@ impl Server {
     /// Lets no new runs in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all
     /// have settled and their feeds have ended. The time for this is bounded. It stops the server on every address it
     /// serves; where it is [mounted](Server::mount), it ends the feeds and leaves the rest to the outer router.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: if it is dropped, the server lets no more runs in, and those in progress go on. Call it again to finish.
     pub async fn shut_down(&self) -> ShutDown {
         self.core.admission.drain();
         let runs = self.open();

@@ -164,6 +164,10 @@ impl World {
     }
 
     /// Starts a prompt and reads its feed to the end. `None` if it cannot start: the session is busy, or the process has died.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped, the run goes on.
     pub async fn play(&self, prompt: Prompt) -> Option<Arc<Run>> {
         let run = self.start(prompt).ok()?;
         self.follow(&run).await;
@@ -188,6 +192,10 @@ impl World {
     }
 
     /// Reads a run's feed to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped, the run goes on.
     pub async fn follow(&self, run: &Run) {
         self.follow_until(run, |_| false).await;
     }
@@ -206,6 +214,10 @@ impl World {
     /// world.follow(&run).await;
     /// # }
     /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped, the run goes on.
     pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
         let mut feed = run.feed_from(self.place(run));
         while let Some(item) = feed.next().await {
@@ -229,6 +241,10 @@ impl World {
 #[doc(hidden)]
 impl World {
     /// Lets an earlier process leave something behind: it runs without a witness, on the same journal, and then dies.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: what the earlier process did by then is on record.
     pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
         self.director.off();
         play(runtime(&self.journal, None, Vec::new(), self.seed, Process::Earlier)).await;
@@ -236,6 +252,10 @@ impl World {
     }
 
     /// Recovers what an earlier process left, and returns the runs that live on, which the director may stop.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`Runtime::recover`].
     pub async fn recover(&self) -> Vec<Arc<Run>> {
         let mut runs = Vec::new();
         let mut recovered = self.runtime.recover().await;

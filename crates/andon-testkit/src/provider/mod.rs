@@ -76,6 +76,10 @@ impl BadProvider {
     /// # Panics
     ///
     /// If this machine has no port for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing listens before it returns.
     #[expect(clippy::expect_used, reason = "a test whose provider cannot listen cannot go on")]
     pub async fn start(protocol: Protocol) -> Self {
         let listener = TcpListener::bind(ANY_PORT).await.expect("a port of this machine can be listened on");

@@ -58,6 +58,10 @@ impl McpToolset {
     }
 
     /// Lists the tools again, and returns the new list. Tools from before are unchanged.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if it is dropped, the list stays as it was.
     pub async fn refresh(&self) -> Result<Vec<McpTool>, McpError> {
         let list = read(&self.session).await?;
         let tools = list.tools.clone();
@@ -67,6 +71,10 @@ impl McpToolset {
 
     /// Ends the connection and waits until everything is gone: the program and all that it has started, or the HTTP session.
     /// Bounded: a program has half a second to end by itself. Calls in progress and later calls fail.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this future is dropped, the server ends as it does when the last handle is dropped.
     pub async fn close(self) {
         self.session.close().await;
     }
