@@ -20,6 +20,8 @@
 //! # }
 //! ```
 //!
+//! [`coming_from`] has it in the words of rig, of Strands Agents and of ADK.
+//!
 //! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
 //!
 //! This crate has no code of its own: depend on it, and on no other crate of Andon but `andon-testkit` in tests. Without features it is
@@ -37,6 +39,9 @@
 //! | `telemetry` | `andon::telemetry`: figures, spans and logs of runs |
 //! | `otlp` | spans to an OpenTelemetry collector, in `andon::telemetry` |
 //! | `json-schema` | tools with any JSON schema, not only what is derived from Rust types |
+
+#[cfg(any(doc, doctest))]
+pub mod coming_from;
 
 #[cfg(feature = "adk")]
 pub use andon_adk as adk;
