@@ -135,12 +135,19 @@ fn run(program: &Path, root: &Path, name: &str, what: &[&str], words: &[&str]) -
     let mut command = Command::new(program);
     on_this_machine(&mut command).arg("mutants").current_dir(root);
     command.args(["--no-shuffle", "--colors", "never", "--output"]).arg(&output).args(what).args(words);
+    let has_nextest = cargo(&["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
     // It ends with the first test that fails, so a mutant that is caught is caught soon.
-    if cargo(&["nextest", "--version"]).output().is_ok_and(|output| output.status.success()) {
+    if has_nextest {
         command.args(["--test-tool", "nextest"]);
     }
     // Doc tests are slow, and are there to show how things are used.
     command.args(["--", "--lib", "--tests"]);
+    if has_nextest {
+        // Many a mutant never settles. A test that hangs costs a minute, not the time of all tests.
+        let config = output.join("nextest.toml");
+        fs::write(&config, "[profile.default]\nslow-timeout = { period = \"20s\", terminate-after = 3 }\n")?;
+        command.arg("--config-file").arg(config);
+    }
     // Nobody debugs a mutant, and linking without debug information is quicker.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let status = command.status().context("cargo-mutants could not be started")?;
