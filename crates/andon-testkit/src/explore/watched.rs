@@ -53,6 +53,8 @@ pub(super) struct WatchedModel {
     pub(super) director: Arc<Director>,
 }
 
+// Here and below: a method that is not forwarded would be answered by its default, and nobody would notice.
+#[deny(clippy::missing_trait_methods)]
 impl Model for WatchedModel {
     fn name(&self) -> &str {
         self.model.name()
@@ -79,6 +81,7 @@ struct WatchedAnswer {
     director: Arc<Director>,
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Answer for WatchedAnswer {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
         self.director.hit("model: poll");
@@ -129,6 +132,7 @@ pub(super) struct WatchedTool {
     pub(super) strays: Arc<Strays>,
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Tool for WatchedTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
