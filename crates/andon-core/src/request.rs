@@ -50,6 +50,12 @@ impl ModelSettings {
         if self.max_output == Some(0) {
             return Err("its answer may have 0 tokens: raise max_output, or leave it out".to_owned());
         }
+        if self.thinking == Some(Thinking::Tokens(0)) {
+            return Err("it may think for 0 tokens: use Thinking::Off, or raise the number".to_owned());
+        }
+        if self.stop.iter().any(String::is_empty) {
+            return Err("one of its stop texts is empty, and every answer has that: leave it out".to_owned());
+        }
         Ok(())
     }
 }
@@ -305,6 +311,12 @@ mod tests {
         let refused = |settings: ModelSettings| settings.check().unwrap_err();
         assert!(refused(ModelSettings { temperature: Some(f32::NAN), ..Default::default() }).contains("from 0 up"));
         assert!(refused(ModelSettings { max_output: Some(0), ..Default::default() }).contains("max_output"));
-        assert_eq!(ModelSettings { temperature: Some(0.2), ..Default::default() }.check(), Ok(()));
+        assert!(
+            refused(ModelSettings { stop: vec!["END".into(), "".into()], ..Default::default() }).contains("stop text")
+        );
+        let no_thinking = ModelSettings { thinking: Some(Thinking::Tokens(0)), ..Default::default() };
+        assert!(refused(no_thinking).contains("use Thinking::Off"));
+        let (thinking, stop) = (Some(Thinking::Tokens(1)), vec!["END".into()]);
+        assert_eq!(ModelSettings { temperature: Some(0.2), thinking, stop, ..Default::default() }.check(), Ok(()));
     }
 }
