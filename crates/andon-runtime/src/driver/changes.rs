@@ -108,7 +108,7 @@ fn check_tools(own: &Request, wanted: &Request) -> Result<(), String> {
 
 /// The agent's own request with a change that is on record; messages that are not known any more are left as they are.
 pub(super) fn apply(own: Request, change: &RequestChange) -> Request {
-    let has = |name: &str| change.tools.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
+    let find = |name: &String| own.tools.iter().find(|tool| tool.name == *name).cloned();
     let changed = change.messages.as_ref().and_then(|messages| messages.apply(&own.history));
     Request {
         instructions: match &change.instructions {
@@ -116,10 +116,37 @@ pub(super) fn apply(own: Request, change: &RequestChange) -> Request {
             None => own.instructions,
         },
         history: changed.unwrap_or(own.history),
-        tools: own.tools.iter().filter(|tool| has(&tool.name)).cloned().collect(),
+        // In the order of the change: a reordering is one, too.
+        tools: match &change.tools {
+            Some(names) => names.iter().filter_map(find).collect(),
+            None => Arc::clone(&own.tools),
+        },
         settings: change.settings.clone(),
         tool_choice: change.tool_choice.clone(),
         anchor: None,
         ..own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use andon_core::history::History;
+    use andon_core::id::RunId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::ToolSpec;
+
+    #[test]
+    fn a_change_on_record_gives_the_request_that_was_sent_with_its_tools_in_the_same_order() {
+        let tool = |name: &str| Arc::new(ToolSpec::new(name, "Looks.", json!({"type": "object"})));
+        let tools: Arc<[Arc<ToolSpec>]> = ["a", "b", "c"].map(tool).into();
+        let own = Request { tools: Arc::clone(&tools), ..Request::new(RunId::new("r").unwrap(), 1, History::new()) };
+        for order in [&[2, 0][..], &[2, 1, 0], &[], &[0, 1, 2]] {
+            let wanted = order.iter().map(|place: &usize| Arc::clone(&tools[*place])).collect();
+            let wanted = Request { tools: wanted, ..own.clone() };
+            let Difference(change) = between(&own, &wanted);
+            assert_eq!(apply(own.clone(), &change).tools, wanted.tools, "{order:?}");
+        }
     }
 }
