@@ -317,10 +317,6 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
-fn is_of_call(event: &Event) -> bool {
-    matches!(event, Event::ModelStarted { .. } | Event::Message { .. } | Event::Usage { .. })
-}
-
 fn session_of(stored: &Stored) -> Option<&SessionKey> {
     stored.accepted().map(|accepted| &accepted.session)
 }
@@ -368,7 +364,8 @@ impl Journal for MemoryJournal {
         let mut looking = LookingBack::default();
         let mut last = None;
         for run in settled {
-            let mut events = run.stored.facts().rev().filter(|fact| is_of_call(&fact.event)).take(LookingBack::EVENTS);
+            let mut events =
+                run.stored.facts().rev().filter(|fact| LookingBack::looks_at(&fact.event)).take(LookingBack::EVENTS);
             last = events.find_map(|fact| looking.event(&fact.event));
             if last.is_some() || !looking.next_run() {
                 break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_core::event::Event;
+use andon_core::event::{Event, HookChange};
 use andon_core::usage::Usage;
 
 use crate::model::is_reported;
@@ -26,6 +26,8 @@ pub struct LookingBack {
     answers: usize,
     usage: Option<(Usage, Option<Arc<str>>)>,
     is_answered: bool,
+    /// Whether a hook replaced or withdrew the answer of the call that is looked at.
+    is_replaced: bool,
     /// How many events of the present run were looked at.
     events: usize,
 }
@@ -34,8 +36,18 @@ impl LookingBack {
     /// How many runs are looked through: those that started last.
     pub const RUNS: usize = 8;
 
-    /// How many events of each are looked at, of the kinds `model_started`, `message` and `usage`.
+    /// How many events of each are looked at, of the kinds `model_started`, `message` and `usage`, and `hook_finished` if it changed
+    /// the answer: those for which [`looks_at`](Self::looks_at) is true.
     pub const EVENTS: usize = 64;
+
+    /// Whether it matters which event this is.
+    pub fn looks_at(event: &Event) -> bool {
+        match event {
+            Event::ModelStarted { .. } | Event::Message { .. } | Event::Usage { .. } => true,
+            Event::HookFinished { change, .. } => changes_answer(change.as_deref()),
+            _ => false,
+        }
+    }
 
     /// Goes on to the run before. Returns whether all of the last one was looked at: if not, the answers in the rest of it are not
     /// counted, and the place of an earlier call would be wrong.
@@ -65,8 +77,9 @@ impl LookingBack {
                 self.is_answered = false;
                 self.usage = is_reported(&used.delivered).then(|| (used.delivered, answered_by.clone()));
             }
-            Event::ModelStarted { is_changed: true, .. } => {
-                // It was not sent what the conversation says. Its answer is one of those since.
+            Event::HookFinished { change, .. } => self.is_replaced |= changes_answer(change.as_deref()),
+            Event::ModelStarted { is_changed, .. } if std::mem::take(&mut self.is_replaced) || *is_changed => {
+                // It was not sent, or has not answered, what the conversation says. Its answer is one of those since.
                 self.answers += usize::from(self.usage.take().is_some() && self.is_answered);
             }
             Event::ModelStarted { model, .. } => {
@@ -82,4 +95,8 @@ impl LookingBack {
         }
         None
     }
+}
+
+fn changes_answer(change: Option<&HookChange>) -> bool {
+    matches!(change, Some(HookChange::Answer { .. }))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage};
 use andon_runtime::{
-    Agent, AnchorSetup, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run, Runtime,
-    Session, SessionKey,
+    Agent, AnchorSetup, AnswerDecision, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run,
+    Runtime, Session, SessionKey,
 };
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
@@ -260,6 +260,29 @@ async fn a_conversation_is_measured_from_its_last_reported_call_also_after_a_res
     assert_eq!(request.history.get(3).unwrap().text(), "Yes.");
     session.run("And now?").await.unwrap();
     assert_eq!(measured_from(&next), Some((Some(90), 7, AnchorSetup::Same)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_never_measured_from_an_answer_that_a_hook_has_replaced_not_even_after_a_restart() {
+    for withdraws in [false, true] {
+        let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+        let model = ScriptedModel::new([whole("So.", 30, 4), whole("Yes.", 50, 4)]).metered(&meter);
+        let agent = Agent::builder().name("a").model(model).runtime(&runtime_on(&journal)).after_model(move |moment| {
+            match moment.answer.text().as_str() {
+                "Yes." if withdraws => AnswerDecision::Withdraw("Something much longer than that.".into()),
+                "Yes." => AnswerDecision::ReplaceText("Something much longer than that.".into()),
+                _ => AnswerDecision::GoOn,
+            }
+        });
+        let session = agent.build().unwrap().session(LOCAL, "s").unwrap();
+        session.run("Look.").await.unwrap();
+        session.run("And?").await.unwrap();
+
+        let next = ScriptedModel::new([whole("Hm.", 90, 4)]).metered(&meter);
+        let again = Agent::builder().name("a").model(next.clone()).runtime(&next_runtime_on(&journal));
+        again.build().unwrap().session(LOCAL, "s").unwrap().run("Again?").await.unwrap();
+        assert_eq!(measured_from(&next), Some((Some(30), 1, AnchorSetup::MayDiffer)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

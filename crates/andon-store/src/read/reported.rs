@@ -11,9 +11,10 @@ use crate::rows::{RowResult, text, unreadable};
 const RUNS: &str = "SELECT id FROM runs INDEXED BY runs_of_session
     WHERE session = ?1 AND started IS NOT NULL AND settled = 1 ORDER BY started DESC LIMIT ?2";
 
-/// Answers may be long, and are only counted: their bodies are not read.
+/// Answers may be long, and are only counted: their bodies are not read. Of the hooks, those count that changed an answer.
 const CALLS: &str = "SELECT CASE kind WHEN 'message' THEN NULL ELSE body END, kind = 'message' FROM events
-    WHERE run = ?1 AND kind IN ('model_started', 'message', 'usage') ORDER BY seq DESC LIMIT ?2";
+    WHERE run = ?1 AND (kind IN ('model_started', 'message', 'usage')
+        OR (kind = 'hook_finished' AND json_extract(body, '$.change.what') = 'answer')) ORDER BY seq DESC LIMIT ?2";
 
 /// The last call of a session that the provider reported.
 pub(crate) fn last_reported(connection: &Connection, session: &SessionKey) -> RowResult<Option<LastReported>> {

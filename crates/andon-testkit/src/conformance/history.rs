@@ -1,6 +1,10 @@
 //! What a session has said, and which runs are open.
 
+use std::sync::Arc;
+
 use andon_runtime::LastReported;
+use andon_runtime::core::event::{Event, HookChange, HookEnd, HookPoint};
+use andon_runtime::core::message::Message;
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::usage::Usage;
 
@@ -79,6 +83,23 @@ pub(super) async fn the_last_reported_call_is_found_behind_those_that_were_not_r
     assert_eq!(last(&subject, "s").await, Some(expected(0)));
     let subject = subject.opened_again();
     assert_eq!(last(&subject, "s").await, Some(expected(0)));
+
+    let mut replaced = Story::new("replaced");
+    replaced.tell(&subject, Story::begun).await;
+    replaced
+        .tell(&subject, |run| [vec![run.model_started()], run.answered(andon_runtime::ModelStop::EndTurn)].concat())
+        .await;
+    let answer = Arc::new(Message::assistant("Something else."));
+    replaced
+        .tell(&subject, |run| {
+            let (point, change) = (HookPoint::AfterModel, HookChange::Answer { answer, is_withdrawn: false });
+            let started = run.fact(Event::HookStarted { point });
+            let change = Some(Box::new(change));
+            [started, run.fact(Event::HookFinished { point, end: HookEnd::Changed, change, why: None })]
+        })
+        .await;
+    replaced.settle(&subject).await;
+    assert_eq!(last(&subject, "s").await, Some(expected(1)), "a hook has replaced the answer of the last call");
 
     let mut long = Story::new("long");
     long.tell(&subject, Story::begun).await;
