@@ -260,7 +260,8 @@ impl From<String> for Message {
 }
 
 impl Part {
-    fn weight(&self) -> usize {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
         let own = match self {
             Self::Text { text } => text.len(),
             Self::Image(image) => image.reference.len(),

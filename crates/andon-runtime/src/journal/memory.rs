@@ -23,7 +23,7 @@ use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, R
 use crate::lanes::BoxFuture;
 use crate::lanes::sync::{HashMap, Mutex};
 pub use room::MemoryJournalBuilder;
-use room::{Occupancy, Room};
+use room::{Occupancy, Resized, Room};
 
 /// A journal in memory.
 ///
@@ -328,13 +328,22 @@ impl Journal for MemoryJournal {
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
         let mut state = self.state.lock();
-        let Some(run) = state.runs.get_mut(run) else {
+        let MemoryState { runs, sessions, room, .. } = &mut *state;
+        let Some(run) = runs.get_mut(run) else {
             // No later try can succeed.
             let why = format!("run {run} is not in it: its session was deleted or forgotten");
             return Append::ready(Err(JournalError::Unreadable(why)));
         };
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let bytes = room::weight_of_addendum(&what);
+        run.bytes += bytes;
         run.stored.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        let session = session_of(&run.stored).filter(|_| run.settled).and_then(|key| sessions.get_mut(key));
+        // A run in progress is counted when it settles.
+        if let Some(session) = session {
+            room.resize(&mut session.occupancy, Resized { more: bytes, less: 0 });
+            state.make_room();
+        }
         Append::ready(Ok(()))
     }
 

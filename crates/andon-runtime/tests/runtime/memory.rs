@@ -1,7 +1,7 @@
 //! A journal in memory forgets whole sessions when it holds too much: the oldest first, and never one with a run in
 //! progress.
 
-use andon_runtime::{SessionFilter, SessionKey, WhenBusy};
+use andon_runtime::{AnswerDecision, RequestDecision, RunDecision, SessionFilter, SessionKey, WhenBusy};
 
 use crate::common::*;
 
@@ -82,6 +82,70 @@ async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
     let kept = andon_runtime::Kept { kind: "file".into(), name: "f".into(), at: runtime.now().wall, value };
     runtime.keep(&large, vec![kept], [].into()).await.unwrap();
     assert_eq!(sessions(&agent).await, ["large", "s7", "s8", "s9"]);
+}
+
+/// The sessions that a journal of 200 kB still holds after ten runs that each leave about 40 kB.
+async fn left_after_ten(answers: Vec<Act>, prepare: impl Fn(AgentBuilder) -> AgentBuilder) -> usize {
+    let journal = Arc::new(MemoryJournal::builder().bytes(200_000).build());
+    let model = ScriptedModel::new((0..10).map(|_| answers.clone()));
+    let agent = prepare(Agent::builder().model(model).runtime(&runtime_in(&journal))).build().unwrap();
+    for number in 0..10 {
+        let _ = agent.session(LOCAL, format!("s{number}")).unwrap().run("Go.").await;
+    }
+    sessions(&agent).await.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_in_bytes_counts_what_hooks_write() {
+    let long = || "word ".repeat(8_000);
+    let left = left_after_ten(says("Yes."), |agent| agent.after_model(move |_| AnswerDecision::ReplaceText(long())));
+    assert_eq!(left.await, 4, "answers");
+    let left = left_after_ten(says("Yes."), |agent| agent.before_run(move |_| RunDecision::ChangeInput(long().into())));
+    assert_eq!(left.await, 4, "prompts");
+    let left = left_after_ten(says("Yes."), |agent| {
+        agent.before_model(move |moment| {
+            let mut request = moment.request;
+            request.instructions = Some(long().into());
+            RequestDecision::Change(request)
+        })
+    });
+    assert_eq!(left.await, 4, "instructions");
+    let left = left_after_ten(says("Yes."), |agent| agent.before_run(move |_| RunDecision::fail(long())));
+    assert_eq!(left.await, 4, "reasons");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_in_bytes_counts_the_state_of_sessions_and_what_is_learned_later() {
+    let journal = Arc::new(MemoryJournal::builder().bytes(200_000).build());
+    let agent = agent_in(&journal, (0..10).map(|_| says("Yes.")));
+    let runtime = agent.runtime();
+    for number in 0..6 {
+        let key = SessionKey::new("agent", "local", format!("s{number}")).unwrap();
+        runtime
+            .create_session(&key, [("note".to_owned(), json!("x".repeat(40_000)))].into_iter().collect())
+            .await
+            .unwrap();
+    }
+    assert_eq!(sessions(&agent).await, ["s2", "s3", "s4", "s5"]);
+    let small = [("note".to_owned(), Some(json!("x")))];
+    for number in 2..6 {
+        let key = SessionKey::new("agent", "local", format!("s{number}")).unwrap();
+        runtime.change_state(&key, small.clone().into_iter().collect()).await.unwrap();
+    }
+    for number in 6..9 {
+        let run = agent.session(LOCAL, format!("s{number}")).unwrap().start("Go.").unwrap();
+        run.outcome().await;
+        let parts = vec![andon_runtime::Part::text("x".repeat(40_000))];
+        let learned = andon_runtime::core::event::Learnt::Undelivered { call: 1, parts };
+        journal.append_addendum(run.id(), runtime.now(), learned).await.unwrap();
+    }
+    assert_eq!(sessions(&agent).await, ["s2", "s3", "s4", "s5", "s6", "s7", "s8"], "what is gone counts no longer");
+    let run = agent.session(LOCAL, "s9").unwrap().start("Go.").unwrap();
+    run.outcome().await;
+    let parts = vec![andon_runtime::Part::text("x".repeat(90_000))];
+    let learned = andon_runtime::core::event::Learnt::Undelivered { call: 1, parts };
+    journal.append_addendum(run.id(), runtime.now(), learned).await.unwrap();
+    assert_eq!(sessions(&agent).await, ["s7", "s8", "s9"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,10 +7,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use andon_core::event::{Entry, Event};
+use andon_core::event::{Entry, Event, HookChange, Learnt, Remains};
 use andon_core::id::{RunId, SessionKey};
-use andon_core::message::{Content, ToolResult};
-use serde_json::Value;
+use andon_core::message::{Content, Part, ToolResult};
+use andon_core::request::RequestChange;
+use andon_core::usage::Used;
+use serde_json::{Map, Value};
 
 use super::{MemoryJournal, MemoryState};
 use crate::journal::sessions::Kept;
@@ -170,14 +172,65 @@ pub(super) fn weight(entry: &Entry) -> usize {
         Entry::Lump(lump) => lump.span.text.len(),
         Entry::Fact(record) => match &record.event {
             Event::RunAccepted { accepted } => {
-                accepted.history.iter().chain([&accepted.input]).map(|message| message.weight()).sum()
+                let said = accepted.history.iter().chain([&accepted.input]).map(|message| message.weight());
+                said.sum::<usize>() + accepted.state.as_deref().map_or(0, weight_of_map)
             }
             Event::Message { message } => message.weight(),
-            Event::ToolFinished { result, .. } | Event::ToolRefused { result, .. } => weight_of_result(result),
+            Event::HookFinished { change, why, .. } => {
+                change.as_deref().map_or(0, weight_of_change) + why.as_ref().map_or(0, |why| why.len())
+            }
+            Event::ToolFinished { result, remains, state, .. } => {
+                let besides = weight_of_remains(remains.as_deref()) + state.as_deref().map_or(0, weight_of_map);
+                weight_of_result(result) + besides
+            }
+            Event::ToolRefused { result, .. } => weight_of_result(result),
             _ => 0,
         },
     };
     ENTRY + said
+}
+
+fn weight_of_change(change: &HookChange) -> usize {
+    let said = match change {
+        HookChange::Input { input: message } | HookChange::Answer { answer: message, .. } => message.weight(),
+        HookChange::Request { request } => weight_of_request(request),
+        HookChange::Call { call } => call.name.len() + call.arguments.len(),
+        HookChange::Result { result } => weight_of_result(result),
+    };
+    size_of::<HookChange>() + said
+}
+
+fn weight_of_request(request: &RequestChange) -> usize {
+    let messages = request.messages.iter().flat_map(|messages| &messages.with).map(|message| message.weight());
+    let texts = request.tools.iter().flat_map(|names| names.iter()).chain(&request.settings.stop).map(String::len);
+    request.instructions.as_ref().map_or(0, |text| text.len()) + messages.chain(texts).sum::<usize>()
+}
+
+fn weight_of_remains(remains: Option<&Remains>) -> usize {
+    let Some(Remains { leaked, unended, notes, output, .. }) = remains else { return 0 };
+    let said = leaked.iter().chain(unended).chain(notes).map(String::len);
+    said.chain(output.iter().map(Content::weight)).sum()
+}
+
+/// About how many bytes an addendum takes.
+pub(super) fn weight_of_addendum(what: &Learnt) -> usize {
+    let said = match what {
+        Learnt::LateResult { result, remains, .. } => weight_of_result(result) + weight_of_remains(remains.as_deref()),
+        Learnt::CompensationStarted { by, .. } => by.as_ref().map_or(0, |by| by.len()),
+        Learnt::CompensationFinished { result, .. } => weight_of_result(result),
+        Learnt::Undelivered { parts, .. } => parts.iter().map(Part::weight).sum(),
+        Learnt::UsageCorrected { .. } => size_of::<Used>(),
+    };
+    ENTRY + said
+}
+
+/// About how many bytes a key of a session's state takes, with its value.
+pub(super) fn weight_of_field(key: &str, value: &Value) -> usize {
+    key.len() + weight_of_value(value)
+}
+
+fn weight_of_map(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(key, value)| weight_of_field(key, value)).sum()
 }
 
 fn weight_of_result(result: &ToolResult) -> usize {
@@ -194,7 +247,7 @@ fn weight_of_value(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
         Value::Array(values) => values.iter().map(weight_of_value).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight_of_value(value)).sum(),
+        Value::Object(fields) => weight_of_map(fields),
     };
     size_of::<Value>() + within
 }

@@ -33,14 +33,24 @@ impl MemoryState {
     pub(super) fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
         let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
         own.updated_at = own.updated_at.max(at);
+        let mut resized = Resized::default();
         for (key, value) in change {
-            let Some(table) = self.table(session, Scope::of(&key), at) else { continue };
+            let scope = Scope::of(&key);
+            let Some(table) = self.table(session, scope, at) else { continue };
+            let more = value.as_ref().map_or(0, |value| room::weight_of_field(&key, value));
+            let less = table.get(&key).map_or(0, |value| room::weight_of_field(&key, value));
             match value {
                 Some(value) => drop(table.insert(key, value)),
                 None => drop(table.remove(&key)),
             }
+            if scope == Scope::Session {
+                // What sessions share is nobody's alone, and stays when one of them is forgotten.
+                resized.more += more;
+                resized.less += less;
+            }
         }
         if let Some(own) = self.sessions.get_mut(session) {
+            self.room.resize(&mut own.occupancy, resized);
             self.room.use_now(session, &mut own.occupancy);
         }
         self.make_room();
@@ -136,12 +146,21 @@ impl MemoryState {
         self.room.resize(&mut session.occupancy, change);
         self.room.use_now(&moved.session, &mut session.occupancy);
         self.sessions.insert(moved.session.clone(), session);
+        let mut own_state = 0;
         for (key, value) in moved.state {
-            let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
+            let scope = Scope::of(&key);
+            let Some(table) = self.table(&moved.session, scope, moved.created_at) else { continue };
+            if scope == Scope::Session {
+                own_state += room::weight_of_field(&key, &value);
+            }
             table.entry(key).or_insert(value);
+        }
+        if let Some(own) = self.sessions.get_mut(&moved.session) {
+            self.room.resize(&mut own.occupancy, Resized { more: own_state, less: 0 });
         }
         for (run, moved) in moved.runs {
             let mut here = Box::<StoredRun>::default();
+            here.bytes = moved.addenda.iter().map(|addendum| room::weight_of_addendum(&addendum.what)).sum();
             let touch = here.put(moved.epoch, moved.entries);
             here.stored.addenda = moved.addenda;
             here.stored.requests = moved.requests;
