@@ -45,6 +45,31 @@ fn a_changed_prompt_takes_the_place_of_the_one_that_was_asked() {
 }
 
 #[test]
+fn a_changed_prompt_stands_after_what_it_brought_along() {
+    let history = vec![Arc::new(Message::user("Hi.")), Arc::new(Message::assistant("Hello."))];
+    let brings = Arc::new(Accepted { history: history.clone(), ..(*accepted()).clone() });
+    let input = Arc::new(Message::user("Look there."));
+    let [start, end] = changed(HookPoint::BeforeRun, HookChange::Input { input: Arc::clone(&input) });
+    let mut progress = Progress::new(brings);
+    for event in [Event::RunStarted, start, end] {
+        progress.apply(&event).unwrap();
+    }
+    assert_eq!(progress.messages(), [history, vec![input]].concat());
+}
+
+#[test]
+fn an_answer_that_the_prompt_brought_along_is_not_changed() {
+    let history = vec![Arc::new(Message::user("Hi.")), Arc::new(Message::assistant("Hello."))];
+    let mut progress = Progress::new(Arc::new(Accepted { history, ..(*accepted()).clone() }));
+    let change = HookChange::Answer { answer: answer(vec![Part::text("Well.")]), is_withdrawn: false };
+    let [start, end] = changed(HookPoint::AfterModel, change);
+    for event in [Event::RunStarted, start] {
+        progress.apply(&event).unwrap();
+    }
+    assert!(matches!(progress.apply(&end), Err(FoldError::OutOfPlace { .. })));
+}
+
+#[test]
 fn a_changed_request_belongs_to_the_next_model_call_alone() {
     let request = andon_core::request::RequestChange { instructions: Some("Be brief.".into()), ..Default::default() };
     let change = HookChange::Request { request: request.clone() };

@@ -67,6 +67,9 @@ pub fn all() -> Vec<Script> {
         explore("a hook that denies").play(hooks::denying).within(GRACE),
         explore("a hook that cancels").play(hooks::cancelling).within(GRACE),
         explore("hooks that change everything").play(hooks::changing).within(GRACE),
+        explore("a hook that changes a prompt with a history of its own")
+            .play(hooks::changing_after_history)
+            .within(GRACE),
         explore("hooks that change everything on a slow disk")
             .play(hooks::changing)
             .disk(slow_disk)

@@ -35,13 +35,13 @@ impl Progress {
         }
     }
 
-    /// The prompt of the run is its first message, and its only one until its model has answered.
+    /// The prompt of the run stands after what it brought along, and is the last message until its model has answered.
     fn change_input(&mut self, input: &Arc<Message>) -> Result<(), Misfit> {
         if input.role != Role::User || input.parts.is_empty() || input.cut.is_some() {
             return Err("a prompt is a user's message that says something");
         }
-        match self.messages.as_mut_slice() {
-            [only] => *only = Arc::clone(input),
+        match self.messages.get_mut(self.accepted.history.len()..) {
+            Some([prompt]) => *prompt = Arc::clone(input),
             _ => return Err("a prompt is changed before the first answer"),
         }
         Ok(())
@@ -51,6 +51,10 @@ impl Progress {
     /// because that is what became of the answer. An answer that is not withdrawn keeps its calls.
     fn change_answer(&mut self, answer: &Arc<Message>, is_withdrawn: bool) -> Result<(), Misfit> {
         let place = self.messages.iter().rposition(|message| message.role == Role::Assistant).ok_or(NO_ANSWER)?;
+        if place < self.accepted.history.len() {
+            // One that the prompt brought along is no answer of this run.
+            return Err(NO_ANSWER);
+        }
         let before = self.messages.get(place).ok_or(NO_ANSWER)?;
         if answer.role != Role::Assistant || answer.cut != before.cut {
             return Err("an answer stays an answer");

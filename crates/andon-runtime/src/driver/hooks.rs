@@ -50,7 +50,9 @@ impl Driver {
     pub(super) async fn before_run(&mut self) -> Result<(), JournalError> {
         let (point, agent) = (HookPoint::BeforeRun, Arc::clone(&self.agent));
         for hook in &agent.hooks.before_run {
-            let Some(input) = self.progress().messages().first().cloned() else { break };
+            // It stands after what the prompt brought along.
+            let brought_along = self.progress().accepted().history.len();
+            let Some(input) = self.progress().messages().get(brought_along).cloned() else { break };
             if !self.may_call_hook(point) {
                 break;
             }

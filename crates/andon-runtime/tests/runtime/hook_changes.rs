@@ -52,6 +52,25 @@ async fn a_changed_prompt_is_what_the_conversation_has_and_what_was_asked_stays_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_with_its_own_history_is_changed_and_the_history_stays() {
+    let model = ScriptedModel::new([says("Done.")]);
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sees = Arc::clone(&seen);
+    let session = agent(&model)
+        .before_run(move |moment| {
+            sees.lock().unwrap().push(moment.input.text());
+            RunDecision::ChangeInput(Message::user("LOOK"))
+        })
+        .open();
+    let history = [Message::user("Hi."), Message::assistant("Hello.")];
+    let run = session.prompt("Look").history(history).start().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
+    assert_eq!(*seen.lock().unwrap(), ["Look"], "the hook sees the prompt, not what it brought along");
+    assert_eq!(texts(&session.history().await.unwrap()), ["Hi.", "Hello.", "LOOK", "Done."]);
+    assert_eq!(model.requests()[0].prompt().last(), Some(&Message::user("LOOK")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_prompt_that_nobody_can_ask_fails_the_run() {
     for input in [Message::assistant("Hi"), Message { parts: vec![], ..Message::user("") }] {
         let model = ScriptedModel::new([]);

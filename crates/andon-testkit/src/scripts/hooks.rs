@@ -97,6 +97,28 @@ pub(super) async fn changing(world: World) {
 }
 
 /// P3: every change that is on record is in the conversation, and nothing that it replaced.
+/// The prompt is changed, and what it brought along is not.
+pub(super) async fn changing_after_history(world: World) {
+    let model = world.model([done()]);
+    let agent = world.agent(&model).before_run(|moment| async move {
+        sleep(millis(2)).await;
+        RunDecision::ChangeInput(Message::user(moment.input.text().to_uppercase()))
+    });
+    let session = world.open(agent);
+    let history = [Message::user("Hello."), Message::assistant("Good morning.")];
+    let Ok(run) = world.start(session.prompt("And now?").history(history.clone())) else { return };
+    world.follow(&run).await;
+    let Ok(said) = session.history().await else { return };
+    let own: Vec<Message> = said.iter().map(|message| (**message).clone()).collect();
+    let prompt = if changes(&run).is_empty() { "And now?" } else { "AND NOW?" };
+    let begins = history.into_iter().chain([Message::user(prompt)]);
+    // A run that was stopped before it started has said nothing.
+    let has_started = run.records().iter().any(|record| matches!(record.event, Event::RunStarted));
+    if has_started && !begins.eq(own.iter().take(3).cloned()) {
+        world.broken(&format!("P3: the prompt became {prompt:?}, and the conversation is {own:?}"));
+    }
+}
+
 async fn check_changes(world: &World, session: &Session, run: &Run) {
     let Ok(history) = session.history().await else { return };
     let own: Vec<_> = history.iter().filter(|message| message.text() != "Go on.").collect();
