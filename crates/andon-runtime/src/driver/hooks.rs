@@ -14,6 +14,7 @@ use andon_core::event::{Event, HookChange, HookEnd, HookPoint, Refusal};
 use andon_core::id::SessionKey;
 use andon_core::message::{Message, ToolResult};
 use andon_core::outcome::{Ending, ModelStop};
+use andon_core::progress::Step;
 
 use super::Driver;
 use super::tools::FinishedTool;
@@ -70,6 +71,7 @@ impl Driver {
         let (point, agent) = (HookPoint::AfterRun, Arc::clone(&self.agent));
         for hook in &agent.hooks.after_run {
             self.hear();
+            let ending = self.ending_so_far(ending);
             let (answer, used) = (self.progress().last_answer().cloned(), self.progress().used());
             let moment = |cord, session| AfterRun::new(cord, session, Arc::clone(ending), answer, used);
             if let HookReturn::Decided(_) = self.call_hook(point, hook, moment).await? {
@@ -77,6 +79,14 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// How the run will end, given what hooks before this one did at its end: a run that was stopped stays stopped.
+    fn ending_so_far(&self, ending: &Arc<Ending>) -> Arc<Ending> {
+        match self.progress().next_step(self.agent.tools_at_once) {
+            Some(Step::Settle(now)) if !ending.is_cancelled() => now,
+            _ => Arc::clone(ending),
+        }
     }
 
     /// Asks the hooks about a request; `Some` if they changed it.

@@ -419,3 +419,25 @@ async fn a_hook_may_return_nothing_a_decision_or_a_future_of_either() {
     assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
     assert_eq!(ends(&run), [(HookPoint::BeforeRun, HookEnd::Continued); 4]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_next_last_hook_is_told_how_the_run_ends_after_the_one_before() {
+    for (decision, expected) in [
+        (EndDecision::fail("no"), "failed"),
+        (EndDecision::Cancel(Cancel::graceful()), "cancelled"),
+        (EndDecision::GoOn, "completed"),
+    ] {
+        let seen: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let (first, second) = (Arc::clone(&seen), Arc::clone(&seen));
+        let session = scripted([says("Done.")])
+            .after_run(move |end| {
+                first.lock().unwrap().push(end.ending.as_str());
+                decision.clone()
+            })
+            .after_run(move |end| second.lock().unwrap().push(end.ending.as_str()))
+            .open();
+        let (_, outcome) = run_to_end(&session, "Go.").await;
+        assert_eq!(*seen.lock().unwrap(), ["completed", expected]);
+        assert_eq!(outcome.ending.as_str(), expected);
+    }
+}

@@ -46,7 +46,7 @@ moment! {
 moment! {
     /// A run is about to end. What an [`after_run`](crate::AgentBuilder::after_run) hook is called with.
     AfterRun {
-        /// How it will end.
+        /// How it will end, as earlier hooks left it: one of them may have failed the run or cancelled it.
         ending: Arc<Ending>,
         /// Its last answer, whole or cut, if there is one.
         answer: Option<Arc<Message>>,
