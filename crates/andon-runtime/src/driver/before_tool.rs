@@ -5,6 +5,8 @@
 //! 1. A changed call passes every check that the model's own call would: the tool exists, the arguments fit its schema, and a person
 //!    approves it if the tool needs that. An approval of what the call was before does not count.
 //! 2. A call that a person approved because a hook asked is shown to all hooks once more, as approved.
+//! 3. A person is asked about one call at most twice: as the model wrote it, and as hooks changed it. A hook that changes a changed call
+//!    once more after its approval fails the run.
 
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ impl Driver {
     /// Asks the hooks about a call. Returns the call as it is to be made; `None` if it is not to be made now.
     pub(super) async fn before_tool(&mut self, mut call: ToolCall) -> Result<Option<ToolCall>, JournalError> {
         let agent = Arc::clone(&self.agent);
+        let was_approved = self.is_approved(&call);
         for hook in &agent.hooks.before_tool {
             // Triage has already refused calls of tools that do not exist.
             let Some(tool) = self.tool(&call.name) else { return Ok(None) };
@@ -50,7 +53,8 @@ impl Driver {
             // The last one has failed the run, or it is being stopped.
             return Ok(None);
         }
-        let needs_approval = self.needs_approval(&call) && !self.is_approved(&call);
+        // Whoever had a say about the call before its change has one after it.
+        let needs_approval = (was_approved || self.needs_approval(&call)) && !self.is_approved(&call);
         Ok(if needs_approval { self.ask(&call) } else { Some(call) })
     }
 
@@ -98,6 +102,15 @@ impl Driver {
             self.finish_hook(POINT, HookEnd::Continued);
             return Some(call);
         }
+        if self.is_approved(&call) && !self.is_as_the_model_wrote(&call) {
+            let (id, tool) = (&call.id, &call.name);
+            let why = format!(
+                "it changed call {id} of {tool} again after a person had approved it as hooks had changed it, and the person would be \
+                 asked for ever: return GoOn if moment.is_approved, or the same change each time"
+            );
+            self.fail_hook(POINT, why);
+            return None;
+        }
         let changed = ToolCall { name, arguments: arguments.to_string(), ..call };
         self.finish_changed(POINT, Ok(Some(HookChange::Call { call: changed.clone() })));
         let refused = self.refusal(&changed, &[]);
@@ -110,6 +123,10 @@ impl Driver {
             Some(_) => None,
             None => Some(changed),
         }
+    }
+
+    fn is_as_the_model_wrote(&self, call: &ToolCall) -> bool {
+        self.progress().last_answer().is_some_and(|answer| answer.calls().any(|written| written == call))
     }
 
     /// Closes a call that a hook denied, unless it was cancelled alone.

@@ -269,7 +269,7 @@ impl Driver {
         }
     }
 
-    fn fail_hook(&mut self, point: HookPoint, why: String) {
+    pub(super) fn fail_hook(&mut self, point: HookPoint, why: String) {
         let why = Some(format!("the {} hook failed the run: {why}", point.as_str()).into());
         self.stage(Event::HookFinished { point, end: HookEnd::Failed, change: None, why });
         self.hear();

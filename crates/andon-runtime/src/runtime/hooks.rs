@@ -127,6 +127,9 @@ impl AgentBuilder {
     /// Calls this before each tool call, one after another. It sees the call, and may change it, deny it, answer it, or ask a
     /// person. A changed call is checked as if the model had asked for it.
     ///
+    /// After an approval the hooks are called again. A hook that changes its calls does so in the same way each time, or looks at
+    /// `moment.is_approved` first: a person is asked about a changed call once, and a hook that then changes it again fails the run.
+    ///
     /// ```
     /// # use andon_practice::Practice;
     /// use andon_runtime::{Agent, CallDecision};

@@ -312,6 +312,51 @@ async fn a_hook_may_ask_a_person_and_asks_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hook_that_changes_a_call_anew_after_each_approval_fails_the_run_instead_of_asking_for_ever() {
+    let (kept, number) = (Arc::default(), std::sync::atomic::AtomicU64::new(0));
+    let model = ScriptedModel::new([calls(&[("c", "danger")])]);
+    let session = agent(&model)
+        .tool(keeps("danger", &kept).needs_approval())
+        .before_tool(move |_| {
+            let n = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            CallDecision::ChangeArguments(json!({ "n": n }))
+        })
+        .open();
+    let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
+    let run = start_until(&session, "Do it.", is_question).await;
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    settle_down().await;
+    assert_eq!((run.state(), count(&run, is_question)), (State::Waiting, 2), "the changed call is another one");
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    let outcome = settled(&session, &run).await;
+    let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert!(
+        failure.message.contains("it changed call c of danger again after a person had approved it"),
+        "{failure:?}"
+    );
+    assert_eq!((count(&run, is_question), kept.lock().unwrap().len()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_changed_after_a_hook_had_asked_about_it_is_asked_about_once_more() {
+    let kept = Arc::default();
+    let model = ScriptedModel::new([calls(&[("c", "keep")]), says("Done.")]);
+    let session = agent(&model)
+        .tool(keeps("keep", &kept))
+        .before_tool(|_| CallDecision::AskApproval)
+        .before_tool(|_| CallDecision::ChangeArguments(json!({"n": 9})))
+        .open();
+    let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
+    let run = start_until(&session, "Do it.", is_question).await;
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    settle_down().await;
+    assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0), "nobody has approved the changed call");
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
+    assert_eq!((count(&run, is_question), kept.lock().unwrap().clone()), (2, vec![json!({"n": 9})]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_a_hook_asked_about_can_be_denied_or_stopped() {
     let asking = |log: &ToolLog| hooked(log).0.before_tool(|_| CallDecision::AskApproval).open();
     let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });

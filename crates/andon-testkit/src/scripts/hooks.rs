@@ -1,6 +1,7 @@
 //! Scripts about hooks: each moment, and each thing that a hook may decide there.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
@@ -223,6 +224,35 @@ pub(super) async fn needing_approval(world: World) {
     with_a_person(world, agent).await;
 }
 
+/// A person is asked about the model's call and about the changed one, and not for ever.
+pub(super) async fn changing_anew(world: World) {
+    let model = world.model([calling("I pay. ", &[("c", "danger")]), done()]);
+    let number = AtomicU64::new(0);
+    let agent = world.agent(&model).tool(tools::quick("danger", &world.tools).needs_approval());
+    let agent = agent.before_tool(move |_| {
+        let n = number.fetch_add(1, Ordering::Relaxed);
+        async move {
+            sleep(millis(2)).await;
+            CallDecision::ChangeArguments(json!({ "n": n }))
+        }
+    });
+    let session = world.open(agent);
+    let Ok(run) = world.start(session.prompt("Pay.")) else { return };
+    while world.follow_until(&run, is_question).await {
+        sleep(millis(5)).await;
+        // A run that was stopped first accepts no decision.
+        let _ = call_id("c").map(|call| run.decide(&call).approve().by("ada").send());
+        if questions(&run) > 2 {
+            world.broken("P7: a person was asked again about a call that they had approved as changed");
+            break;
+        }
+    }
+    world.follow(&run).await;
+    if world.tools.started() > 0 {
+        world.broken("P11: a call was made, and no person had approved it as it was");
+    }
+}
+
 pub(super) async fn misfitting(world: World) {
     let model = world.model([calling("I look. ", &[("a", "quick"), ("b", "quick")]), done()]);
     let agent = world.agent(&model).tool(tools::quick("quick", &world.tools)).before_tool(|moment| async move {
@@ -334,9 +364,12 @@ pub(super) async fn question_after_a_restart(world: World) {
 
 /// A person's yes is enough: the hook that asked is called again, and does not ask again.
 fn check_asked_once(world: &World, run: &Run) {
-    let questions =
-        run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count();
+    let questions = questions(run);
     if questions != 1 {
         world.broken(&format!("P7: a person was asked {questions} times about one call"));
     }
 }
+fn questions(run: &Run) -> usize {
+    run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count()
+}
+

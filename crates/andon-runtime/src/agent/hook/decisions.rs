@@ -104,10 +104,14 @@ decision! {
 decision! {
     /// What a [`before_tool`](crate::AgentBuilder::before_tool) hook decides.
     CallDecision {
-        /// The tool gets these arguments.
+        /// The tool gets these arguments. If a person had approved the call, the person is asked again, about the changed one. A call
+        /// that hooks had changed before that approval must then stay as it is: another change of it fails the run. So change a call
+        /// in the same way each time, or only while it is not approved
+        /// ([`is_approved`](crate::BeforeTool::is_approved)).
         ChangeArguments(Value) => |arguments| HookVerdict::Change(Changed::Call { name: None, arguments }),
         /// Another tool is called, with these arguments. It is checked as if the model had asked for it: that the tool exists, that
-        /// the arguments fit it, and whether a person must approve it.
+        /// the arguments fit it, and whether a person must approve it. For a call that a person had approved, the same holds as for
+        /// [`ChangeArguments`](Self::ChangeArguments).
         ChangeCall(String, Value) => |name, arguments| HookVerdict::Change(Changed::Call { name: Some(name), arguments }),
         /// Do not start the tool; the model is told why.
         Deny(String) => |why| HookVerdict::Deny(why),
