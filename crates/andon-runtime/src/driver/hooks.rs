@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::closing::refuse_with;
+use andon_core::closing::{Why, close_unstarted, refuse_with};
 use andon_core::event::{Event, HookChange, HookEnd, HookPoint, Refusal};
 use andon_core::id::SessionKey;
 use andon_core::message::{Message, ToolResult};
@@ -73,7 +73,7 @@ impl Driver {
             self.hear();
             let ending = self.ending_so_far(ending);
             let (answer, used) = (self.progress().last_answer().cloned(), self.progress().used());
-            let moment = |cord, session| AfterRun::new(cord, session, Arc::clone(ending), answer, used);
+            let moment = |cord, session| AfterRun::new(cord, session, ending, answer, used);
             if let HookReturn::Decided(_) = self.call_hook(point, hook, moment).await? {
                 self.finish_hook(point, HookEnd::Continued);
             }
@@ -252,7 +252,7 @@ impl Driver {
 
     pub(super) fn finish_hook(&mut self, point: HookPoint, end: HookEnd) {
         self.stage(Event::hook_finished(point, end));
-        self.hear();
+        self.hear_after_hook();
     }
 
     /// Stages a change, if there is one; a change that cannot be used fails the run.
@@ -272,6 +272,16 @@ impl Driver {
     pub(super) fn fail_hook(&mut self, point: HookPoint, why: String) {
         let why = Some(format!("the {} hook failed the run: {why}", point.as_str()).into());
         self.stage(Event::HookFinished { point, end: HookEnd::Failed, change: None, why });
+        self.hear_after_hook();
+    }
+
+    /// Hears what has come during a hook. If the hook has failed the run, nothing can start any more: whoever was asked about a call
+    /// is asked no longer. A decision that was accepted before is on record.
+    fn hear_after_hook(&mut self) {
+        let Some(failure) = self.progress().failure().cloned() else { return self.hear() };
+        self.live.open_calls(Vec::new(), Vec::new());
         self.hear();
+        let closed = close_unstarted(self.progress().calls(), &Why::Broken(Box::new(failure)));
+        self.stage_all(closed);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use andon_runtime::core::event::{HookChange, HookPoint};
+use andon_runtime::core::event::{Approval, HookChange, HookEnd, HookPoint};
 use andon_runtime::core::message::{Part, ToolCall};
-use andon_runtime::{AnswerDecision, Request, RequestDecision, ResultDecision, RunDecision, ToolChoice};
+use andon_runtime::{AnswerDecision, DecideError, Request, RequestDecision, ResultDecision, RunDecision, ToolChoice};
 
 use crate::common::*;
 
@@ -442,8 +442,36 @@ async fn a_hook_that_fails_the_run_lets_a_running_tool_come_to_its_end() {
         .open();
     let (run, outcome) = run_to_end(&session, "Both.").await;
     assert_eq!((outcome.stop_reason(), log.started()), ("failed", 1));
-    let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Finished, Verdict::NeverStarted, Verdict::NeverStarted]);
+    let verdicts: Vec<_> =
+        outcome.receipt.calls.iter().map(|account| (account.call.as_str(), account.verdict)).collect();
+    let in_order_of_end = [("f", Verdict::NeverStarted), ("n", Verdict::NeverStarted), ("s", Verdict::Finished)];
+    assert_eq!(verdicts, in_order_of_end);
     let called = count(&run, |event| matches!(event, Event::HookStarted { point: HookPoint::BeforeTool }));
     assert_eq!(called, 2, "no hook of a later call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_about_a_call_once_a_hook_has_failed_the_run_although_a_tool_still_runs() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("w", "danger"), ("s", "slow"), ("f", "look")])]);
+    let session = agent(&model)
+        .tool(tools::quick("danger", &log).needs_approval())
+        .tool(tools::slow("slow", secs(5), &log))
+        .tool(tools::quick("look", &log))
+        .before_tool(|moment| if moment.call.id == id("f") { CallDecision::fail("no") } else { CallDecision::GoOn })
+        .open();
+    let is_failure = |event: &Event| matches!(event, Event::HookFinished { end: HookEnd::Failed, .. });
+    let run = start_until(&session, "All.", is_failure).await;
+    settle_down().await;
+    assert_eq!((run.state(), log.started(), run.approvals().len()), (State::Running, 1, 0));
+    assert_eq!(run.decide(&id("w")).approve().send(), Err(DecideError::NotWaiting));
+    assert_eq!(run.cancel_call(&id("w"), Cancel::graceful()).kind().as_str(), "not_running");
+    let outcome = settled(&session, &run).await;
+    assert_eq!((outcome.stop_reason(), log.started()), ("failed", 1));
+    let of_w = |event: &Event| match event {
+        Event::ApprovalResolved { call, verdict } if *call == id("w") => Some((**verdict).clone()),
+        _ => None,
+    };
+    assert_eq!(events(&run).iter().find_map(of_w), Some(Approval::Closed));
+    assert_eq!(result_of(&session.history().await.unwrap(), "w").status, ResultStatus::Refused);
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
-    AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, Message, RequestDecision, ResultDecision, Run,
-    RunDecision, Session, State,
+    AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, FeedItem, Message, RequestDecision,
+    ResultDecision, Run, RunDecision, Session, State,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -97,7 +97,6 @@ pub(super) async fn changing(world: World) {
     check_changes(&world, &session, &run).await;
 }
 
-/// P3: every change that is on record is in the conversation, and nothing that it replaced.
 /// The prompt is changed, and what it brought along is not.
 pub(super) async fn changing_after_history(world: World) {
     let model = world.model([done()]);
@@ -120,6 +119,7 @@ pub(super) async fn changing_after_history(world: World) {
     }
 }
 
+/// P3: every change that is on record is in the conversation, and nothing that it replaced.
 async fn check_changes(world: &World, session: &Session, run: &Run) {
     let Ok(history) = session.history().await else { return };
     let own: Vec<_> = history.iter().filter(|message| message.text() != "Go on.").collect();
@@ -269,9 +269,11 @@ pub(super) async fn misfitting(world: World) {
 }
 
 pub(super) async fn failing_beside_a_tool(world: World) {
-    let model = world.model([calling("Both. ", &[("s", "slow"), ("f", "quick"), ("n", "quick")])]);
+    let calls = [("w", "danger"), ("s", "slow"), ("f", "quick"), ("n", "quick")];
+    let model = world.model([calling("Both. ", &calls)]);
     let agent = world
         .agent(&model)
+        .tool(tools::quick("danger", &world.tools).needs_approval())
         .tool(tools::slow("slow", millis(300), &world.tools))
         .tool(tools::quick("quick", &world.tools))
         .before_tool(|moment| async move {
@@ -281,8 +283,15 @@ pub(super) async fn failing_beside_a_tool(world: World) {
         .after_tool(|_| ResultDecision::replace("Changed result."));
     let session = world.open(agent);
     let Ok(run) = world.start(session.prompt("Both.")) else { return };
-    world.follow(&run).await;
     let is_failure = |event: &Event| matches!(event, Event::HookFinished { end: HookEnd::Failed, .. });
+    let is_shown = |item: &FeedItem| matches!(item, FeedItem::Fact(record) if is_failure(&record.event));
+    if world.follow_until(&run, is_shown).await {
+        let decided = call_id("w").map(|call| run.decide(&call).approve().by("ada").send());
+        if !run.approvals().is_empty() || decided.is_some_and(|decided| decided.is_ok()) {
+            world.broken("P7: a person could decide a call after a hook had failed the run");
+        }
+    }
+    world.follow(&run).await;
     let has_failed = run.records().iter().any(|record| is_failure(&record.event));
     if has_failed && world.tools.started() > 1 {
         world.broken("P1: a call was made after a hook had failed the run");
@@ -362,6 +371,10 @@ pub(super) async fn question_after_a_restart(world: World) {
     }
 }
 
+fn questions(run: &Run) -> usize {
+    run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count()
+}
+
 /// A person's yes is enough: the hook that asked is called again, and does not ask again.
 fn check_asked_once(world: &World, run: &Run) {
     let questions = questions(run);
@@ -369,7 +382,3 @@ fn check_asked_once(world: &World, run: &Run) {
         world.broken(&format!("P7: a person was asked {questions} times about one call"));
     }
 }
-fn questions(run: &Run) -> usize {
-    run.records().iter().filter(|record| matches!(record.event, Event::ApprovalRequested { .. })).count()
-}
-
