@@ -240,12 +240,13 @@ pub(super) async fn changing_anew(world: World) {
     let Ok(run) = world.start(session.prompt("Pay.")) else { return };
     while world.follow_until(&run, is_question).await {
         sleep(millis(5)).await;
-        // A run that was stopped first accepts no decision.
-        let _ = call_id("c").map(|call| run.decide(&call).approve().by("ada").send());
-        if questions(&run) > 2 {
+        let is_too_often = questions(&run) > 2;
+        if is_too_often {
             world.broken("P7: a person was asked again about a call that they had approved as changed");
-            break;
         }
+        let decide = |call| if is_too_often { run.decide(call).deny() } else { run.decide(call).approve() };
+        // A run that was stopped first accepts no decision.
+        let _ = call_id("c").map(|call| decide(&call).by("ada").send());
     }
     world.follow(&run).await;
     if world.tools.started() > 0 {
