@@ -244,9 +244,11 @@ pub(super) async fn changing_anew(world: World) {
         if is_too_often {
             world.broken("P7: a person was asked again about a call that they had approved as changed");
         }
-        let decide = |call| if is_too_often { run.decide(call).deny() } else { run.decide(call).approve() };
         // A run that was stopped first accepts no decision.
-        let _ = call_id("c").map(|call| decide(&call).by("ada").send());
+        let _ = call_id("c").map(|call| {
+            let undecided = run.decide(&call);
+            if is_too_often { undecided.deny() } else { undecided.approve() }.by("ada").send()
+        });
     }
     world.follow(&run).await;
     if world.tools.started() > 0 {
