@@ -287,16 +287,19 @@ pub(super) async fn failing_beside_a_tool(world: World) {
     let session = world.open(agent);
     let Ok(run) = world.start(session.prompt("Both.")) else { return };
     let is_failure = |event: &Event| matches!(event, Event::HookFinished { end: HookEnd::Failed, .. });
-    let is_shown = |item: &FeedItem| matches!(item, FeedItem::Fact(record) if is_failure(&record.event));
+    let has_failed = |run: &Run| run.records().iter().any(|record| is_failure(&record.event));
+    // A hook that panics does not fail the run, and then the person is needed once the tool has finished.
+    let is_time = |event: &Event| is_failure(event) || matches!(event, Event::ToolFinished { .. });
+    let is_shown = |item: &FeedItem| matches!(item, FeedItem::Fact(record) if is_time(&record.event));
     if world.follow_until(&run, is_shown).await {
+        let (has_failed, asked) = (has_failed(&run), run.approvals().len());
         let decided = call_id("w").map(|call| run.decide(&call).approve().by("ada").send());
-        if !run.approvals().is_empty() || decided.is_some_and(|decided| decided.is_ok()) {
+        if has_failed && (asked > 0 || decided.is_some_and(|decided| decided.is_ok())) {
             world.broken("P7: a person could decide a call after a hook had failed the run");
         }
     }
     world.follow(&run).await;
-    let has_failed = run.records().iter().any(|record| is_failure(&record.event));
-    if has_failed && world.tools.started() > 1 {
+    if has_failed(&run) && world.tools.started() > 1 {
         world.broken("P1: a call was made after a hook had failed the run");
     }
 }
