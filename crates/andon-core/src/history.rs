@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-pub use valid::{BadHistory, HistoryFault, check};
+pub use valid::{BadHistory, HistoryFault, check, check_sendable};
 
 /// The number of messages in a full block.
 const BLOCK: usize = 128;

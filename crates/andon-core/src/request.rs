@@ -4,16 +4,13 @@
 //!
 //! 1. A [`RequestChange`] says how a request differs from what the agent would have sent. Applied to the same conversation it gives
 //!    the same request, in this process and in a later one.
-//! 2. Messages that pass [`check_messages`] become, through [`prompt`](crate::prompt::prompt), a request that every provider
-//!    accepts.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::history::History;
-use crate::message::{Message, Part, Role};
+use crate::message::Message;
 
 /// Settings of one model call. What is not set is as the model was set up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -157,103 +154,12 @@ impl MessagesChange {
     }
 }
 
-/// What is wrong with messages that are to be sent to a model, in words for whoever made them; nothing, if they can be sent.
-pub fn check_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), String> {
-    let (mut ids, mut open, mut last): (HashSet<&str>, Vec<&str>, Option<Role>) = Default::default();
-    for (place, message) in messages.into_iter().enumerate() {
-        let number = place + 1;
-        check_parts(number, message)?;
-        if last.is_none() && message.role != Role::User {
-            return Err("its first message is not a user's: a conversation begins with a user's message".to_owned());
-        }
-        let results: Vec<&str> = message.results().map(|result| result.call.as_str()).collect();
-        if let Some(orphan) = results.iter().find(|result| !open.contains(*result)) {
-            return Err(format!(
-                "message {number} has a result of call {orphan:?}, which the message before it does not make: keep a call and its \
-                 result together"
-            ));
-        }
-        if results != open {
-            let wanted = open.join(", ");
-            return Err(format!(
-                "message {number} must have exactly one result of each call before it, in the same order: {wanted}"
-            ));
-        }
-        open = message.calls().map(|call| call.id.as_str()).collect();
-        if let Some(twice) = open.iter().find(|id| !ids.insert(id)) {
-            return Err(format!("message {number} makes a call with the id {twice:?}, which another call has"));
-        }
-        last = Some(message.role);
-    }
-    match (last, open.first()) {
-        (_, Some(call)) => Err(format!("call {call:?} has no result: keep a call and its result together")),
-        (None, None) => Err("it has no messages".to_owned()),
-        (Some(Role::Assistant), None) => {
-            Err("its last message is the assistant's, so there is nothing to answer: end with a user's message"
-                .to_owned())
-        }
-        (Some(Role::User | Role::Tool), None) => Ok(()),
-    }
-}
-
-/// Each role says only what it can say.
-fn check_parts(number: usize, message: &Message) -> Result<(), String> {
-    let fits = |part: &Part| match (message.role, part) {
-        (Role::User, Part::Text { .. } | Part::Image(_)) | (Role::Tool, Part::ToolResult(_)) => true,
-        (Role::Assistant, part) => !matches!(part, Part::ToolResult(_)),
-        (Role::User | Role::Tool, _) => false,
-    };
-    if let Some(part) = message.parts.iter().find(|part| !fits(part)) {
-        let (what, role) = (kind(part), role(message.role));
-        return Err(format!("message {number} is the {role}'s and has {what}, which only others may have"));
-    }
-    let images = message.images().chain(message.results().flat_map(|result| result.images()));
-    for image in images {
-        image.check().map_err(|error| format!("message {number} has an image that cannot be sent: {error}"))?;
-    }
-    let is_empty = message.parts.is_empty() && message.role != Role::Assistant;
-    if is_empty { Err(format!("message {number} is empty")) } else { Ok(()) }
-}
-
-fn kind(part: &Part) -> &'static str {
-    match part {
-        Part::Text { .. } => "a text",
-        Part::Image(_) => "an image",
-        Part::Thinking { .. } => "a thought",
-        Part::ToolCall(_) => "a call",
-        Part::ToolResult(_) => "a result",
-    }
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::CallId;
-    use crate::message::{ResultStatus, ToolCall, ToolResult};
 
     fn history(texts: &[&str]) -> History {
         texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
-    }
-
-    fn calls(ids: &[&str]) -> Message {
-        let call = |id: &&str| {
-            Part::ToolCall(ToolCall { id: CallId::new(*id).unwrap(), name: "look".into(), arguments: "{}".into() })
-        };
-        Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
-    }
-
-    fn results(ids: &[&str]) -> Message {
-        let result =
-            |id: &&str| Part::ToolResult(ToolResult::text(CallId::new(*id).unwrap(), ResultStatus::Ok, "seen"));
-        Message { role: Role::Tool, parts: ids.iter().map(result).collect(), cut: None }
     }
 
     #[test]
@@ -278,32 +184,6 @@ mod tests {
         let change = MessagesChange::between(&history(&["a", "b"]), &history(&["a", "note", "b"])).unwrap();
         let expected = MessagesChange { from: 1, without: 0, with: vec![Arc::new(Message::user("note"))] };
         assert_eq!(change, expected);
-    }
-
-    #[test]
-    fn messages_that_no_provider_accepts_are_refused_with_what_is_wrong() {
-        let user = || Message::user("Look");
-        let refused = |messages: &[Message]| check_messages(messages).unwrap_err();
-        assert_eq!(refused(&[]), "it has no messages");
-        assert!(refused(&[Message::assistant("Hi"), user()]).contains("begins with a user's message"));
-        assert!(refused(&[user(), Message::assistant("Hi")]).contains("end with a user's message"));
-        assert!(refused(&[user(), results(&["a"])]).contains("keep a call and its result together"));
-        assert!(refused(&[user(), calls(&["a"])]).contains("call \"a\" has no result"));
-        assert!(refused(&[user(), calls(&["a"]), user()]).contains("exactly one result of each call"));
-        assert!(refused(&[user(), calls(&["a", "b"]), results(&["a"])]).contains("exactly one result of each call"));
-        assert!(refused(&[user(), calls(&["a", "b"]), results(&["b", "a"])]).contains("in the same order: a, b"));
-        assert!(refused(&[user(), calls(&["a", "a"]), results(&["a", "a"])]).contains("which another call has"));
-        let strange = Message { role: Role::User, ..calls(&["a"]) };
-        assert!(refused(&[strange]).contains("message 1 is the user's and has a call"));
-        assert_eq!(refused(&[Message { parts: vec![], ..user() }]), "message 1 is empty");
-    }
-
-    #[test]
-    fn a_stored_conversation_can_be_sent() {
-        let said = [Message::user("Look"), calls(&["a", "b"]), results(&["a", "b"])];
-        assert_eq!(check_messages(&said), Ok(()));
-        let withdrawn = Message { parts: vec![], ..Message::assistant("") };
-        assert_eq!(check_messages(&[Message::user("A"), withdrawn, Message::user("B")]), Ok(()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! What a history must be like, so that every provider accepts it.
+//! What messages must be like, so that [`prompt`](crate::prompt::prompt) makes of them what every provider accepts.
 //!
-//! Histories that Andon wrote are like this. One from elsewhere is checked before it is stored.
+//! Histories that Andon wrote are like this. One from elsewhere is checked before it is stored, and one that a hook changed before it
+//! is sent. The two differ in how they end: with a message of the user to come, or as they are.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,11 +25,15 @@ pub enum HistoryFault {
     /// The first message is not the user's.
     #[error("a history begins with a message of the user: leave out what comes before the first one, or add it")]
     NoUserFirst,
-    /// An answer follows an answer.
-    #[error(
-        "an answer follows an answer: join the two, or put the user's message between them that the second one answers"
-    )]
-    TwoAnswers,
+    /// There are no messages, and they were to be sent.
+    #[error("there are no messages: begin with one of the user")]
+    NoMessages,
+    /// The last message is an answer, and the messages were to be sent.
+    #[error("it is the last one and the assistant's, so there is nothing to answer: end with a user's message")]
+    NothingToAnswer,
+    /// A message of the user without parts.
+    #[error("a message of the user without parts: give it a text or an image, or leave it out")]
+    NothingAsked,
     /// A part that this role cannot have.
     #[error(
         "a message of this role cannot have such a part: users send text and images, answers have text, thoughts and calls, and tool messages have results"
@@ -56,25 +61,39 @@ pub enum HistoryFault {
 
 /// Checks that messages from elsewhere can be a history, with a message of the user to come.
 pub fn check(messages: &[Arc<Message>]) -> Result<(), BadHistory> {
-    let mut known = HashSet::new();
-    let mut before: Option<&Message> = None;
-    for (index, message) in messages.iter().enumerate() {
-        follows(before, message).map_err(|why| BadHistory { index, why })?;
-        stands(message, &mut known).map_err(|why| BadHistory { index, why })?;
-        before = Some(message);
-    }
-    match before.and_then(|last| last.calls().next()) {
-        Some(call) => Err(BadHistory { index: messages.len() - 1, why: HistoryFault::NoResult(call.id.clone()) }),
-        None => Ok(()),
+    last_of(messages.iter().map(|message| &**message)).map(drop)
+}
+
+/// Checks that messages can be sent to a model as they are.
+pub fn check_sendable<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), BadHistory> {
+    match last_of(messages)? {
+        None => Err(BadHistory { index: 0, why: HistoryFault::NoMessages }),
+        Some((index, Role::Assistant)) => Err(BadHistory { index, why: HistoryFault::NothingToAnswer }),
+        Some((_, Role::User | Role::Tool)) => Ok(()),
     }
 }
 
-/// Whether a message may come after the one before it.
+/// Checks messages, whatever comes after them. Returns the index and the role of the last one.
+fn last_of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<Option<(usize, Role)>, BadHistory> {
+    let mut known = HashSet::new();
+    let mut before: Option<(usize, &Message)> = None;
+    for (index, message) in messages.into_iter().enumerate() {
+        follows(before.map(|(_, before)| before), message).map_err(|why| BadHistory { index, why })?;
+        stands(message, &mut known).map_err(|why| BadHistory { index, why })?;
+        before = Some((index, message));
+    }
+    let Some((index, last)) = before else { return Ok(None) };
+    match last.calls().next() {
+        Some(call) => Err(BadHistory { index, why: HistoryFault::NoResult(call.id.clone()) }),
+        None => Ok(Some((index, last.role))),
+    }
+}
+
+/// Whether a message may come after the one before it. Two answers in a row are sent as one.
 fn follows(before: Option<&Message>, message: &Message) -> Result<(), HistoryFault> {
     let asked: Vec<&CallId> = before.into_iter().flat_map(Message::calls).map(|call| &call.id).collect();
     match (before.map(|before| before.role), message.role) {
         (None, Role::Assistant | Role::Tool) => Err(HistoryFault::NoUserFirst),
-        (Some(Role::Assistant), Role::Assistant) if asked.is_empty() => Err(HistoryFault::TwoAnswers),
         (_, Role::Tool) => answers(&asked, message),
         (_, Role::User | Role::Assistant) => match asked.first() {
             Some(open) => Err(HistoryFault::NoResult((*open).clone())),
@@ -115,6 +134,9 @@ fn stands(message: &Message, known: &mut HashSet<CallId>) -> Result<(), HistoryF
     };
     if !message.parts.iter().all(fits) {
         return Err(HistoryFault::PartOfAnotherRole);
+    }
+    if message.role == Role::User && message.parts.is_empty() {
+        return Err(HistoryFault::NothingAsked);
     }
     for call in message.calls() {
         if !known.insert(call.id.clone()) {
@@ -157,14 +179,26 @@ mod tests {
         assert_eq!(checked([]), Ok(()));
         assert_eq!(checked([user(), Message::assistant("Hello"), user(), user()]), Ok(()));
         let talk = [user(), calls(&["a", "b"]), results(&["a", "b"]), calls(&["c"]), results(&["c"])];
-        assert_eq!(checked(talk), Ok(()), "the input may come right after a tool message");
+        assert_eq!(checked(talk.clone()), Ok(()), "the input may come right after a tool message");
+        assert_eq!(check_sendable(&talk), Ok(()));
+        assert_eq!(checked([user(), Message::assistant("Hello"), Message::assistant("You")]), Ok(()), "they are one");
+        let withdrawn = Message { parts: vec![], ..Message::assistant("") };
+        assert_eq!(check_sendable(&[user(), withdrawn, user()]), Ok(()));
+    }
+
+    #[test]
+    fn messages_that_leave_a_model_nothing_to_answer_cannot_be_sent() {
+        let wrong = |messages: &[Message]| check_sendable(messages).unwrap_err();
+        assert_eq!(wrong(&[]), BadHistory { index: 0, why: HistoryFault::NoMessages });
+        let answered = [Message::user("Hi"), Message::assistant("Hello")];
+        assert_eq!(wrong(&answered), BadHistory { index: 1, why: HistoryFault::NothingToAnswer });
     }
 
     #[test]
     fn what_a_provider_would_refuse_is_refused_with_its_place_and_what_to_do() {
         use HistoryFault::{
-            BadImage, DuplicateCall, NoCall, NoResult, NoResults, NoUserFirst, OtherOrder, PartOfAnotherRole,
-            TwoAnswers,
+            BadImage, DuplicateCall, NoCall, NoResult, NoResults, NoUserFirst, NothingAsked, OtherOrder,
+            PartOfAnotherRole,
         };
         let user = || Message::user("Hi");
         let said = || Message::assistant("Hello");
@@ -173,7 +207,7 @@ mod tests {
         let wrong: Vec<(Vec<Message>, usize, HistoryFault)> = vec![
             (vec![said()], 0, NoUserFirst),
             (vec![results(&["a"])], 0, NoUserFirst),
-            (vec![user(), said(), said()], 2, TwoAnswers),
+            (vec![user(), Message { parts: vec![], ..user() }], 1, NothingAsked),
             (vec![user(), calls(&["a"])], 1, NoResult(id("a"))),
             (vec![user(), calls(&["a"]), user()], 2, NoResult(id("a"))),
             (vec![user(), calls(&["a"]), said()], 2, NoResult(id("a"))),
@@ -190,7 +224,9 @@ mod tests {
             (vec![of_user(Part::Image(image.clone()))], 0, BadImage(image.check().unwrap_err())),
         ];
         for (messages, index, why) in wrong {
-            assert_eq!(checked(messages.clone()), Err(BadHistory { index, why }), "{messages:?}");
+            let wrong = Err(BadHistory { index, why });
+            assert_eq!(checked(messages.clone()), wrong, "{messages:?}");
+            assert_eq!(check_sendable(&messages), wrong, "{messages:?}");
         }
         let error = checked([user(), calls(&["a"])]).unwrap_err();
         assert_eq!(

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use andon_core::event::HookChange;
-use andon_core::message::{Message, Part};
-use andon_core::request::{MessagesChange, RequestChange, ToolChoice, check_messages};
+use andon_core::history::check_sendable;
+use andon_core::message::{Message, Part, Role};
+use andon_core::request::{MessagesChange, RequestChange, ToolChoice};
 
 use crate::live::Changed;
 use crate::model::Request;
@@ -13,7 +14,10 @@ use crate::model::Request;
 /// The change of a run's prompt.
 pub(super) fn input(input: Message) -> Result<Option<HookChange>, String> {
     let bad = |why: String| format!("the prompt that it returned cannot be used: {why}");
-    check_messages([&input]).map_err(bad)?;
+    if input.role != Role::User {
+        return Err(bad("a prompt is the user's message".to_owned()));
+    }
+    check_sendable([&input]).map_err(|error| bad(error.why.to_string()))?;
     if input.cut.is_some() {
         return Err(bad("it is marked as cut, and a prompt is whole".to_owned()));
     }
@@ -69,7 +73,8 @@ impl Difference {
     pub(super) fn checked(self, own: &Request, wanted: Request) -> Result<(Request, Self), String> {
         let bad = |why: String| format!("the request that it returned cannot be sent: {why}");
         if self.0.messages.is_some() {
-            check_messages(wanted.history.iter().map(|message| &**message)).map_err(bad)?;
+            let messages = wanted.history.iter().map(|message| &**message);
+            check_sendable(messages).map_err(|error| bad(error.to_string()))?;
         }
         check_tools(own, &wanted).map_err(bad)?;
         wanted.settings.check().map_err(bad)?;

@@ -117,15 +117,15 @@ async fn a_changed_request_is_sent_and_the_conversation_stays_as_it_is() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called() {
     type Spoil = fn(&mut Request);
-    let cases: [(Spoil, &str); 8] = [
-        (|request| request.history = Default::default(), "it has no messages"),
+    let cases: [(Spoil, &str); 9] = [
+        (|request| request.history = Default::default(), "there are no messages"),
         (|request| request.history.push(Arc::new(Message::assistant("Hi"))), "end with a user's message"),
         (
             |request| {
                 let orphan = Part::ToolResult(ToolResult::text(id("x"), ResultStatus::Ok, "seen"));
                 request.history.push(Arc::new(Message { role: Role::Tool, parts: vec![orphan], cut: None }));
             },
-            "keep a call and its result together",
+            "the result of x belongs to no call",
         ),
         (|request| request.tool_choice = ToolChoice::tool("shred"), "the tool \"shred\" must be called"),
         (
@@ -144,6 +144,7 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
         ),
         (|request| request.settings.temperature = Some(f32::NAN), "use a number from 0 up"),
         (|request| request.settings.max_output = Some(0), "raise max_output"),
+        (|request| request.settings.stop = vec![String::new()], "one of its stop texts is empty"),
     ];
     for (spoil, wrong) in cases {
         let (agent, model) = hooked(&ToolLog::new());
