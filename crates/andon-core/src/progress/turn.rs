@@ -157,7 +157,7 @@ mod tests {
                 let result = ToolResult { call: id.clone(), status: ResultStatus::Ok, content: Vec::new() };
                 // Many of these do not fit, and then nothing changes.
                 let _ = turn.change(&id, |call| match random.u8(..5) {
-                    0 => call.ask(),
+                    0 => call.ask(None),
                     1 => call.decide(&Approval::Approved { by: None, arguments: None, why: None }),
                     2 => call.start(Effect::ReadOnly),
                     3 => call.finish(&Arc::new(result)),
