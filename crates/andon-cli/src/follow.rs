@@ -218,7 +218,17 @@ impl<'a> Following<'a> {
             Subject::Local(run) => Items::Local(run.feed_from(from)),
             Subject::Remote(run) => Items::Remote(run.feed(from)),
         };
-        Self { run, from, items, listener, calls: Vec::new(), digests: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
+        Self {
+            run,
+            from,
+            items,
+            listener,
+            calls: Vec::new(),
+            digests: Vec::new(),
+            open: Vec::new(),
+            answer: None,
+            is_stalled: false,
+        }
     }
 
     /// Shows everything until the end; the inner error is the screen's.
