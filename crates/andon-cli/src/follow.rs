@@ -421,7 +421,43 @@ async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -
 
 #[cfg(test)]
 mod tests {
+    use andon_runtime::{Agent, CallDecision, Runtime};
+    use andon_testkit::ScriptedModel;
+    use andon_testkit::model::Act;
+    use andon_testkit::tools::{ToolLog, quick};
+    use serde_json::json;
+
     use super::*;
+
+    struct Nowhere;
+
+    impl Listener for Nowhere {
+        fn item(&mut self, _: &FeedItem) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_a_hook_changed_is_approved_as_it_is_now() {
+        let changes = [
+            CallDecision::ChangeArguments(json!({"n": 9})),
+            CallDecision::ChangeCall("danger".into(), json!({})),
+            CallDecision::ChangeCall("danger".into(), json!({"n": 9})),
+        ];
+        for change in changes {
+            let log = ToolLog::new();
+            let call: Vec<Act> = Act::call(0, "c", "look", "{}").into_iter().chain([Act::tool_use()]).collect();
+            let model = ScriptedModel::new([call, vec![Act::text("Done."), Act::end()]]);
+            let [look, danger] = ["look", "danger"].map(|name| quick(name, &log).needs_approval());
+            let runtime = Runtime::builder().one_lane().build();
+            let agent = Agent::builder().model(model).tool(look).tool(danger).before_tool(move |_| change.clone());
+            let run = agent.runtime(&runtime).build().unwrap().start("Do it.").unwrap();
+            let subject = Subject::Local(run);
+            let (outcome, shown) = Box::pin(follow(&subject, &mut Nowhere, &mut Approver::Yes)).await.unwrap();
+            shown.unwrap();
+            assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
+        }
+    }
 
     #[test]
     fn the_terminal_does_not_obey_what_the_model_wrote() {
