@@ -79,7 +79,7 @@ type ChatPartOf<Kind> = Extract<ChatPart, { kind: Kind }>;
 
 /** `answerFrom` is the index of the first part of the answer in progress. */
 type ChatRun = {
-  id: string; state: Api.State; phase: Api.Phase | null; force: Api.Force | null; prompt: Api.Part[] | null;
+  id: string; state: Api.State; phase: Api.Phase | null; force: Api.Force | null; before: Api.Message[]; prompt: Api.Part[] | null;
   acceptedAt: Api.Wall | null; startedAt: Api.Wall | null; settledAt: Api.Wall | null; parts: ChatPart[];
   requests: Api.CancelRequest[]; usage: { call: number; used: Api.Used }[]; outcome: Api.Outcome | null;
   failure: Api.Failure | null; isTextLost: boolean; quietTook: number | null; settledTook: number | null;

@@ -414,6 +414,22 @@ const seed = Number(arguments[0]) || 20_261;
     learn(run, { calls: [{ call: "leaked", verdict: "late" }, { call: "cut", verdict: "cut" }, { call: "other", verdict: "late" }] });
     says(["finished", "cut", "unknown", "never_started", "late", "detached", "panicked"], callsOf(run).map((/** @type {CallPart} */ { verdict }) => verdict));
   });
+  test("what a prompt brought along is shown before it", () => {
+    const history = [{ role: "user", parts: [{ type: "text", text: "I am Ada." }] }, { role: "assistant", parts: [{ type: "text", text: "Hello." }] }];
+    says(history, folded([item(1, "run_accepted", { accepted: { ...accepted, history } })]).before);
+    says([], folded(begin).before);
+  });
+  test("what a hook changed is shown as it is now", () => {
+    const parts = [{ type: "text", text: "secret" }, { type: "tool_call", id: "c", name: "look", arguments: "{}" }];
+    const hook = (/** @type {number} */ seq, /** @type {string} */ point, /** @type {Item} */ change) => item(seq, "hook_finished", { point, end: "changed", change });
+    const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }), item(5, "model_finished", { call: 1, end: { how: "answered", stop: "tool_use" } }),
+      hook(6, "after_model", { what: "answer", answer: { role: "assistant", parts: [{ type: "text", text: "public" }, parts[1]] } }),
+      hook(7, "before_tool", { what: "call", call: { id: "c", name: "see", arguments: '{"n":1}' } }),
+      item(8, "tool_started", { call: "c", effect: "effect" }), item(9, "tool_finished", { call: "c", end: "finished", result: result("c", "ok", "seen") }),
+      hook(10, "after_tool", { what: "result", result: result("c", "ok", "hidden") })]);
+    says([["text", "public"], ["call", '{"n":1}']], run.parts.map((/** @type {Item} */ part) => [part.kind, textOf(/** @type {Written} */ (part))]));
+    says([["see", result("c", "ok", "hidden")]], callsOf(run).map((/** @type {CallPart} */ part) => [part.tool, part.result]));
+  });
   test("of two calls with one id the first is made and the second is refused", () => {
     const parts = [1, 2].map((n) => ({ type: "tool_call", id: "same", name: `t${n}`, arguments: "{}" }));
     const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }),

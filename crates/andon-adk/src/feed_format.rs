@@ -19,7 +19,7 @@ use super::render::Rendering;
 pub(crate) struct EventByEvent {
     rendering: Rendering,
     runtime: Runtime,
-    /// The events of one feed item: two at most.
+    /// The events of one feed item.
     events: VecDeque<Bytes>,
     is_done: bool,
 }
@@ -33,7 +33,7 @@ impl EventByEvent {
 impl FeedFormat for EventByEvent {
     fn write(&mut self, item: &FeedItem) {
         let told = self.rendering.tell(item, || self.runtime.now().wall);
-        self.events.extend(told.as_ref().map(event));
+        self.events.extend(told.iter().map(event));
         let FeedItem::Fact(record) = item else { return };
         self.is_done = self.rendering.waits();
         if let Event::RunSettled { outcome } = &record.event

@@ -147,11 +147,11 @@ impl Live {
     fn tell(&mut self, item: Option<&FeedItem>) -> Result<(), SocketEnd> {
         let now = self.core.host.runtime().now().wall;
         let Some(turn) = self.turns.front_mut() else { return Ok(()) };
-        let event = item.and_then(|item| turn.rendering.tell(item, || now));
+        let events = item.map(|item| turn.rendering.tell(item, || now)).unwrap_or_default();
         let waits = matches!(item, Some(FeedItem::Fact(_))) && turn.rendering.waits();
         let complete = turn.rendering.turn_complete(now);
-        if let Some(event) = event {
-            self.say(&event)?;
+        for event in &events {
+            self.say(event)?;
         }
         if item.is_some() && !waits {
             return Ok(());

@@ -4,20 +4,23 @@
 //!
 //! 1. It is a fold over a run's feed that reads no clock and no store. So whoever follows a run and whoever looks at its session
 //!    later see the same events, with the same ids.
-//! 2. One item gives one event at most.
+//! 2. One item gives its own event at most, after those that it completes: the responses of a turn, and what a prompt brought along.
 //! 3. Every call has exactly one response, and all responses to one answer are one event. A response that a stop has cut says so;
-//!    calls that had finished by then keep their results.
+//!    calls that had finished by then keep their results. No result is shown before the hooks after the tools are over: one of them
+//!    may replace it.
 //! 4. A run that did not complete is closed by one event. No words are put into the model's mouth: where its turn would be
 //!    missing, that event holds an empty one.
-//! 5. Pieces are sent only to clients that asked for them. They share the id of the answer that they belong to.
+//! 5. Every question to a person has an id of its own, also if it is the second about one call: an answer fits only what it answers.
+//! 6. Pieces are sent only to clients that asked for them. They share the id of the answer that they belong to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Accepted, Approval, HookChange, ModelEnd};
+use andon_runtime::core::event::{Accepted, Approval, HookChange, HookPoint, ModelEnd};
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, State, StateMap, ToolCall, ToolResult, Used,
+    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, Role, RunId, State, StateMap, ToolCall, ToolResult, Used,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -58,6 +61,8 @@ pub(crate) struct Rendering {
     /// Questions to a person that the end of the run closed.
     unanswered: Vec<AdkPart>,
     results: u32,
+    /// When the last of the open calls got its result, or another one in its place.
+    results_at: Wall,
     /// Whether the last rendered turn was the model's.
     is_models_turn: bool,
     closing: Closing,
@@ -78,6 +83,8 @@ struct ModelCall {
 struct OpenCall {
     call: ToolCall,
     question: Question,
+    /// How often a person was asked about it.
+    asked: u32,
     result: Option<(Arc<ToolResult>, Option<StateMap>)>,
 }
 
@@ -106,6 +113,7 @@ impl Rendering {
             calls: Vec::new(),
             unanswered: Vec::new(),
             results: 0,
+            results_at: Wall(0),
             is_models_turn: false,
             closing: Closing::default(),
         }
@@ -114,22 +122,25 @@ impl Rendering {
     /// A run's events as its session shows them.
     pub(crate) fn session(run: &RunId, agent: &str, records: &[Arc<Record>]) -> Vec<AdkEvent> {
         let mut rendering = Self::new(run, agent, View::Session);
-        records.iter().filter_map(|record| rendering.fact(record)).collect()
+        records.iter().flat_map(|record| rendering.fact(record)).collect()
     }
 
     /// Renders an item. `now` is when a piece came: pieces are not recorded.
-    pub(crate) fn tell(&mut self, item: &FeedItem, now: impl FnOnce() -> Wall) -> Option<AdkEvent> {
+    pub(crate) fn tell(&mut self, item: &FeedItem, now: impl FnOnce() -> Wall) -> Vec<AdkEvent> {
         match item {
             FeedItem::Fact(record) => self.fact(record),
             FeedItem::Delta(delta) => {
                 let part = match delta.kind {
                     Kind::Text => AdkPart::text(&delta.text),
                     Kind::Thinking => AdkPart::thought(&delta.text),
-                    Kind::ToolInput(_) | Kind::ToolOutput(_) => return None,
+                    Kind::ToolInput(_) | Kind::ToolOutput(_) => return Vec::new(),
                 };
-                (self.view == View::Caller { pieces: true }).then(|| self.piece(part, now()))
+                match self.view {
+                    View::Caller { pieces: true } => vec![self.piece(part, now())],
+                    View::Caller { pieces: false } | View::Session => Vec::new(),
+                }
             }
-            FeedItem::TextLost { .. } => None,
+            FeedItem::TextLost { .. } => Vec::new(),
         }
     }
 
@@ -146,8 +157,29 @@ impl Rendering {
         }
     }
 
+    /// The call that a person is asked about under this id.
+    pub(crate) fn asked_about(&self, confirmation: &str) -> Option<&CallId> {
+        let is_it = |open: &&OpenCall| {
+            open.question == Question::Open && confirmation_id(&self.run, &open.call.id, open.asked) == confirmation
+        };
+        self.calls.iter().find(is_it).map(|open| &open.call.id)
+    }
+
     /// Renders a fact.
-    pub(crate) fn fact(&mut self, record: &Record) -> Option<AdkEvent> {
+    pub(crate) fn fact(&mut self, record: &Record) -> Vec<AdkEvent> {
+        let mut events = Vec::new();
+        if ends_the_calls(&record.event) {
+            events.extend(self.responses());
+        }
+        if matches!(record.event, Event::RunStarted) {
+            events.extend(self.said_before(record.at.wall));
+        }
+        events.extend(self.own(record));
+        events
+    }
+
+    /// What the fact itself is rendered as.
+    fn own(&mut self, record: &Record) -> Option<AdkEvent> {
         let at = record.at.wall;
         self.standing.take(&record.event);
         match &record.event {
@@ -172,8 +204,14 @@ impl Rendering {
             Event::HookFinished { change: Some(change), .. } => self.changed(change, at),
             Event::ApprovalRequested { call, .. } => self.question(call, at),
             Event::ApprovalResolved { call, verdict } => self.decision(call, verdict, at),
-            Event::ToolFinished { call, result, state, .. } => self.result(call, result, state.as_deref(), at),
-            Event::ToolRefused { call, result, .. } => self.result(call, result, None, at),
+            Event::ToolFinished { call, result, state, .. } => {
+                self.result(call, result, state.as_deref(), at);
+                None
+            }
+            Event::ToolRefused { call, result, .. } => {
+                self.result(call, result, None, at);
+                None
+            }
             Event::CancelRequested { request, .. } => {
                 self.closing.stopped(request);
                 None
@@ -210,6 +248,35 @@ impl Rendering {
         Some(event)
     }
 
+    /// What a prompt brought along: it begins the conversation.
+    fn said_before(&self, at: Wall) -> Vec<AdkEvent> {
+        let accepted = self.accepted.as_ref().filter(|_| self.view == View::Session);
+        let mut names: HashMap<&CallId, &str> = HashMap::new();
+        let mut events = Vec::new();
+        for (index, message) in accepted.iter().flat_map(|accepted| &accepted.history).enumerate() {
+            names.extend(message.calls().map(|call| (&call.id, call.name.as_str())));
+            let place = format!("before {index}");
+            let (mut told, _) = parts(message);
+            told.extend(message.results().map(|result| {
+                let name = names.get(&result.call).copied().unwrap_or_default();
+                AdkPart::response(result.call.as_str(), name, results::response(result))
+            }));
+            if told.is_empty() {
+                told.push(AdkPart::text(""));
+            }
+            events.push(match message.role {
+                Role::User => self.of_user(&place, told, at),
+                Role::Assistant | Role::Tool => {
+                    let role = if message.role == Role::Tool { "user" } else { "model" };
+                    let interrupted = message.cut.is_some().then_some(true);
+                    let content = Some(Content { parts: told, role });
+                    AdkEvent { content, interrupted, ..self.blank(self.id(&place), at) }
+                }
+            });
+        }
+        events
+    }
+
     fn piece(&mut self, part: AdkPart, now: Wall) -> AdkEvent {
         self.model.has_pieces = true;
         let content = Some(Content { parts: vec![part], role: "model" });
@@ -224,7 +291,7 @@ impl Rendering {
             self.closing.used_for_nothing(used);
             return None;
         };
-        let open = |call: &ToolCall| OpenCall { call: call.clone(), question: Question::None, result: None };
+        let open = |call: &ToolCall| OpenCall { call: call.clone(), question: Question::None, asked: 0, result: None };
         self.calls = message.calls().map(open).collect();
         self.is_models_turn = true;
         let (mut parts, unreadable) = parts(&message);
@@ -258,6 +325,7 @@ impl Rendering {
             HookChange::Result { result } => {
                 let open = self.calls.iter_mut().find(|open| open.call.id == result.call)?;
                 open.result.as_mut()?.0 = Arc::clone(result);
+                self.results_at = at;
                 None
             }
             HookChange::Answer { answer, .. } if answer.calls().next().is_none() => {
@@ -275,16 +343,18 @@ impl Rendering {
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
         open.question = Question::Open;
+        open.asked += 1;
+        let asked = open.asked;
         let (name, args) = (open.call.name.clone(), results::arguments(&open.call));
         let original = Call { id: call.to_string(), args, name };
         let hint = format!("Approve or reject calling {} with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
         let args = json!({"originalFunctionCall": original, "toolConfirmation": confirmation});
-        let id = confirmation_id(&self.run, call);
+        let id = confirmation_id(&self.run, call, asked);
         let mut event = AdkEvent {
             content: Some(Content { parts: vec![AdkPart::call(&id, CONFIRMATION, args)], role: "model" }),
             long_running_tool_ids: Some(vec![id]),
-            ..self.blank(self.id(&format!("question {call}")), at)
+            ..self.blank(self.id(&place("question", call, asked)), at)
         };
         event.actions.requested_tool_confirmations.insert(call.to_string(), confirmation);
         Some(event)
@@ -294,7 +364,8 @@ impl Rendering {
     fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.question != Question::None)?;
         open.question = Question::None;
-        let answer = |response| AdkPart::response(confirmation_id(&self.run, call), CONFIRMATION, response);
+        let asked = open.asked;
+        let answer = |response| AdkPart::response(confirmation_id(&self.run, call, asked), CONFIRMATION, response);
         let confirmed = match verdict {
             Approval::Approved { .. } => true,
             Approval::Denied { .. } => false,
@@ -305,20 +376,21 @@ impl Rendering {
             }
         };
         let answer = answer(json!({"confirmed": confirmed}));
-        (self.view == View::Session).then(|| self.of_user(&format!("decision {call}"), vec![answer], at))
+        (self.view == View::Session).then(|| self.of_user(&place("decision", call, asked), vec![answer], at))
     }
 
-    /// A call has its result; the last result renders them all (invariant 3).
-    fn result(
-        &mut self,
-        call: &CallId,
-        result: &Arc<ToolResult>,
-        state: Option<&StateMap>,
-        at: Wall,
-    ) -> Option<AdkEvent> {
-        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
-        open.result = Some((Arc::clone(result), state.cloned()));
-        if self.calls.iter().any(|open| open.result.is_none()) {
+    /// A call has its result. It is held back until nothing can replace it (invariant 3).
+    fn result(&mut self, call: &CallId, result: &Arc<ToolResult>, state: Option<&StateMap>, at: Wall) {
+        let is_it = |open: &&mut OpenCall| open.call.id == *call && open.result.is_none();
+        if let Some(open) = self.calls.iter_mut().find(is_it) {
+            open.result = Some((Arc::clone(result), state.cloned()));
+            self.results_at = at;
+        }
+    }
+
+    /// The results of the turn's calls, once all have one.
+    fn responses(&mut self) -> Option<AdkEvent> {
+        if self.calls.is_empty() || self.calls.iter().any(|open| open.result.is_none()) {
             return None;
         }
         self.results += 1;
@@ -331,7 +403,7 @@ impl Rendering {
         }
         let mut event = AdkEvent {
             content: Some(Content { parts, role: "user" }),
-            ..self.blank(self.id(&format!("results {}", self.results)), at)
+            ..self.blank(self.id(&format!("results {}", self.results)), self.results_at)
         };
         event.actions.state_delta = state_delta;
         Some(event)
@@ -367,8 +439,28 @@ fn id_of(run: &RunId, place: &str) -> Uuid {
 }
 
 /// The id under which ADK's clients answer a question about a call.
-pub(crate) fn confirmation_id(run: &RunId, call: &CallId) -> String {
-    format!("adk-{}", id_of(run, &format!("confirmation {call}")))
+fn confirmation_id(run: &RunId, call: &CallId, asked: u32) -> String {
+    format!("adk-{}", id_of(run, &place("confirmation", call, asked)))
+}
+
+/// The place of what belongs to a question. A second question about a call is another one: a hook has changed the call.
+fn place(what: &str, call: &CallId, asked: u32) -> String {
+    match asked {
+        0 | 1 => format!("{what} {call}"),
+        // An id of a call has no control characters, so this is no other call's place.
+        again => format!("{what} {call}\n{again}"),
+    }
+}
+
+/// Whether no hook can replace the result of a call of the last answer any more.
+fn ends_the_calls(event: &Event) -> bool {
+    match event {
+        Event::HookStarted { point } | Event::HookFinished { point, .. } => {
+            matches!(point, HookPoint::BeforeModel | HookPoint::AfterModel | HookPoint::AfterRun)
+        }
+        Event::ModelStarted { .. } | Event::RunSettled { .. } => true,
+        _ => false,
+    }
 }
 
 fn finish_reason(stop: ModelStop) -> &'static str {

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::feed_format::EventByEvent;
-use super::render::{Rendering, View, confirmation_id};
+use super::render::{Rendering, View};
 use super::request::{Decision, RequestInput, RunRequest};
 use crate::core::Shared;
 
@@ -188,27 +188,28 @@ impl SessionAgent {
     ) -> Result<Followed, Problem> {
         let key = self.session.key();
         let awaited = |run: &Run| {
+            // In this order: a question that is asked meanwhile has an id of its own, and its answer is about another call.
             let approvals = run.approvals();
+            let records = run.records();
+            let mut rendering = Rendering::new(run.id(), self.session.agent().name(), view);
+            for record in &records {
+                // It was sent before.
+                let _ = rendering.fact(record);
+            }
             let call = |decision: &Decision| {
-                let mut open = approvals.iter();
-                let open = open.find(|open| confirmation_id(run.id(), open.call()) == decision.id)?;
+                let asked = rendering.asked_about(&decision.id)?;
+                let open = approvals.iter().find(|open| open.call() == asked)?;
                 Some((open.clone(), decision.is_yes))
             };
-            decisions.iter().map(call).collect::<Option<Vec<_>>>()
+            let calls = decisions.iter().map(call).collect::<Option<Vec<_>>>()?;
+            Some((calls, rendering, records.last().map_or(0, |last| last.seq)))
         };
         let runs = core.host.runtime().in_progress();
         let mut found =
             runs.into_iter().filter(|run| run.session() == key).filter_map(|run| Some((awaited(&run)?, run)));
-        let (calls, run) = found.next().ok_or_else(not_awaited)?;
+        let ((calls, mut rendering, seq), run) = found.next().ok_or_else(not_awaited)?;
         let wanted = core.host.want_feed(principal, key)?;
-        let mut rendering = Rendering::new(run.id(), self.session.agent().name(), view);
-        let records = run.records();
-        for record in &records {
-            // It was sent before.
-            let _ = rendering.fact(record);
-        }
-        let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
-        let feed = run.feed_from(from);
+        let feed = run.feed_from(Cursor { seq, byte: 0 });
         run.decide_all(calls.iter().map(|(open, is_yes)| {
             let decision = if *is_yes { open.approve() } else { open.deny() };
             decision.by(&**principal.name())

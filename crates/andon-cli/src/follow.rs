@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use andon_runtime::core::event::HookChange;
 use andon_runtime::{
     ApprovalDecision, CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason,
     Run, RunId, ToolCall, Watcher,
@@ -184,6 +185,8 @@ struct Following<'a> {
     items: Items,
     listener: &'a mut dyn Listener,
     calls: Vec<ToolCall>,
+    /// What each question asks to approve. It is not always the digest of the call's arguments: the server says what it is.
+    digests: Vec<(CallId, Digest)>,
     /// Calls that need approval; the first is being asked about.
     open: Vec<CallId>,
     /// The last answer.
@@ -215,7 +218,17 @@ impl<'a> Following<'a> {
             Subject::Local(run) => Items::Local(run.feed_from(from)),
             Subject::Remote(run) => Items::Remote(run.feed(from)),
         };
-        Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
+        Self {
+            run,
+            from,
+            items,
+            listener,
+            calls: Vec::new(),
+            digests: Vec::new(),
+            open: Vec::new(),
+            answer: None,
+            is_stalled: false,
+        }
     }
 
     /// Shows everything until the end; the inner error is the screen's.
@@ -284,6 +297,19 @@ impl<'a> Following<'a> {
             self.calls.extend(answer.calls().cloned());
             self.answer = Some(Arc::clone(answer));
         }
+        let FeedItem::Fact(record) = item else { return };
+        match &record.event {
+            Event::ApprovalRequested { call, arguments: Some(digest) } => self.digests.push((call.clone(), *digest)),
+            Event::HookFinished { change: Some(change), .. } => {
+                // A person is asked about the call as it is now.
+                if let HookChange::Call { call } = &**change
+                    && let Some(shown) = self.calls.iter_mut().find(|shown| shown.id == call.id)
+                {
+                    shown.clone_from(call);
+                }
+            }
+            _ => {}
+        }
     }
 
     fn show(&mut self, item: &FeedItem, approver: &Approver<'_>) -> io::Result<()> {
@@ -332,7 +358,8 @@ impl<'a> Following<'a> {
     /// Approves exactly what was shown. An approval that comes too late changes nothing.
     fn approve(&self, call: &CallId, by: &str) {
         if let Some(shown) = self.calls.iter().find(|shown| shown.id == *call) {
-            self.run.approve(call, shown.digest(), by);
+            let asked = self.digests.iter().rfind(|(asked, _)| asked == call);
+            self.run.approve(call, asked.map_or_else(|| shown.digest(), |(_, digest)| *digest), by);
         }
     }
 
@@ -394,7 +421,43 @@ async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -
 
 #[cfg(test)]
 mod tests {
+    use andon_runtime::{Agent, CallDecision, Runtime};
+    use andon_testkit::ScriptedModel;
+    use andon_testkit::model::Act;
+    use andon_testkit::tools::{ToolLog, quick};
+    use serde_json::json;
+
     use super::*;
+
+    struct Nowhere;
+
+    impl Listener for Nowhere {
+        fn item(&mut self, _: &FeedItem) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_a_hook_changed_is_approved_as_it_is_now() {
+        let changes = [
+            CallDecision::ChangeArguments(json!({"n": 9})),
+            CallDecision::ChangeCall("danger".into(), json!({})),
+            CallDecision::ChangeCall("danger".into(), json!({"n": 9})),
+        ];
+        for change in changes {
+            let log = ToolLog::new();
+            let call: Vec<Act> = Act::call(0, "c", "look", "{}").into_iter().chain([Act::tool_use()]).collect();
+            let model = ScriptedModel::new([call, vec![Act::text("Done."), Act::end()]]);
+            let [look, danger] = ["look", "danger"].map(|name| quick(name, &log).needs_approval());
+            let runtime = Runtime::builder().one_lane().build();
+            let agent = Agent::builder().model(model).tool(look).tool(danger).before_tool(move |_| change.clone());
+            let run = agent.runtime(&runtime).build().unwrap().start("Do it.").unwrap();
+            let subject = Subject::Local(run);
+            let (outcome, shown) = Box::pin(follow(&subject, &mut Nowhere, &mut Approver::Yes)).await.unwrap();
+            shown.unwrap();
+            assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
+        }
+    }
 
     #[test]
     fn the_terminal_does_not_obey_what_the_model_wrote() {

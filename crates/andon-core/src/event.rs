@@ -113,7 +113,8 @@ pub enum Event {
     ApprovalRequested {
         /// The call.
         call: CallId,
-        /// The digest of its arguments. `None` in records of older programs.
+        /// What an approval is bound to: the digest of its arguments or, if a hook has given it another name, of the name, a zero byte
+        /// and the arguments. `None` in records of older programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Digest>,
     },

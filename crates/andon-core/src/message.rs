@@ -134,9 +134,16 @@ impl ToolCall {
         serde_json::from_str(&self.arguments)
     }
 
-    /// What an approval of this call is bound to: the arguments, byte for byte.
+    /// What an approval of this call, as the model wrote it, is bound to: the arguments, byte for byte. The name is not part of it. If
+    /// a hook has given the call another name, an approval is bound to [`digest_with_name`](Self::digest_with_name) instead.
     pub fn digest(&self) -> Digest {
         Digest::of(self.arguments.as_bytes())
+    }
+
+    /// What an approval of a call that a hook has renamed is bound to: the name, a zero byte, and the arguments. No JSON has a zero
+    /// byte, so no approval of a call as the model wrote it fits.
+    pub fn digest_with_name(&self) -> Digest {
+        Digest::of([self.name.as_bytes(), &[0], self.arguments.as_bytes()].concat().as_slice())
     }
 }
 

@@ -119,6 +119,28 @@ fn a_changed_call_is_the_one_that_is_made_and_its_approval_is_void() {
 }
 
 #[test]
+fn an_approval_names_the_question_that_it_answers() {
+    let asks = |arguments| Event::ApprovalRequested { call: id("a"), arguments };
+    let approved = |arguments| Event::ApprovalResolved {
+        call: id("a"),
+        verdict: Box::new(Approval::Approved { by: None, arguments, why: None }),
+    };
+    let (look, see) = (call("look", "{}"), call("see", "{}"));
+    let renamed = changed(HookPoint::BeforeTool, HookChange::Call { call: see.clone() });
+    let asked_twice = |question| {
+        let first = Some(look.digest());
+        let begun = asked().into_iter().chain([asks(first), approved(first)]).chain(renamed.clone());
+        after(begun.chain([asks(question)])).unwrap()
+    };
+    let both = Some(see.digest_with_name());
+    assert_eq!(asked_twice(both).call(&id("a")).unwrap().digest(), see.digest_with_name());
+    asked_twice(both).apply(&approved(both)).unwrap();
+    assert!(asked_twice(both).apply(&approved(Some(look.digest()))).is_err());
+    // Older programs have asked about the arguments alone.
+    asked_twice(Some(see.digest())).apply(&approved(Some(see.digest()))).unwrap();
+}
+
+#[test]
 fn a_replaced_result_is_in_the_conversation_whether_its_turn_is_over_or_not() {
     let finished = |of: &str| Event::ToolFinished {
         call: id(of),

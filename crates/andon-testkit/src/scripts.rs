@@ -79,6 +79,7 @@ pub fn all() -> Vec<Script> {
         explore("a hook that asks a person").play(hooks::asking).within(GRACE),
         explore("a hook that changes a call into one that needs approval").play(hooks::needing_approval).within(GRACE),
         explore("a hook that changes a call anew after its approval").play(hooks::changing_anew).within(GRACE),
+        explore("a hook that renames a call after its approval").play(hooks::renaming_after_approval).within(GRACE),
         explore("a hook that changes a call into one that cannot be made").play(hooks::misfitting).within(GRACE),
         explore("a hook that fails the run while a tool runs").play(hooks::failing_beside_a_tool).within(GRACE),
         explore("a hook that fails the run after a model call").play(hooks::failing_after_a_model).within(GRACE),

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod crash;
+mod hooks;
 #[allow(dead_code, reason = "the server's own tests use the rest")]
 #[path = "../../../andon-server/tests/server/house.rs"]
 mod house;

@@ -17,7 +17,7 @@ async fn waiting() -> (Inside, Vec<Value>, ToolLog) {
 }
 
 /// The answer to the question that an event asks.
-fn answer(question: &Value, response: Value) -> Value {
+pub(crate) fn answer(question: &Value, response: Value) -> Value {
     let id = &question["content"]["parts"][0]["functionCall"]["id"];
     let response = json!({"id": id, "name": "adk_request_confirmation", "response": response});
     with(ask("s", ""), json!({"newMessage": {"role": "user", "parts": [{"functionResponse": response}]}}))

@@ -4,9 +4,12 @@
 //!
 //! 1. A call is closed once, by a result of its own.
 //! 2. A denied call stays denied: only its refusal can follow.
+//! 3. An approval names the question that it answers. Two questions about one call have the same name only if they show the same tool
+//!    and the same arguments.
 
 use std::sync::Arc;
 
+use crate::digest::Digest;
 use crate::event::{Approval, Effect};
 use crate::message::{ToolCall, ToolResult};
 
@@ -21,6 +24,10 @@ pub struct Call {
     pub state: CallState,
     /// Whether a person has approved it, with the name and the arguments that it has now.
     pub is_approved: bool,
+    /// Whether a hook has given it another name than the model wrote.
+    pub is_renamed: bool,
+    /// What the open question, or the last one, asks a person to approve. `None` in records of older programs.
+    question: Option<Digest>,
 }
 
 /// How far a tool call has come.
@@ -40,12 +47,18 @@ pub enum CallState {
 
 impl Call {
     pub(super) fn new(call: &ToolCall) -> Self {
-        Self { call: call.clone(), state: CallState::Ready, is_approved: false }
+        Self { call: call.clone(), state: CallState::Ready, is_approved: false, is_renamed: false, question: None }
     }
 
-    pub(super) fn ask(&mut self) -> Result<(), Misfit> {
+    /// What an approval of this call is bound to: the digest that its question has on record or, before there is one, will have.
+    pub fn digest(&self) -> Digest {
+        let named = || if self.is_renamed { self.call.digest_with_name() } else { self.call.digest() };
+        self.question.unwrap_or_else(named)
+    }
+
+    pub(super) fn ask(&mut self, question: Option<Digest>) -> Result<(), Misfit> {
         match self.state {
-            CallState::Ready => self.state = CallState::AwaitingApproval,
+            CallState::Ready => (self.state, self.question) = (CallState::AwaitingApproval, question),
             CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
                 return Err("approval is requested before the call starts");
             }
@@ -58,9 +71,9 @@ impl Call {
             return Err("no approval is open for this call");
         }
         if let Approval::Approved { arguments: Some(arguments), .. } = verdict
-            && *arguments != self.call.digest()
+            && *arguments != self.digest()
         {
-            return Err("the approval was for other arguments");
+            return Err("the approval was for another call or other arguments");
         }
         self.is_approved = matches!(verdict, Approval::Approved { .. });
         self.state = match verdict {
@@ -73,7 +86,10 @@ impl Call {
     /// A hook changes the call. An approval was for what it was before.
     pub(super) fn change(&mut self, call: &ToolCall) -> Result<(), Misfit> {
         match self.state {
-            CallState::Ready => (self.call, self.is_approved) = (call.clone(), false),
+            CallState::Ready => {
+                self.is_renamed |= call.name != self.call.name;
+                (self.call, self.is_approved, self.question) = (call.clone(), false, None);
+            }
             CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
                 return Err("a hook changes a call before it starts");
             }

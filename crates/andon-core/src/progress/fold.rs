@@ -138,7 +138,7 @@ impl Progress {
             Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
             Event::BackoffStarted { .. } => self.start_backoff(),
             Event::BackoffFinished => self.finish_backoff(),
-            Event::ApprovalRequested { call, .. } => self.turn_call(call, Call::ask),
+            Event::ApprovalRequested { call, arguments } => self.turn_call(call, |open| open.ask(*arguments)),
             Event::ApprovalResolved { call, verdict } => self.turn_call(call, |open| open.decide(verdict)),
             Event::ToolStarted { call, effect, .. } => self.turn_call(call, |open| open.start(*effect)),
             Event::ToolFinished { call, result, .. } => self.turn_call(call, |open| open.finish(result)),

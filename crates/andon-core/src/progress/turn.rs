@@ -157,7 +157,7 @@ mod tests {
                 let result = ToolResult { call: id.clone(), status: ResultStatus::Ok, content: Vec::new() };
                 // Many of these do not fit, and then nothing changes.
                 let _ = turn.change(&id, |call| match random.u8(..5) {
-                    0 => call.ask(),
+                    0 => call.ask(None),
                     1 => call.decide(&Approval::Approved { by: None, arguments: None, why: None }),
                     2 => call.start(Effect::ReadOnly),
                     3 => call.finish(&Arc::new(result)),
@@ -178,7 +178,7 @@ mod tests {
         let id = |number: usize| CallId::new(format!("c{number}")).unwrap();
         turn.change(&id(1), |call| call.start(Effect::ReadOnly)).unwrap();
         assert_eq!(turn.ready_from, 0);
-        turn.change(&id(0), Call::ask).unwrap();
+        turn.change(&id(0), |call| call.ask(None)).unwrap();
         assert_eq!(turn.ready_from, 2);
         turn.change(&id(0), |call| call.decide(&Approval::Approved { by: None, arguments: None, why: None })).unwrap();
         assert_eq!(turn.ready_from, 0, "it was approved");

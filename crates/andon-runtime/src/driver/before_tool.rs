@@ -13,6 +13,7 @@ use std::sync::Arc;
 use andon_core::closing::refuse_with;
 use andon_core::event::{Event, HookChange, HookEnd, HookPoint, Refusal};
 use andon_core::message::{ResultStatus, ToolCall, ToolResult};
+use andon_core::progress::Call;
 use serde_json::Value;
 
 use super::Driver;
@@ -150,7 +151,7 @@ impl Driver {
 
     /// Asks a person about a call that could have started. A pull, or a cancel of the call alone, may have come first.
     fn ask(&mut self, call: &ToolCall) -> Option<ToolCall> {
-        let arguments = call.digest();
+        let arguments = self.progress().call(&call.id).map_or_else(|| call.digest(), Call::digest);
         if self.is_ready(&call.id) && self.live.ask(&call.id, arguments) {
             self.stage(Event::ApprovalRequested { call: call.id.clone(), arguments: Some(arguments) });
         }

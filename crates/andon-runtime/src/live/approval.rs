@@ -20,6 +20,7 @@ use super::{DecideError, Decided, Live, PersonsAnswer};
 pub struct PendingApproval {
     live: Arc<Live>,
     call: ToolCall,
+    digest: Digest,
     since: Stamp,
 }
 
@@ -44,10 +45,10 @@ impl PendingApproval {
         self.call.input()
     }
 
-    /// The digest of the arguments: for a decision that travels, and comes back to
-    /// [`approve_exactly`](Undecided::approve_exactly).
+    /// The digest of the arguments and, if a hook has given the call another name, of that name too: for a decision that travels, and
+    /// comes back to [`approve_exactly`](Undecided::approve_exactly).
     pub fn digest(&self) -> Digest {
-        self.call.digest()
+        self.digest
     }
 
     /// Since when it waits.
@@ -97,8 +98,8 @@ impl Undecided {
         self.answer(PersonsAnswer::Yes { to: None })
     }
 
-    /// The person approves the call with exactly the arguments that have this digest: those that they have seen. Use it
-    /// where an approval comes from afar, such as over a network.
+    /// The person approves exactly the call that has this digest: the one that they have seen. Use it where an approval comes
+    /// from afar, such as over a network.
     pub fn approve_exactly(self, arguments: Digest) -> ApprovalDecision {
         self.answer(PersonsAnswer::Yes { to: Some(arguments) })
     }
@@ -161,7 +162,7 @@ pub(super) fn pending(live: &Arc<Live>, records: &[Arc<Record>]) -> Vec<PendingA
     let open = waiting.filter(|open| is_open(&open.call.id));
     open.filter_map(|open| {
         let since = asked_at(records, &open.call.id)?;
-        Some(PendingApproval { live: Arc::clone(live), call: open.call.clone(), since })
+        Some(PendingApproval { live: Arc::clone(live), call: open.call.clone(), digest: open.digest(), since })
     })
     .collect()
 }

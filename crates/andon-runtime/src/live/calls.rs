@@ -15,8 +15,8 @@ pub enum DecideError {
     /// No approval is open for this call.
     #[error("this call is not waiting for approval: it has already been decided, or the run never asked for it")]
     NotWaiting,
-    /// The approval is for other arguments than the call has.
-    #[error("the call's arguments are not the ones that were approved: look at the call again, and decide again")]
+    /// The approval is for other arguments than the call has, or for a tool of another name.
+    #[error("the call is not the one that was approved: look at its name and its arguments again, and decide again")]
     OtherArguments,
 }
 

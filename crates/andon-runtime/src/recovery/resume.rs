@@ -74,7 +74,7 @@ impl Resuming {
         let OpenRun { stored, progress, .. } = open;
         self.live.take_up(Log::from_entries(&stored.entries), &progress);
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
-        self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
+        self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.digest())).collect(), Vec::new());
         let accepted = Arc::clone(progress.accepted());
         let had_reader = presence::had_reader(&self.runtime.services, &accepted).await?;
         let session = self.runtime.sessions.get(&accepted.session);

@@ -293,6 +293,35 @@ async fn a_changed_call_needs_approval_if_its_tool_does_and_an_earlier_approval_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_approval_does_not_fit_a_call_of_another_tool_with_the_same_arguments() {
+    let (looked, kept) = (Arc::default(), Arc::default());
+    let model = ScriptedModel::new([calls(&[("g", "look")]), says("Done.")]);
+    let session = agent(&model)
+        .tool(keeps("look", &looked).needs_approval())
+        .tool(keeps("danger", &kept).needs_approval())
+        .before_tool(|_| CallDecision::ChangeCall("danger".into(), json!({})))
+        .open();
+    let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
+    let run = start_until(&session, "Do it.", is_question).await;
+    let first = run.approvals().remove(0);
+    run.decide(&id("g")).approve_exactly(first.digest()).by("ada").send().unwrap();
+    let danger = ToolCall { id: id("g"), name: "danger".into(), arguments: "{}".into() };
+    let is_second = |event: &Event| matches!(event, Event::ApprovalRequested { arguments, .. } if *arguments == Some(danger.digest_with_name()));
+    until(&run, is_second).await;
+    settle_down().await;
+    // The client sends its decision once more, or what it saw of the call is used again.
+    assert_eq!(run.decide(&id("g")).approve_exactly(first.digest()).send(), Err(DecideError::OtherArguments));
+    assert_eq!(first.approve().send(), Err(DecideError::OtherArguments));
+    let second = run.approvals().remove(0);
+    assert_eq!((second.tool(), second.digest()), ("danger", danger.digest_with_name()));
+    assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
+    second.approve().by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
+    let none: Vec<serde_json::Value> = Vec::new();
+    assert_eq!((looked.lock().unwrap().clone(), kept.lock().unwrap().clone()), (none, vec![json!({})]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hook_may_ask_a_person_and_asks_once() {
     let log = ToolLog::new();
     let (agent, _) = hooked(&log);

@@ -22,8 +22,8 @@ use crate::http::problem::{Problem, ProblemForm};
 pub(crate) struct Decide {
     /// Whether to approve or deny the call.
     decision: Decision,
-    /// The digest of the arguments that the person saw, as reported by the feed and the run. The approval then covers
-    /// exactly these arguments.
+    /// The digest of the call that the person saw, as reported by the feed and the run. The approval then covers exactly this
+    /// tool with these arguments.
     #[schema(value_type = Option<String>)]
     digest: Option<Digest>,
     /// Why. It is on record; if the call is denied, the model sees it.

@@ -84,7 +84,8 @@ pub(crate) struct AwaitedApproval {
     tool: String,
     /// The arguments, as the model wrote them.
     arguments: String,
-    /// The digest of the arguments. Send it with an approval, so that it covers exactly these arguments.
+    /// The digest of the arguments and, if a hook has given the call another name, of that name. Send it with an approval, so that
+    /// it covers exactly this call.
     #[schema(value_type = String)]
     digest: andon_runtime::Digest,
     /// Since when it waits.

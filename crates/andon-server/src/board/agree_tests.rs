@@ -14,7 +14,7 @@ use andon_testkit::scripts;
 use parking_lot::Mutex;
 
 use super::Board;
-use super::row::BoardRow;
+use super::row::{BoardRow, RowCall};
 use crate::options::prices::{ModelPrice, Price, Prices};
 
 /// Keeps rows, and compares each with the run's events. It panics if they differ, which the explorer reports.
@@ -102,6 +102,12 @@ fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
 fn check_progress(row: &BoardRow, progress: &Progress, event: &str) {
     assert_eq!(row.standing(), progress.standing(), "where it stands after {event}");
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
+    let has_name = |shown: &RowCall| {
+        let mut calls = progress.calls().iter();
+        calls.any(|open| open.call.id == shown.id && *open.call.name == *shown.tool)
+    };
+    // The model writes calls before they are the turn's.
+    assert!(progress.calls().is_empty() || row.calls().iter().all(has_name), "a call's name after {event}: {row:?}");
 }
 
 fn check_receipt(row: &BoardRow, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {

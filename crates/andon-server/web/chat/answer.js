@@ -51,6 +51,7 @@ export class Answer {
     /** @type {Map<ChatPart, Drawer>} */
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
+    this.before = h("div", { class: "before soft" });
     this.prompt = h("div", { class: "prompt", dir: "auto" }, longText(title));
     this.parts = h("div", { class: "parts" });
     this.words = h("span");
@@ -61,7 +62,7 @@ export class Answer {
     this.copy = quietCopy("Copy answer", () => answerText(this.run));
     const asked = h("div", { class: "asked" }, quietCopy("Copy prompt", () => promptText(this.run) || title), this.prompt);
     this.element = h("article", { class: "run", "data-run": id, tabindex: "-1" },
-      h("h2", { class: "unseen" }, "Prompt and answer"), asked, this.parts, this.doing, this.mark, this.foot);
+      h("h2", { class: "unseen" }, "Prompt and answer"), this.before, asked, this.parts, this.doing, this.mark, this.foot);
     this.draw();
   }
 
@@ -113,6 +114,7 @@ export class Answer {
     this.hasPrompt = true;
     const nodes = (this.run.prompt ?? []).map((part) => (part.type === "image" ? imageLink(part.media_type, part.reference) : longText("text" in part ? part.text : "")));
     fill(this.prompt, nodes);
+    if (this.run.before.length) fill(this.before, broughtAlong(this.run.before));
     if (this.run.acceptedAt) this.prompt.title = dayAndTime(this.run.acceptedAt);
   }
 
@@ -247,6 +249,24 @@ const COMPLETED = {
 };
 
 /* Copying: the text as it was written, not as it is shown. */
+
+/** What a prompt brought along: it was said elsewhere, and begins the conversation. */
+function broughtAlong(/** @type {Api.Message[]} */ messages) {
+  const lines = messages.flatMap(({ role, parts }) => parts.map((part) => h("div", { class: "line", dir: "auto" }, `${SPEAKER[role] ?? role}: `, spoken(part))));
+  return h("details", null, h("summary", null, `Brought along: ${messages.length} earlier ${messages.length === 1 ? "message" : "messages"}`), lines);
+}
+
+/** @type {Record<string, string>} */
+const SPEAKER = { user: "Person", assistant: "Agent", tool: "Tool" };
+
+function spoken(/** @type {Api.Part} */ part) {
+  switch (part.type) {
+    case "image": return imageLink(part.media_type, part.reference);
+    case "tool_call": return longText(`${part.name} ${part.arguments}`);
+    case "tool_result": return longText(part.content.map((piece) => ("text" in piece ? piece.text : "")).join("\n"));
+    default: return longText(part.text);
+  }
+}
 
 const promptText = (/** @type {ChatRun} */ { prompt }) => (prompt ?? []).map((part) => ("text" in part ? part.text : "")).join("\n");
 const answerText = (/** @type {ChatRun} */ { parts }) => parts.filter((part) => part.kind === "text").map(textOf).join("\n\n");

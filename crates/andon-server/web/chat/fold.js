@@ -22,7 +22,7 @@ export const OUTPUT_KEPT = 200_000;
 export function newRun(id) {
   /** @type {ChatRun} */
   const run = {
-    id, state: "queued", phase: null, force: null, prompt: null, acceptedAt: null, startedAt: null, settledAt: null, parts: [],
+    id, state: "queued", phase: null, force: null, before: [], prompt: null, acceptedAt: null, startedAt: null, settledAt: null, parts: [],
     requests: [], usage: [], outcome: null, failure: null, isTextLost: false, quietTook: null, settledTook: null,
     /** The index of the first part of the answer in progress, if there is one. */
     answerFrom: null,
@@ -59,6 +59,7 @@ export const callsOf = (/** @type {ChatRun} */ run) => run.parts.filter((part) =
 /** @type {{[Type in Api.RunItem["type"]]?: (run: ChatRun, item: Api.RunItemOf<Type>, now?: number) => void}} */
 const TAKE = {
   run_accepted(run, { accepted, at }) {
+    run.before = accepted.history ?? [];
     run.prompt = accepted.input.parts;
     run.acceptedAt = at.wall;
   },

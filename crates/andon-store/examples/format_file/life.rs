@@ -16,6 +16,7 @@ use andon_runtime::{
 use andon_store::SqliteJournal;
 use serde_json::{Value, json};
 
+use crate::hooks;
 use crate::model::{Script, call, unfinished, whole};
 
 /// Fills a database, and kills its own process.
@@ -25,6 +26,7 @@ pub(crate) fn live(database: &Path) -> anyhow::Result<()> {
         let life = Life::begin(database)?;
         life.keep().await?;
         life.settle_some().await?;
+        hooks::live(life.agent.runtime()).await?;
         life.leave_some_open().await?;
         Command::new("kill").args(["-9", &std::process::id().to_string()]).status()?;
         std::future::pending().await

@@ -4,6 +4,7 @@
 //! see the README there. It starts itself again as a child, which fills a database and kills itself with `kill -9` while
 //! runs are waiting, answering and calling tools.
 
+mod hooks;
 mod life;
 mod model;
 

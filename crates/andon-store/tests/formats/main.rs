@@ -35,7 +35,12 @@ impl Old {
 
     /// Whether its usage events name the model that answered and the provider's id for the request.
     fn says_who_answered(&self) -> bool {
-        self.format > 6 || self.name == "6-answered.db.gz"
+        self.format > 6 || ["6-answered.db.gz", "6-hooks.db.gz"].contains(&self.name.as_str())
+    }
+
+    /// Whether it has runs with hooks and with a history that their prompt brought along.
+    fn has_hooks(&self) -> bool {
+        self.format > 6 || self.name == "6-hooks.db.gz"
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is in an old file is read as it was written.
 
 use andon_runtime::core::cancel::Reason;
+use andon_runtime::core::event::{Event, HookChange};
 use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::usage::{Figure, Provenance, Usage, Used};
-use andon_runtime::{RunFilter, SessionFilter, StateMap};
+use andon_runtime::{Ending, ModelStop, RunFilter, SessionFilter, SessionKey, StateMap, Stored};
 use andon_testkit::{check, wire};
 use serde_json::json;
 
@@ -50,17 +51,22 @@ async fn lists_find_what_is_in_a_file_of_every_format() {
         sessions.sort_by(|one, other| one.key.cmp(&other.key));
         let sessions = sessions.into_iter().map(|info| (info.key, info.runs, info.title.unwrap())).collect::<Vec<_>>();
         let session = |user, session, runs, title: &str| (key(user, session), runs, title.to_owned());
-        let expected = [
+        let mut expected = vec![
             session("ada", "monday", 4, "What colour is it?"),
             session("ada", "tuesday", 2, "Delete it."),
             session("bob", "friday", 1, "Go on."),
             session("bob", "monday", 1, "Count."),
             session("bob", "tuesday", 1, "Work."),
         ];
+        if old.has_hooks() {
+            let of = |app| (SessionKey::new(app, "cid", "monday").unwrap(), 1, "What colour is it?".to_owned());
+            expected.extend(HOOKED.map(of));
+            expected.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        }
         assert_eq!(sessions, expected, "{}", old.name);
         let runs = life.runtime.list_runs(RunFilter::default()).await.unwrap();
         let runs: Vec<String> = runs.iter().map(|info| format!("{} {:?}", info.run, info.state)).collect();
-        let expected = [
+        let mut expected = vec![
             "asked-to-stop Running",
             "calling Running",
             "answering Running",
@@ -71,6 +77,9 @@ async fn lists_find_what_is_in_a_file_of_every_format() {
             "answered Settled",
             "called Settled",
         ];
+        if old.has_hooks() {
+            expected.splice(5..5, ["failed-by-hook Settled", "withdrawn Settled", "hooked Settled"]);
+        }
         assert_eq!(runs, expected, "{}", old.name);
     }
 }
@@ -107,6 +116,72 @@ async fn receipts_are_made_from_a_file_of_every_format() {
             [(None, None); 2]
         };
         assert_eq!(answerers.collect::<Vec<_>>(), expected, "{}", old.name);
+    }
+}
+
+/// The runs with hooks, each in an app of its name.
+const HOOKED: [&str; 3] = ["failed-by-hook", "hooked", "withdrawn"];
+
+fn kind(change: &HookChange) -> &'static str {
+    match change {
+        HookChange::Input { .. } => "input",
+        HookChange::Request { .. } => "request",
+        HookChange::Answer { is_withdrawn: true, .. } => "withdrawn",
+        HookChange::Answer { .. } => "answer",
+        HookChange::Call { .. } => "call",
+        HookChange::Result { .. } => "result",
+        #[allow(unreachable_patterns, reason = "a hook may learn to change more")]
+        _ => "another",
+    }
+}
+
+/// What hooks changed in a run, and why they failed it.
+fn changes(stored: &Stored) -> Vec<String> {
+    let told = stored.facts().filter_map(|record| match &record.event {
+        Event::HookFinished { change: Some(change), .. } => Some(kind(change).to_owned()),
+        Event::HookFinished { why: Some(why), .. } => Some(why.to_string()),
+        Event::ModelStarted { is_changed: true, .. } => Some("asked otherwise".to_owned()),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn what_hooks_did_and_what_prompts_brought_along_are_read_from_every_file_that_has_them() {
+    let has_hooks = all().into_iter().filter(|old| old.has_hooks());
+    for old in has_hooks {
+        let life = Life::open(&old.path(), []);
+        for run in HOOKED {
+            let broken = check::check_stored(&life.stored(run).await);
+            assert!(broken.is_empty(), "{}: {run}: {broken:#?}", old.name);
+        }
+        let history = async |app| {
+            let history = life.journal.history(&SessionKey::new(app, "cid", "monday").unwrap()).await.unwrap();
+            (lines(&history), history)
+        };
+        let (said, history_of_hooked) = history("hooked").await;
+        let expected =
+            ["User: What colour is it? Please.", "Assistant: LET ME LOOK.", "Tool: Ok", "Assistant: IT IS BLUE."];
+        assert_eq!(said, expected, "{}", old.name);
+        let results = history_of_hooked.iter().flat_map(|message| message.results()).map(|result| result.to_text());
+        assert_eq!(results.collect::<Vec<_>>(), ["hidden"], "{}", old.name);
+        let hooked = ["input", "request", "asked otherwise", "answer", "call", "result"];
+        let hooked = hooked.into_iter().chain(["request", "asked otherwise", "answer"]).collect::<Vec<_>>();
+        assert_eq!(changes(&life.stored("hooked").await), hooked, "{}", old.name);
+
+        let withdrawn = life.stored("withdrawn").await;
+        assert_eq!(changes(&withdrawn), ["withdrawn"], "{}", old.name);
+        let expected = [
+            "User: I am Cid.",
+            "Assistant: Hello, Cid.",
+            "User: What colour is it?",
+            "Assistant: This answer was withdrawn.",
+        ];
+        assert_eq!(history("withdrawn").await.0, expected, "{}", old.name);
+        let refused = Ending::Completed { stop: ModelStop::Refused };
+        assert_eq!(*withdrawn.receipt().unwrap().outcome.unwrap(), refused, "{}", old.name);
+        let failed = changes(&life.stored("failed-by-hook").await);
+        assert_eq!(failed, ["the before_model hook failed the run: It is too late today."], "{}", old.name);
     }
 }
 

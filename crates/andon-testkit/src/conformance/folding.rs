@@ -3,17 +3,19 @@
 //! Random events happen to runs. Their writers say where the runs stand, or do not; runs change hands; their sessions move and
 //! are deleted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::closing::refuse;
-use andon_runtime::core::event::{Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Refusal, ToolEnd};
+use andon_runtime::core::event::{Approval, Effect, Entry, Event, ModelEnd, Refusal, ToolEnd};
 use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon_runtime::core::outcome::{Ending, Failure, FailureKind};
 use andon_runtime::core::progress::Progress;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Batch, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, Standing, State};
 
+use super::hooks;
 use super::random::Dice;
 use super::story::{Story, call, request, session, stamp};
 use super::subject::Subject;
@@ -70,12 +72,15 @@ struct RandomRuns {
     /// The runs that started, in that order.
     started: Vec<RunId>,
     count: usize,
+    /// What hooks have done to runs.
+    seen: BTreeSet<&'static str>,
 }
 
 pub(super) async fn what_is_said_about_runs_is_what_folding_them_says(subject: Subject) {
     let mut subject = subject;
+    let mut seen = BTreeSet::new();
     for seed in SEEDS {
-        let mut world = RandomRuns { dice: Dice(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
+        let mut world = RandomRuns { dice: Dice(seed), runs: Vec::new(), started: Vec::new(), count: 0, seen };
         for _ in 0..STEPS {
             world.step(&subject).await;
         }
@@ -86,7 +91,9 @@ pub(super) async fn what_is_said_about_runs_is_what_folding_them_says(subject: S
         world.move_sessions(&subject).await;
         world.check(&subject, &format!("seed {seed}, moved")).await;
         world.empty(&subject).await;
+        seen = world.seen;
     }
+    assert_eq!(seen, BTreeSet::from(hooks::KINDS), "everything that hooks do happened to some run");
 }
 
 impl RandomRuns {
@@ -101,7 +108,10 @@ impl RandomRuns {
         }
         let place = open[self.dice.roll(open.len() as u64) as usize];
         let event = any_event(&mut self.dice, &self.runs[place].progress);
-        self.runs[place].add(event);
+        let kind = hooks::kind(&event);
+        if self.runs[place].add(event) {
+            self.seen.extend(kind);
+        }
         if self.dice.roll(3) == 0 {
             self.hand_over(subject, place).await;
         }
@@ -221,10 +231,9 @@ fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
         0 => call("none"),
         count => open[dice.roll(count as u64) as usize].call.id.clone(),
     };
-    match dice.roll(22) {
+    match dice.roll(25) {
         0 | 1 => Event::RunStarted,
-        2 => Event::HookStarted { point: HookPoint::BeforeModel },
-        3 => Event::hook_finished(HookPoint::BeforeModel, HookEnd::Continued),
+        2 | 3 | 22..=24 => hooks::any_event(dice, progress),
         4 | 5 => Event::model_started(number + 1, "told"),
         6 | 7 => Event::Message { message: Arc::new(any_answer(dice, number)) },
         8..=10 => Event::ModelFinished { call: number, end: any_end(dice), first_piece_us: None },
@@ -273,8 +282,10 @@ fn any_end(dice: &mut Dice) -> ModelEnd {
 }
 
 fn any_ending(dice: &mut Dice) -> Ending {
-    match dice.roll(3) {
+    let failure = Failure { error: FailureKind::Hook, message: "It may not.".to_owned() };
+    match dice.roll(4) {
         0 => Ending::Lost,
+        3 => Ending::Failed(failure),
         1 => Ending::Cancelled { reason: Reason::Requested },
         _ => Ending::Completed { stop: ModelStop::EndTurn },
     }

@@ -18,6 +18,7 @@ mod ending;
 mod feed;
 mod folding;
 mod history;
+mod hooks;
 mod kept;
 mod lists;
 mod moving;

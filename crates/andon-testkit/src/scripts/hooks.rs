@@ -7,7 +7,7 @@ use std::time::Duration;
 use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
-    AgentBuilder, AnswerDecision, CallDecision, Cancel, EndDecision, FeedItem, Message, RequestDecision,
+    AgentBuilder, AnswerDecision, CallDecision, Cancel, Digest, EndDecision, FeedItem, Message, RequestDecision,
     ResultDecision, Run, RunDecision, Session, State,
 };
 use serde_json::json;
@@ -253,6 +253,30 @@ pub(super) async fn changing_anew(world: World) {
     world.follow(&run).await;
     if world.tools.started() > 0 {
         world.broken("P11: a call was made, and no person had approved it as it was");
+    }
+}
+
+/// A person's decision arrives twice, and the second time it meets a question about another tool.
+pub(super) async fn renaming_after_approval(world: World) {
+    let model = world.model([calling("I look. ", &[("c", "quick")]), done()]);
+    let tool = |name| tools::quick(name, &world.tools).needs_approval();
+    let agent = world.agent(&model).tool(tool("quick")).tool(tool("danger"));
+    let agent = agent.before_tool(|_| CallDecision::ChangeCall("danger".into(), json!({})));
+    let session = world.open(agent);
+    let Ok(run) = world.start(session.prompt("Do it.")) else { return };
+    let Some(call) = call_id("c") else { return };
+    for _ in 0..2 {
+        if world.follow_until(&run, is_question).await {
+            sleep(Duration::from_secs(5)).await;
+            // A run that was stopped first accepts no decision.
+            let _ = run.decide(&call).approve_exactly(Digest::of(b"{}")).by("ada").send();
+        }
+    }
+    sleep(Duration::from_secs(5)).await;
+    let _ = run.decide(&call).deny().by("ada").send();
+    world.follow(&run).await;
+    if world.tools.started() > 0 {
+        world.broken("P11: a call was made by another tool than the one that a person had approved");
     }
 }
 

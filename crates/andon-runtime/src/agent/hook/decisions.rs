@@ -96,7 +96,8 @@ decision! {
         /// The answer's text becomes this one. Its thoughts and its calls stay.
         ReplaceText(String) => |text| HookVerdict::Change(Changed::AnswerText(text)),
         /// The answer is withdrawn, with its thoughts and calls: no tool is called. This text stands in its place, if it is not
-        /// empty, and the run ends as `refused`.
+        /// empty, and the run ends as `refused`. What was shown stays in the feed: the page's chat takes the old text away, ADK's page and
+        /// sessions keep the answer and show the text after it, and a terminal has printed it.
         Withdraw(String) => |text| HookVerdict::Change(Changed::Withdrawn(text)),
     }
 }

@@ -198,7 +198,7 @@ pub(crate) struct WaitingForm {
     call: CallId,
     /// The tool.
     tool: Arc<str>,
-    /// The digest of the call's arguments.
+    /// What an approval of the call is bound to.
     #[schema(value_type = String)]
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
