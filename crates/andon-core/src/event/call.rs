@@ -32,6 +32,12 @@ pub enum Approval {
 }
 
 /// What kind of effect a tool can have.
+///
+/// ```
+/// use andon_core::event::Effect;
+///
+/// assert_eq!([Effect::ReadOnly, Effect::Idempotent, Effect::Effect].map(Effect::as_str), ["read_only", "idempotent", "effect"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

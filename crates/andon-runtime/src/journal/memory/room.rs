@@ -54,7 +54,7 @@ pub(super) struct Occupancy {
     place: Option<u64>,
 }
 
-/// How many bytes a session takes more, and how many fewer.
+/// How much a session grows and shrinks, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Resized {
     pub(super) more: usize,
