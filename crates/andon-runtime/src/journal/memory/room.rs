@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A session with a run that has not settled is never forgotten, nor is the one that was used last.
-//! 2. What was used longest ago is forgotten first, each session as a whole.
+//! 2. The session that was used longest ago is forgotten first, as a whole.
 
 use std::collections::{BTreeMap, HashSet};
 
