@@ -36,7 +36,8 @@ pub enum Approval {
 /// ```
 /// use andon_core::event::Effect;
 ///
-/// assert_eq!([Effect::ReadOnly, Effect::Idempotent, Effect::Effect].map(Effect::as_str), ["read_only", "idempotent", "effect"]);
+/// let words = [Effect::ReadOnly, Effect::Idempotent, Effect::Effect].map(|effect| effect.as_str());
+/// assert_eq!(words, ["read_only", "idempotent", "effect"]);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
