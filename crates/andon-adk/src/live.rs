@@ -30,7 +30,7 @@ use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::render::View;
 use super::request::{RequestInput, message};
-use super::run::{Followed, SessionAgent};
+use super::run::{ExistingSession, Followed};
 use super::sessions;
 use super::valid::{self, Fields, json};
 use crate::core::Shared;
@@ -93,12 +93,12 @@ pub(crate) async fn run_live(
 }
 
 /// The place that an address names, or why the conversation cannot start.
-async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<SessionAgent, Close> {
+async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<ExistingSession, Close> {
     if address.wants_more_than_text {
         return Err(text_only());
     }
     let Address { app, user, session, .. } = address;
-    SessionAgent::find(core, principal, Some(app), user, session).await.map_err(|problem| {
+    ExistingSession::find(core, principal, Some(app), user, session).await.map_err(|problem| {
         let is_unknown = problem.status() == StatusCode::NOT_FOUND && core.host.apps().get(app).is_some();
         if is_unknown { Close(close_code::PROTOCOL, "Session not found".to_owned()) } else { trouble(&problem) }
     })
@@ -116,7 +116,7 @@ fn trouble(problem: &Problem) -> Close {
 struct Live {
     core: Shared,
     principal: Principal,
-    place: SessionAgent,
+    place: ExistingSession,
     /// A message that is being acted on; no further message is read meanwhile.
     beginning: Option<BoxFuture<Result<Option<Followed>, Problem>>>,
     /// The requested runs, the one in progress first.
@@ -130,7 +130,7 @@ struct Live {
 }
 
 impl Live {
-    fn new(core: Shared, principal: Principal, place: SessionAgent) -> Self {
+    fn new(core: Shared, principal: Principal, place: ExistingSession) -> Self {
         Self {
             core,
             principal,
@@ -250,7 +250,7 @@ impl SocketHandler for Live {
 async fn begin(
     core: Shared,
     principal: Principal,
-    place: SessionAgent,
+    place: ExistingSession,
     asked: Option<RequestInput>,
     state: StateMap,
 ) -> Result<Option<Followed>, Problem> {

@@ -107,20 +107,20 @@ pub(crate) async fn run_sse(
 /// Begins what was asked for, with the client counted as present.
 async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: View) -> Result<Followed, Problem> {
     let RunRequest { app, user, session, asked, state, .. } = request;
-    let place = SessionAgent::find(core, principal, app.as_deref(), &user, &session).await?;
+    let place = ExistingSession::find(core, principal, app.as_deref(), &user, &session).await?;
     match asked {
         RequestInput::Run(input) => place.start(core, principal, input, state, view).await,
         RequestInput::Decide(decisions) => place.decide(core, principal, &decisions, view),
     }
 }
 
-/// An app's agent in a session that exists.
+/// A session that exists, of an app's agent.
 #[derive(Clone)]
-pub(crate) struct SessionAgent {
+pub(crate) struct ExistingSession {
     session: andon_runtime::Session,
 }
 
-impl SessionAgent {
+impl ExistingSession {
     pub(crate) async fn find(
         core: &Shared,
         principal: &Principal,

@@ -17,6 +17,13 @@ use crate::time::Stamp;
 pub use crate::reason::Reason;
 
 /// How hard the cord is pulled. It only rises.
+///
+/// ```
+/// use andon_core::cancel::Force;
+///
+/// assert!(Force::AfterTurn < Force::Graceful && Force::Graceful < Force::Now);
+/// assert!(Force::Graceful.cuts() && !Force::AfterTurn.cuts());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Force {

@@ -34,6 +34,15 @@ pub use record::{Entry, Record};
 pub type Changes = Map<String, Value>;
 
 /// A fact about a run: something that happened to it.
+///
+/// ```
+/// use andon_core::event::Event;
+/// use serde_json::json;
+///
+/// let event = Event::model_started(1, "practice");
+/// assert_eq!(serde_json::to_value(&event)?, json!({"type": "model_started", "call": 1, "model": "practice"}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Event {

@@ -3,12 +3,14 @@
 //! | Version | Since it |
 //! |---|---|
 //! | 1 | |
-//! | 2 | hooks change what they see: `hook_finished` may have a `change` and a `why`, `model_started` may have `is_changed`, and a call may be `answered_by_hook` |
+//! | 2 | hooks change what they see: `hook_finished` may have a `change` and a `why`, and may end as `changed`, `answered`, `asked` or `failed`; `model_started` may have `is_changed`; a call may be `answered_by_hook` |
+//! | | a prompt may bring a conversation along: `run_accepted` may have a `history` |
+//! | | a person may say why: `approved` may have a `why` |
 
 /// The version that every persisted form written by this crate carries.
 ///
-/// A reader refuses a version that it does not know; it never guesses. It knows every version up to this one: what a newer one has
-/// more is missing in an older one, and that means the same as it did then.
+/// A reader refuses a version that it does not know; it never guesses. It knows every version up to this one: fields added by a
+/// newer version are absent from older records, and absence means what it did then.
 pub const FORMAT_VERSION: u16 = 2;
 
 /// The first version.

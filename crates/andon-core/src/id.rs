@@ -85,6 +85,14 @@ macro_rules! id {
 
 id! {
     /// Names one run.
+    ///
+    /// ```
+    /// use andon_core::id::{IdError, RunId};
+    ///
+    /// assert_eq!(RunId::new("nightly-7")?.as_str(), "nightly-7");
+    /// assert_eq!(RunId::new(""), Err(IdError::Empty));
+    /// # Ok::<(), IdError>(())
+    /// ```
     RunId
 }
 id! {
@@ -106,6 +114,14 @@ pub type Epoch = u32;
 pub const LOCAL: &str = "local";
 
 /// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
+///
+/// ```
+/// use andon_core::id::SessionKey;
+///
+/// let key = SessionKey::new("guide", "ada", "monday")?;
+/// assert_eq!(key.to_string(), "guide/ada/monday");
+/// # Ok::<(), andon_core::id::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// Whose data it is; [`LOCAL`] unless a server keeps several apart.

@@ -20,6 +20,13 @@ use crate::reason::Reason;
 pub use image::{Image, ImageError};
 
 /// One message of a conversation.
+///
+/// ```
+/// use andon_core::message::{Message, Role};
+///
+/// let message = Message::user("Hello");
+/// assert_eq!((message.role, message.text()), (Role::User, "Hello".to_owned()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.

@@ -14,6 +14,26 @@ pub use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 ///
 /// A run that was cancelled, that failed or that was lost has an outcome, too. Whoever wants only a finished answer asks
 /// for it with [`completed`](Self::completed).
+///
+/// It comes as an `Arc<Outcome>`, and the compiler does not warn about one that is not looked at: it does not see `must_use` through an `Arc`.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use andon_core::cancel::Reason;
+/// # use andon_core::id::{RunId, SessionKey};
+/// # use andon_core::message::Message;
+/// # use andon_core::outcome::{Ending, Outcome};
+/// # use andon_core::receipt::Receipt;
+/// # use andon_core::usage::Used;
+/// # let receipt = Receipt::unknown(&RunId::new("r")?, &SessionKey::new("app", "ada", "monday")?);
+/// # let message = Some(Arc::new(Message::assistant("One, ")));
+/// # let ending = Arc::new(Ending::Cancelled { reason: Reason::Requested });
+/// # let outcome = Arc::new(Outcome { ending, message, usage: Used::NONE, receipt });
+/// // Ada stopped the run: `agent.run("Count to two").await?`
+/// assert_eq!((outcome.stop_reason(), outcome.text_so_far()), ("cancelled", "One, ".to_owned()));
+/// assert!(outcome.completed().is_err());
+/// # Ok::<(), andon_core::id::IdError>(())
+/// ```
 #[must_use = "the run may have failed or been cancelled: `completed()` gives a finished answer or an error"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {

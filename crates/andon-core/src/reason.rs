@@ -3,6 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// Why a run is cancelled: a closed set. Free text goes into the note.
+///
+/// ```
+/// use andon_core::cancel::Reason;
+///
+/// assert_eq!(Reason::ClientDisconnected.as_str(), "client_disconnected");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {

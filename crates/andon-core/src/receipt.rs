@@ -148,6 +148,15 @@ pub struct Took {
 }
 
 /// The account of a run's end.
+///
+/// ```
+/// # use andon_core::id::{RunId, SessionKey};
+/// # use andon_core::receipt::Receipt;
+/// # let receipt = Receipt::unknown(&RunId::new("r")?, &SessionKey::new("app", "ada", "monday")?);
+/// // Why the run was stopped, who asked, and what outlived it: `outcome.receipt`, of a run that nobody stopped
+/// assert_eq!((receipt.reason, receipt.by.as_deref(), receipt.leaked.len()), (None, None, 0));
+/// # Ok::<(), andon_core::id::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The version of this form.

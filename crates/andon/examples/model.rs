@@ -16,6 +16,7 @@ use tokio::time::sleep;
 fn line_model(provider: SocketAddr) -> StreamModel {
     StreamModel::new("line/1", move |request| async move {
         let mut socket = TcpStream::connect(provider).await?;
+        // `prompt()` is the history as a model may be sent it: valid, with a note where an answer was stopped.
         let question = json!({"system": request.instructions, "messages": request.prompt()});
         socket.write_all(format!("{question}\n").as_bytes()).await?;
         Ok(stream::try_unfold(BufReader::new(socket).lines(), next_piece))

@@ -60,7 +60,11 @@ async fn one_stop() -> Result<(), Error> {
 /// Every stop: the explorer plays your script, counts every place where it can be stopped, and stops it at each.
 fn every_stop() -> Result<(), Error> {
     let script = explore("look a word up").play(|world| async move {
-        world.check("the model is told what became of the call", |left| left.results().count() <= 1);
+        world.check("the model is told what became of each call", |left| {
+            let calls = left.history().iter().flat_map(|message| message.calls());
+            let told: Vec<_> = left.results().filter(|result| !result.to_text().is_empty()).collect();
+            calls.filter(|call| told.iter().filter(|result| result.call == call.id).count() != 1).count() == 0
+        });
         let session = world.open(Agent::builder().model(world.model(answers())).tool(lookup()));
         world.play(session.prompt("What is an andon?")).await;
     });

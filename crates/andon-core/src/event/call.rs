@@ -32,6 +32,13 @@ pub enum Approval {
 }
 
 /// What kind of effect a tool can have.
+///
+/// ```
+/// use andon_core::event::Effect;
+///
+/// let words = [Effect::ReadOnly, Effect::Idempotent, Effect::Effect].map(|effect| effect.as_str());
+/// assert_eq!(words, ["read_only", "idempotent", "effect"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

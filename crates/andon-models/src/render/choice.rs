@@ -1,6 +1,6 @@
 //! Whether a model may call tools, or must, in each provider's words.
 //!
-//! What a provider cannot be told is an error of the call: a request that says less than was asked would be worse.
+//! A choice that a provider cannot be told is an error of the call: a request that says less than was asked would be worse.
 
 use andon_runtime::ToolChoice;
 use serde_json::{Value, json};

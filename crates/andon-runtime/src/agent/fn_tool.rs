@@ -44,7 +44,7 @@ use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 /// `Option` and a field with `#[serde(default)]`. Arguments that do not fit never reach the closure: the model is told what is
 /// wrong with them. A type from which no schema of an object can be made is an error when the agent is built.
 ///
-/// What the closure captures, all calls share:
+/// All calls share what the closure captures:
 ///
 /// ```
 /// # use andon::{schemars, serde};

@@ -1,7 +1,7 @@
 //! Hooks: a program's own code before and after a run, a model call and a tool call.
 //!
 //! A hook is foreign code: it runs beside the driver like a tool, may take its time, hang or panic, and is left at once when the
-//! cord is pulled. What it decides is recorded with its end, in one event, before anything follows from it.
+//! cord is pulled. Its decision is recorded with its end, in one event, before anything follows from it.
 
 mod decisions;
 mod moments;

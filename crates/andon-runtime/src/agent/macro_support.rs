@@ -194,7 +194,7 @@ pub use andon_macros::tool;
 /// ```
 ///
 /// ```compile_fail,E0277
-/// /// What all calls share can be sent to their threads.
+/// /// The threads of the calls cannot share it.
 /// struct Local(std::rc::Rc<String>);
 ///
 /// #[andon::tools]

@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use crate::model::Model;
 use crate::model::retry::Retry;
-use crate::session::Unnamed;
 use crate::session::anchors::Asked;
 use crate::session::registry::AgentId;
+use crate::session::unnamed::Unnamed;
 use crate::tool::ToolSpec;
 use crate::tool::validator::Validator;
 use hook::Hooks;
@@ -75,6 +75,12 @@ pub(crate) struct CheckedTool {
 }
 
 /// Why an agent cannot be built, and what to change.
+///
+/// ```
+/// use andon_runtime::{Agent, BuildError};
+///
+/// assert_eq!(Agent::builder().build().unwrap_err(), BuildError::NoModel);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// No model was given.

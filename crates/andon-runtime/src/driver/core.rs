@@ -14,6 +14,7 @@ use crate::live::{Live, Services};
 use crate::session::SessionCore;
 use crate::session::known::KnownSessions;
 use crate::session::registry::Registry;
+use crate::session::unnamed::UnnamedAgents;
 use crate::session::warm::Warm;
 
 /// What all drivers of a runtime share.
@@ -22,6 +23,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) agents: AgentNames,
     pub(crate) registry: Registry,
     pub(crate) sessions: KnownSessions,
+    pub(crate) unnamed: UnnamedAgents,
     pub(crate) warm: Warm,
     /// Runs that wait for an agent of the right name to be built.
     pub(crate) parked: Mutex<HashSet<RunId>>,

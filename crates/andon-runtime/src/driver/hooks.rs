@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. What a hook decided and that it ended are one event, staged in the same stretch in which the driver hears of it: whoever dies
+//! 1. A hook's decision and its end are one event, staged in the same stretch in which the driver hears of it: whoever dies
 //!    later leaves both on record or neither.
 //! 2. A change is checked before it is recorded. One that cannot be used fails the run, or is an error result for the model.
 
@@ -132,7 +132,7 @@ impl Driver {
                     self.refuse_withdrawn(&answer);
                 }
                 self.finish_changed(point, Ok(changes::answer(&answer, changed)));
-                // What was reported about the answer does not say how long the new one is.
+                // The figures of the old answer do not say how long the new one is.
                 self.session.forget_anchor(&self.agent.asked());
             }
         }

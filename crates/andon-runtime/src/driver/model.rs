@@ -223,7 +223,7 @@ impl Driver {
         let Some(metered) = reading.metered.take() else { return (Used::whole(known), None) };
         let times = reading.times(self.live.now());
         if self.progress().open_model().is_none_or(|open| open.change.is_none()) {
-            // What a hook changed is not in the conversation that later calls are measured by.
+            // A request that a hook changed is not the conversation that later calls are measured by.
             metered.anchor(&self.session, &self.agent, known);
         }
         let is_unreported = known.input == Figure::UNKNOWN || known.output == Figure::UNKNOWN;

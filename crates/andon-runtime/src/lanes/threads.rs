@@ -59,7 +59,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         let Some(started) = self.started.take().flatten() else { return };
         if started.is_anothers() {
-            // What it would tell to end is not in this process.
+            // The threads that it would tell to end are not in this process.
             mem::forget(started.runtime);
         } else {
             started.runtime.shutdown_background();

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A task is counted from before it is spawned until its future is dropped, however it ends.
-//! 2. Who waits is woken whenever the count becomes zero, and looks again: tasks may have been added meanwhile.
+//! 2. Waiters are woken whenever the count becomes zero, and look again: tasks may have been added meanwhile.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -72,7 +72,7 @@ struct Place(Arc<Running>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What the task did happens before what is done by who waited for it.
+        // What the task did happens before what its waiters do.
         if self.0.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.none_left.notify_waiters();
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_panics_or_is_never_polled_counts_no_more() {
+    async fn a_task_that_panics_or_is_never_polled_is_no_longer_counted() {
         let tracker = TaskTracker::default();
         Handle::current().spawn(tracker.track(async { panic!("on purpose") }));
         Handle::current().spawn_blocking(tracker.track_function(|| panic!("on purpose")));

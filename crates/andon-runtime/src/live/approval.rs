@@ -35,7 +35,7 @@ impl PendingApproval {
         &self.call.name
     }
 
-    /// The arguments as the model wrote them.
+    /// The arguments as the tool would get them: as the model wrote them, or as a hook has changed them.
     pub fn arguments(&self) -> &str {
         &self.call.arguments
     }

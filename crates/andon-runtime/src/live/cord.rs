@@ -95,6 +95,20 @@ impl Default for Cancel {
 }
 
 /// A run's stop handle: watch it, or pull it. Cheap to clone, usable from any thread.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, Cancel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::new()).build()?;
+/// let run = agent.start("Tell me a long story")?;
+/// let cord = run.cord();
+/// std::thread::spawn(move || cord.pull(Cancel::graceful().by("ada")));
+/// assert_eq!(run.outcome().await.receipt.by.as_deref(), Some("ada"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Cord {
     live: Arc<Live>,
@@ -171,6 +185,21 @@ impl fmt::Debug for Cord {
 }
 
 /// The answer to one cancel request: what it did, from memory and at once.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, Cancel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::new()).build()?;
+/// let run = agent.start("Tell me a long story")?;
+/// let reply = run.cancel(Cancel::graceful());
+/// assert!(reply.is_stopping());
+/// reply.recorded().await?; // the request is durable
+/// # run.outcome().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Reply {
     run: RunId,

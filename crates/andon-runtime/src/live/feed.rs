@@ -59,6 +59,25 @@ impl FromStr for Cursor {
 }
 
 /// An item of a feed.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::Agent;
+/// use andon_runtime::{Event, FeedItem};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::instant()).build()?;
+/// # let mut feed = agent.start("Hello")?.feed();
+/// while let Some(item) = feed.next().await {
+///     match item {
+///         FeedItem::Delta(delta) => print!("{}", delta.text),
+///         FeedItem::Fact(fact) if matches!(fact.event, Event::RunSettled { .. }) => println!(" (event {})", fact.seq),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedItem {
     /// An event; durable before it was shown.
@@ -238,6 +257,24 @@ impl<'de> Deserialize<'de> for Cursor {
 }
 
 /// A run's events for one reader. Dropping it changes nothing for the run.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, FeedItem};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::instant()).build()?;
+/// let mut feed = agent.start("Hello")?.feed();
+/// let mut text = String::new();
+/// while let Some(item) = feed.next().await {
+///     if let FeedItem::Delta(delta) = item {
+///         text.push_str(&delta.text);
+///     }
+/// }
+/// # assert!(!text.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Feed {
     live: Arc<Live>,
     key: u64,

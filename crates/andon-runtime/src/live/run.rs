@@ -27,6 +27,20 @@ use crate::live::{DecideError, Live};
 /// [`cancel_on_drop`](crate::Prompt::cancel_on_drop). Nor does dropping a wait, such as the future of
 /// [`outcome`](Self::outcome): the run goes on, and can be waited for again. Only where there is no handle, in
 /// [`Agent::run`](crate::Agent::run) and [`Prompt::run`](crate::Prompt::run), dropping the future cancels the run.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, Cancel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::new()).build()?;
+/// let run = agent.start("Tell me a long story")?;
+/// println!("{} is {}", run.id(), run.state().as_str());
+/// run.cancel(Cancel::graceful().by("ada"));
+/// assert!(run.outcome().await.is_cancelled());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Run {
     live: Arc<Live>,
     /// Dropping this handle cancels the run, with this note.

@@ -104,7 +104,7 @@ impl dyn Answer {
     /// The same answer, each piece of which goes through the closure: it may look at it, change it or end the answer with an error. An empty
     /// text is shown to nobody.
     ///
-    /// The closure sees the usage, too, but what it makes of it is not used: figures are the provider's. Everything else about the answer stays as it is.
+    /// The closure sees the usage, too, but what it makes of it is not used, nor is usage that it makes of anything else: figures are the provider's. Everything else about the answer stays as it is.
     pub fn map_pieces<F>(self: Box<Self>, change: F) -> Box<dyn Answer>
     where
         F: FnMut(Piece) -> Result<Piece, ModelError> + Send + 'static,
@@ -133,7 +133,12 @@ where
             _ => None,
         };
         let changed = (self.change)(piece);
-        Poll::Ready(Some(changed.map(|changed| usage.unwrap_or(changed))))
+        Poll::Ready(Some(changed.map(|changed| match (usage, changed) {
+            (Some(usage), _) => usage,
+            // Figures that nobody has reported are not passed on. There must be a piece, and an empty text is none.
+            (None, Piece::Usage(_)) => Piece::Text(String::new()),
+            (None, changed) => changed,
+        })))
     }
 
     fn usage_so_far(&self) -> Usage {

@@ -12,7 +12,7 @@ use andon_core::outcome::Outcome;
 
 use crate::agent::hook::Hooks;
 use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, setup_digest, validator};
-use crate::live::cord::{Cancel, Cord, Reply};
+use crate::live::cord::{Cancel, Reply};
 use crate::live::run::Run;
 use crate::model::rendering::Rendering;
 use crate::model::retry::Retry;
@@ -21,8 +21,8 @@ use crate::runtime::Runtime;
 use crate::runtime::compensate::{self, CompensateError, Compensated};
 use crate::runtime::prompt::{Prompt, StartError};
 use crate::runtime::session::{Session, SessionError};
-use crate::session::Unnamed;
 use crate::session::anchors::Asked;
+use crate::session::unnamed::Unnamed;
 use crate::tool::ToolSpec;
 
 /// The name of an agent that was given none.
@@ -33,6 +33,18 @@ const NO_NAME: &str = "agent";
 /// An agent has no conversation. [`session`](Agent::session) opens one, which remembers what was said in it.
 /// [`run`](Agent::run), [`start`](Agent::start) and [`prompt`](Agent::prompt) are for one question: each is in a new
 /// session of its own, so that no question is sent with what was said in another, whoever asked it.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// use andon_runtime::Agent;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder().name("guide").model(Practice::instant()).instructions("Be brief.").build()?;
+/// let text = agent.run("Hello").await?.completed()?.text();
+/// # assert!(!text.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) core: Arc<AgentCore>,
@@ -67,7 +79,7 @@ impl Agent {
     ///
     /// # Cancel safety
     ///
-    /// Dropping this future does not cancel the run.
+    /// Not cancel safe, on purpose: dropping it cancels the run. See [`Prompt::run`].
     pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
         self.prompt(input).run().await
     }
@@ -112,16 +124,23 @@ impl Agent {
     }
 
     fn open(&self, key: &SessionKey) -> Result<Session, SessionError> {
-        let core = self.runtime.core.sessions.get(key);
-        if self.core.unnamed.as_ref().is_some_and(|unnamed| !core.open_unnamed(unnamed)) {
+        if !self.may_open(key) {
             return Err(SessionError::TwoUnnamed(Box::new(key.clone())));
         }
+        let core = self.runtime.core.sessions.get(key);
         Ok(Session { core, agent: self.clone() })
     }
 
     fn fresh_session(&self, tenant: Arc<str>, user: Arc<str>) -> Session {
         let core = self.runtime.core.new_session(tenant, Arc::clone(&self.core.name), user);
+        // Nobody else can have it: its key is new.
+        self.may_open(&core.key);
         Session { core, agent: self.clone() }
+    }
+
+    /// Notes that it has this session, unless another agent under the same default name does.
+    fn may_open(&self, key: &SessionKey) -> bool {
+        self.core.unnamed.as_ref().is_none_or(|unnamed| self.runtime.core.unnamed.open(key, unnamed))
     }
 
     /// The name of its model.
@@ -174,7 +193,7 @@ impl Agent {
         if runs.is_empty() {
             return AgentReply::Armed;
         }
-        AgentReply::Runs(runs.into_iter().map(|live| Cord::new(live, None).pull(cancel.clone())).collect())
+        AgentReply::Runs(self.runtime.core.sessions.pull_together(&runs, &cancel))
     }
 
     /// Disarms the agent; returns whether it was armed.
@@ -258,7 +277,7 @@ impl Default for AgentBuilder {
 
 impl AgentBuilder {
     /// The agent's name; `agent` by default. Its sessions are kept under it, apart from those of agents with other names:
-    /// give one to each of several agents.
+    /// give one to each of several agents. One that is given the name `agent` shares no session with those that are given none.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -361,7 +380,11 @@ impl AgentBuilder {
         let specs: Arc<[_]> = tools.iter().map(|checked| Arc::clone(checked.tool.spec())).collect();
         let setup = setup_digest(self.instructions.as_deref(), &specs);
         let model_name: Arc<str> = model.name().into();
-        let asked = Asked { model: Arc::clone(&model_name), setup: Some(setup) };
+        let unnamed = match &self.name {
+            None => Some(Unnamed::NoName(Asked { model: Arc::clone(&model_name), setup: Some(setup) })),
+            Some(_) if name.as_str() == NO_NAME => Some(Unnamed::ByName),
+            Some(_) => None,
+        };
         let core = AgentCore {
             id: runtime.core.agents.next_id(),
             name: name.as_str().into(),
@@ -375,7 +398,7 @@ impl AgentBuilder {
             limits: self.limits,
             retry: self.retry,
             tools_at_once: self.tools_at_once,
-            unnamed: self.name.is_none().then(|| Arc::new(Unnamed(asked))),
+            unnamed: unnamed.map(|unnamed| runtime.core.unnamed.share(unnamed)),
         };
         let core = Arc::new(core);
         runtime.core.agents.add(&core);

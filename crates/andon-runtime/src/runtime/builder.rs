@@ -22,6 +22,7 @@ use crate::live::services::Ids;
 use crate::runtime::Runtime;
 use crate::session::known::KnownSessions;
 use crate::session::registry::Registry;
+use crate::session::unnamed::UnnamedAgents;
 use crate::session::warm::{self, Warm};
 
 /// Builds a [`Runtime`].
@@ -119,6 +120,7 @@ impl RuntimeBuilder {
             agents: AgentNames::default(),
             registry: Registry::default(),
             sessions: KnownSessions::default(),
+            unnamed: UnnamedAgents::default(),
             warm: Warm::new(self.warm.unwrap_or(warm::ROOM)),
             parked: Mutex::default(),
             mender: Mender::default(),

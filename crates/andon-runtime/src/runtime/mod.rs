@@ -9,9 +9,9 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use std::{mem, process};
 
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::id::RunId;
@@ -39,23 +39,54 @@ pub use builder::RuntimeBuilder;
 /// The threads of its drivers and tools are its own. They start when they are first needed, and end when its last handle is
 /// gone and nothing runs on them. A process that is forked has none of them: build a new runtime there, and agents with it.
 /// One that was built before the fork and had not started any threads can be used on both sides.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, Cancel};
+/// # use std::time::Duration;
+/// use andon_runtime::Runtime;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runtime = Runtime::builder().build();
+/// let agent = Agent::builder().model(Practice::new()).runtime(&runtime).build()?;
+/// let run = agent.start("Tell me a long story")?;
+/// assert!(runtime.cancel(run.id(), Cancel::graceful().by("ada")).await?.is_stopping());
+/// assert_eq!(runtime.shutdown(Duration::from_secs(10)).await, Ok(()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) core: Arc<RuntimeCore>,
 }
 
+/// The runtime that the agents of a process share, unless they name another.
+struct SharedRuntime {
+    process: u32,
+    runtime: Runtime,
+    /// That of a process that was forked from this one.
+    of_children: OnceLock<Box<SharedRuntime>>,
+}
+
+static SHARED: OnceLock<Box<SharedRuntime>> = OnceLock::new();
+
 impl Runtime {
     /// The default runtime of agents: a journal in memory, the system's clock. A forked child has one of its own.
     pub fn shared() -> Self {
-        static SHARED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*shared {
-            Some((process, runtime)) if *process == process::id() => runtime.clone(),
-            _ => {
-                let runtime = Self::builder().build();
-                // The parent's is left as it is: its agents may have been copied, too.
-                mem::forget(shared.replace((process::id(), runtime.clone())));
-                runtime
+        // Each process has its own place, and none waits for a lock: one that another thread held during a fork would stay
+        // locked in the child. Only the very first call of a process takes one, when the runtime is built.
+        let process = process::id();
+        let mut place = &SHARED;
+        loop {
+            match place.get() {
+                Some(shared) if shared.process == process => return shared.runtime.clone(),
+                // An ancestor's is left as it is: its agents may have been copied, too.
+                Some(ancestors) => place = &ancestors.of_children,
+                None => {
+                    let runtime = Self::builder().build();
+                    // If another thread was faster, its runtime is the one.
+                    drop(place.set(Box::new(SharedRuntime { process, runtime, of_children: OnceLock::new() })));
+                }
             }
         }
     }
@@ -151,6 +182,14 @@ impl Runtime {
         }
     }
 
+    /// Cancels several runs, and returns the replies in the same order. Runs that wait for a session are told before the one
+    /// that they wait for, so that none of them begins because that one has ended. Synchronous, from any thread, and cannot
+    /// fail.
+    pub fn cancel_together(&self, runs: &[Run], cancel: &Cancel) -> Vec<Reply> {
+        let lives: Vec<_> = runs.iter().map(|run| Arc::clone(run.live())).collect();
+        self.core.sessions.pull_together(&lives, cancel)
+    }
+
     /// Cancels a run that has no driver here: the request is on record first, so that it survives a crash before it is
     /// carried out.
     async fn cancel_undriven(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
@@ -228,10 +267,8 @@ impl Runtime {
     ///
     /// Every run is told at the first poll. Dropping this future only ends the wait; call it again to go on waiting.
     pub async fn shutdown(&self, within: Duration) -> Result<(), usize> {
-        for live in self.core.registry.all() {
-            let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
-            live.pull(cancel.at(live.now()));
-        }
+        let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
+        self.core.sessions.pull_together(&self.core.registry.all(), &cancel);
         self.core.learner.finish();
         let all_over = async {
             if timeout(patience_at_shutdown(within), self.core.services.door.all_over()).await.is_err() {

@@ -26,6 +26,21 @@ use crate::runtime::session::Session;
 use crate::session::{MAX_QUEUED, TurnedAway, WhenBusy};
 
 /// A prompt that is about to be run.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, RunId};
+/// use andon_runtime::WhenBusy;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::instant()).build()?;
+/// let ada = agent.session("ada", "monday")?;
+/// let run = ada.prompt("Hello").when_busy(WhenBusy::Queue).run_id(RunId::new("greeting")?).start()?;
+/// assert_eq!(run.id().as_str(), "greeting");
+/// assert_eq!(run.outcome().await.stop_reason(), "end_turn");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a prompt does nothing until it is started or run"]
 pub struct Prompt {
     session: Session,
@@ -286,6 +301,23 @@ impl fmt::Debug for Prompt {
 }
 
 /// Why a run was not started.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::{Agent, Cancel};
+/// use andon_runtime::StartError;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::new()).build()?;
+/// let ada = agent.session("ada", "monday")?;
+/// let run = ada.start("Tell me a long story")?;
+/// let busy = ada.start("Hello").unwrap_err();
+/// assert_eq!(busy, StartError::Busy { session: ada.key().clone(), run: run.id().clone() });
+/// # run.cancel(Cancel::now());
+/// # run.outcome().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// Another run is in progress in this session.

@@ -4,8 +4,6 @@
 //!
 //! 1. What is done through a session concerns its own runs and nobody else's: in particular, no cancel of a session
 //!    arms its agent.
-//! 2. Runs that wait for the session are cancelled before the one that they wait for, so that none of them begins
-//!    because that one has ended.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,11 +15,11 @@ use andon_core::outcome::Outcome;
 
 use crate::journal::JournalError;
 use crate::journal::sessions::{StateChange, StateMap};
-use crate::live::cord::{Cancel, Cord, Reply};
+use crate::live::cord::{Cancel, Reply};
 use crate::live::run::Run;
 use crate::runtime::agent::Agent;
 use crate::runtime::prompt::{Prompt, StartError};
-use crate::session::SessionCore;
+use crate::session::{SessionCore, pull_inside};
 
 /// A conversation with an agent: what was said, and its state. Cheap to clone, usable from many threads.
 ///
@@ -58,7 +56,7 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// Dropping this future does not cancel the run.
+    /// Not cancel safe, on purpose: dropping it cancels the run. See [`Prompt::run`].
     pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
         self.prompt(input).run().await
     }
@@ -127,10 +125,7 @@ impl Session {
 
     /// As [`cancel`](Session::cancel), with a force, a reason or a note.
     pub fn cancel_with(&self, cancel: Cancel) -> SessionReply {
-        // The last to come first (invariant 2).
-        let pulled = self.core.inside().into_iter().rev().map(|live| Cord::new(live, None).pull(cancel.clone()));
-        let mut runs: Vec<Reply> = pulled.collect();
-        runs.reverse();
+        let runs = pull_inside(&self.core.inside(), &cancel);
         SessionReply { runs }
     }
 }
@@ -150,7 +145,8 @@ pub enum SessionError {
         /// The name of the agent that was to open it.
         agent: Arc<str>,
     },
-    /// Another agent without a name has this session open, with another model, other instructions or other tools.
+    /// Another agent has opened this session under the name of agents that were given none, with another model, other
+    /// instructions or other tools.
     #[error(
         "two different agents without a name want session {0}, and would read each other's messages: give each its own \
          name, with Agent::builder().name(..)"

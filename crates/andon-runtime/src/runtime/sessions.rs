@@ -15,6 +15,7 @@ use crate::live::presence;
 use crate::live::run::Run;
 use crate::recovery::{self, Recovered};
 use crate::runtime::Runtime;
+use crate::session::pull_inside;
 
 /// A session that was imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,9 +197,7 @@ impl Runtime {
     pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
         let closed = self.core.sessions.get(session).close();
         let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(Box::new(session.clone())))?;
-        for live in &inside {
-            live.pull(cancel.clone().at(live.now()));
-        }
+        pull_inside(&inside, &cancel);
         for live in inside {
             Run::new(live).settled().await?;
         }

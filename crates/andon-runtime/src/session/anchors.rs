@@ -18,7 +18,7 @@ const MOST: usize = 4;
 pub(crate) struct Anchors(Vec<(Asked, Anchor)>);
 
 /// Who was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Asked {
     pub(crate) model: Arc<str>,
     /// The digest of the instructions and tools; `None` if the call is known only from the record.

@@ -6,6 +6,8 @@ use andon_core::id::SessionKey;
 
 use super::SessionCore;
 use crate::lanes::sync::{HashMap, Mutex};
+use crate::live::Live;
+use crate::live::cord::{Cancel, Reply};
 
 /// The sessions that are in use.
 #[derive(Default)]
@@ -35,6 +37,12 @@ impl KnownSessions {
     /// A session that is in use.
     pub(crate) fn find(&self, key: &SessionKey) -> Option<Arc<SessionCore>> {
         self.table.lock().sessions.get(key).and_then(Weak::upgrade)
+    }
+
+    /// Cancels runs of any sessions together, and returns the replies in the order of the runs.
+    pub(crate) fn pull_together(&self, runs: &[Arc<Live>], cancel: &Cancel) -> Vec<Reply> {
+        let place = |live: &Arc<Live>| self.find(&live.session).map_or(0, |session| session.place(live));
+        super::pull_together(runs, |_, live| place(live), cancel)
     }
 }
 

@@ -5,14 +5,18 @@
 //! 1. At most one run is seated; only a seated run starts, and only its messages join the history.
 //! 2. A run leaves before its end is shown: whoever has seen the end finds the seat free.
 //! 3. A prompt that comes while the seated run is ending waits for it, whatever the policy.
+//! 4. Of runs that are cancelled together, those that wait are pulled before the one that they wait for: so none of them
+//!    begins because that one has ended. See [`pull_together`].
 
 pub(crate) mod anchors;
 pub(crate) mod known;
 pub(crate) mod registry;
+pub(crate) mod unnamed;
 pub(crate) mod warm;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use andon_core::cancel::Reason;
 use andon_core::history::History;
@@ -21,7 +25,7 @@ use andon_core::message::{Message, Role};
 
 use crate::journal::reported::LastReported;
 use crate::lanes::sync::Mutex;
-use crate::live::cord::Cancel;
+use crate::live::cord::{Cancel, Cord, Reply};
 use crate::live::{Live, News};
 use crate::model::{Anchor, AnchorSetup};
 use crate::session::anchors::{Anchors, Asked};
@@ -34,6 +38,21 @@ pub(crate) const MAX_QUEUED: usize = 64;
 const OVERHEAD: usize = 960;
 
 /// What a prompt does when a run is in progress in its session.
+///
+/// ```
+/// # use andon_practice::Practice;
+/// # use andon_runtime::Agent;
+/// use andon_runtime::WhenBusy;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::new()).build()?;
+/// let ada = agent.session("ada", "monday")?;
+/// let story = ada.start("Tell me a long story")?;
+/// let instead = ada.prompt("Hello").when_busy(WhenBusy::Supersede).run().await?;
+/// assert_eq!((story.outcome().await.stop_reason(), instead.stop_reason()), ("cancelled", "end_turn"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenBusy {
     /// It is refused.
@@ -63,13 +82,7 @@ struct SessionInner {
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted, and accepts no runs.
     closing: bool,
-    /// The agent without a name that talks here, if one does.
-    unnamed: Option<Weak<Unnamed>>,
 }
-
-/// An agent without a name, as its sessions tell it from another one without a name.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unnamed(pub(crate) Asked);
 
 impl SessionInner {
     fn inside(&self) -> Vec<Arc<Live>> {
@@ -120,10 +133,9 @@ impl SessionCore {
         };
         state.queue.push_back(Arc::clone(live));
         drop(state);
-        for old in superseded {
+        if !superseded.is_empty() {
             let note = format!("superseded by run {}", live.id);
-            let cancel = Cancel::graceful().reason(Reason::Superseded).by("session").note(note);
-            old.pull(cancel.at(old.now()));
+            pull_inside(&superseded, &Cancel::graceful().reason(Reason::Superseded).by("session").note(note));
         }
         Ok(Seat::Queued)
     }
@@ -147,6 +159,12 @@ impl SessionCore {
         }
     }
 
+    /// How many runs end before this one begins, if all do; zero for the run in progress.
+    pub(crate) fn place(&self, live: &Arc<Live>) -> usize {
+        let state = self.state.lock();
+        state.seated.iter().chain(&state.queue).position(|inside| Arc::ptr_eq(inside, live)).unwrap_or_default()
+    }
+
     /// The run in progress, then those that wait for it.
     pub(crate) fn inside(&self) -> Vec<Arc<Live>> {
         self.state.lock().inside()
@@ -159,19 +177,6 @@ impl SessionCore {
             return None;
         }
         Some((ClosedSession(Arc::clone(self)), state.inside()))
-    }
-
-    /// An agent without a name opens it. Returns `false` if there is another one here: one that asks another model, or
-    /// asks it with other instructions or tools.
-    pub(crate) fn open_unnamed(&self, agent: &Arc<Unnamed>) -> bool {
-        let mut state = self.state.lock();
-        match state.unnamed.as_ref().and_then(Weak::upgrade) {
-            Some(here) => here == *agent,
-            None => {
-                state.unnamed = Some(Arc::downgrade(agent));
-                true
-            }
-        }
     }
 
     /// What was said before, if it has been read.
@@ -238,6 +243,26 @@ impl SessionCore {
     pub(crate) fn seated(&self) -> Option<Arc<Live>> {
         self.state.lock().seated.clone()
     }
+}
+
+/// Cancels the runs inside a session, given in its order: the run in progress, then those that wait for it.
+pub(crate) fn pull_inside(inside: &[Arc<Live>], cancel: &Cancel) -> Vec<Reply> {
+    pull_together(inside, |number, _| number, cancel)
+}
+
+/// Cancels runs together, and returns the replies in the order of the runs. Those that have the last place in their session
+/// are pulled first (invariant 4).
+pub(crate) fn pull_together(
+    runs: &[Arc<Live>],
+    place: impl Fn(usize, &Arc<Live>) -> usize,
+    cancel: &Cancel,
+) -> Vec<Reply> {
+    let mut order: Vec<(usize, &Arc<Live>)> = runs.iter().enumerate().collect();
+    order.sort_by_cached_key(|(number, live)| Reverse(place(*number, live)));
+    let pull = |(number, live)| (number, Cord::new(Arc::clone(live), None).pull(cancel.clone()));
+    let mut replies: Vec<(usize, Reply)> = order.into_iter().map(pull).collect();
+    replies.sort_unstable_by_key(|(number, _)| *number);
+    replies.into_iter().map(|(_, reply)| reply).collect()
 }
 
 /// A call that is known from the record. Its answer has its place among the answers in the history.

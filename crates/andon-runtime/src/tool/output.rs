@@ -61,6 +61,18 @@ impl<T: Serialize> Json<T> {
 }
 
 /// Why a tool failed, in words that the model can use.
+///
+/// ```
+/// use andon_runtime::ToolError;
+///
+/// fn parse(text: &str) -> Result<u32, ToolError> {
+///     if text.is_empty() {
+///         return Err(ToolError::new("there is no number: give one"));
+///     }
+///     Ok(text.parse()?)
+/// }
+/// # assert!(parse("").is_err() && parse("x").is_err() && parse("7").is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(pub String);
 

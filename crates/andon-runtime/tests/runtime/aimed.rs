@@ -209,6 +209,34 @@ async fn two_agents_that_nobody_named_are_refused_the_same_session_and_say_what_
     assert_usable(&critic.session("ada", "monday").unwrap()).await;
 }
 
+/// Also when nothing of the session is in memory, and when the first agent only asked a question.
+#[tokio::test(start_paused = true)]
+async fn two_agents_that_nobody_named_never_read_each_others_messages_while_both_live() {
+    let clock = Arc::new(andon_runtime::TestClock::new());
+    let runtime = Runtime::builder().one_lane().clock(clock).seed(1).warm_sessions(0).build();
+    let build = |instructions: &'static str| {
+        let agent = Agent::builder().instructions(instructions).model(ScriptedModel::new([])).runtime(&runtime);
+        agent.build().unwrap()
+    };
+    let (writer, critic) = (build("Write."), build("Judge."));
+    let named = Agent::builder().name("agent").model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
+    writer.session("ada", "monday").unwrap().run("I am Ada.").await.unwrap();
+    let asked = writer.start("I am Bob.").unwrap();
+    asked.outcome().await;
+    let made_up = writer.new_session("ada").unwrap().key().clone();
+    named.session("ada", "friday").unwrap().run("I am Ada.").await.unwrap();
+
+    for other in [&critic, &named] {
+        assert!(other.session("ada", "monday").is_err());
+        assert!(other.session_by_key(asked.session()).is_err());
+        assert!(other.session_by_key(&made_up).is_err());
+    }
+    assert!(writer.session("ada", "friday").is_err(), "the name was given, and nobody gave it to this one");
+    assert_usable(&writer.session_by_key(asked.session()).unwrap()).await;
+    drop(writer);
+    assert_usable(&critic.session("ada", "monday").unwrap()).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_of_another_agent_is_refused_and_the_error_says_whose_it_is() {
     let agent = scripted([]).name("critic").build().unwrap();

@@ -398,12 +398,12 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
         }
     }
     let runtime = runtime();
-    let session = Agent::builder().model(Bomb).runtime(&runtime).open();
+    let session = Agent::builder().name("a").model(Bomb).runtime(&runtime).open();
     let (_, outcome) = run_to_end(&session, "Go.").await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.error, FailureKind::Internal);
     assert!(failure.message.contains("the adapter is wrong"), "{}", failure.message);
-    let healthy = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
+    let healthy = Agent::builder().name("a").model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
     assert_usable(&healthy.session_by_key(session.key()).unwrap()).await;
 }
 

@@ -172,3 +172,55 @@ async fn a_history_shows_a_run_only_once_it_has_settled() {
     stop(&session, &run, Cancel::now()).await;
     assert_eq!(session.history().await.unwrap().len(), 2);
 }
+
+// ---- several runs of one session are stopped together ----
+
+/// Notes whose cord was pulled.
+struct Noted(usize, Arc<std::sync::Mutex<Vec<usize>>>);
+
+impl std::task::Wake for Noted {
+    fn wake(self: Arc<Self>) {
+        self.1.lock().unwrap().push(self.0);
+    }
+}
+
+/// A session with a run in progress and two that wait for it, cancelled like this: in which order their cords are pulled.
+async fn pulled<F: Future<Output = ()>>(cancel: impl FnOnce(Session, Vec<Run>) -> F) -> Vec<usize> {
+    let (session, first, _) = busy().await;
+    let runs = vec![first, queue(&session, "Second."), queue(&session, "Third.")];
+    settle_down().await;
+    let log = Arc::default();
+    let cords: Vec<_> = runs.iter().map(Run::cord).collect();
+    let mut watches: Vec<_> = cords.iter().map(|cord| Box::pin(cord.pulled())).collect();
+    for (number, watch) in watches.iter_mut().enumerate() {
+        let waker = Arc::new(Noted(number, Arc::clone(&log))).into();
+        assert!(watch.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    }
+    cancel(session.clone(), runs).await;
+    assert_usable(&session).await;
+    log.lock().unwrap().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_runs_that_are_stopped_together_those_that_wait_are_pulled_before_the_one_that_they_wait_for() {
+    let last_first = [2, 1, 0];
+    let by_session = pulled(|session, _| async move { drop(session.cancel()) }).await;
+    let by_agent = pulled(|session, _| async move { drop(session.agent().cancel()) }).await;
+    let superseded = pulled(|session, _| async move {
+        let newest = session.prompt("Newest.").when_busy(WhenBusy::Supersede).start().unwrap();
+        settled(&session, &newest).await;
+    });
+    let shutdown = pulled(|session, _| async move { session.agent().runtime().shutdown(secs(60)).await.unwrap() });
+    let together = pulled(|session, runs| async move {
+        let replies = session.agent().runtime().cancel_together(&runs, &Cancel::graceful());
+        let of =
+            |replies: &[andon_runtime::Reply]| replies.iter().map(|reply| reply.run_id().clone()).collect::<Vec<_>>();
+        assert_eq!(of(&replies), runs.iter().map(|run| run.id().clone()).collect::<Vec<_>>());
+    });
+    let deleted = pulled(|session, _| async move {
+        let cancel = Cancel::graceful();
+        assert_eq!(session.agent().runtime().delete_session(session.key(), cancel).await, Ok(true));
+    });
+    let all = [by_session, by_agent, superseded.await, shutdown.await, together.await, deleted.await];
+    assert_eq!(all, std::array::from_fn::<_, 6, _>(|_| last_first.to_vec()));
+}

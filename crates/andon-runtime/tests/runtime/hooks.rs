@@ -234,12 +234,12 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
     for (point, name) in points {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
-        let session = hook(agent, point, oh_no).runtime(&runtime).open();
+        let session = hook(agent, point, oh_no).name("a").runtime(&runtime).open();
         let (_, outcome) = run_to_end(&session, "Look.").await;
         let message = format!("the {name} hook panicked");
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
 
-        let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
+        let plain = andon_runtime::Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
         let same = plain.session_by_key(session.key()).unwrap();
         assert_usable(&same).await;
     }
@@ -386,13 +386,13 @@ async fn a_hook_at_any_point_may_fail_the_run_and_the_session_goes_on() {
     for point in POINTS {
         let (agent, model) = hooked(&ToolLog::new());
         let runtime = runtime();
-        let session = fails(agent, point, "too expensive").runtime(&runtime).open();
+        let session = fails(agent, point, "too expensive").name("a").runtime(&runtime).open();
         let (run, outcome) = run_to_end(&session, "Look.").await;
         let message = format!("the {} hook failed the run: too expensive", point.as_str());
         assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }), "{point:?}");
         assert_eq!(ends(&run), [(point, HookEnd::Failed)]);
 
-        let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
+        let plain = andon_runtime::Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
         let same = plain.session_by_key(session.key()).unwrap();
         assert_usable(&same).await;
     }

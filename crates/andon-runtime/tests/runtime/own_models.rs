@@ -245,6 +245,29 @@ async fn a_layer_changes_pieces_and_may_end_an_answer_but_figures_stay_the_provi
     assert_eq!((failed.message.as_str(), said.as_str()), ("it was about to tell a secret", "ONE. "));
 }
 
+/// Makes figures of text.
+struct Inventive(ScriptedModel);
+
+impl ModelLayer for Inventive {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        self.0.call(request).map_pieces(|piece| match piece {
+            Piece::Text(_) => Ok(Usage::reported(1000, 1000).into()),
+            other => Ok(other),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_cannot_make_up_figures() {
+    let model = Inventive(ScriptedModel::new([vec![Act::text("Hello."), Act::end()]]));
+    let (_, outcome) = run_to_end(&session_of(model), "Go.").await;
+    assert_eq!((outcome.text_so_far(), outcome.usage.billed.output.value), (String::new(), None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn layers_and_streams_stand_in_for_any_model() {
     let models: Vec<Arc<dyn Model>> =

@@ -231,15 +231,17 @@ async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how
     // list.
     let mut parked: BTreeSet<RunId> = core.runtime.parked().into_iter().collect();
     let mut found = Found::default();
+    let mut selected = Vec::new();
     for run in core.runtime.in_progress() {
         parked.remove(run.id());
         if selector.selects(principal, run.session()) {
-            let reply = run.cancel(how.cancel(&principal.name));
-            found.stopped.push((run, reply));
+            selected.push(run);
         } else if principal.reaches(run.session()) {
             found.others.push(run.session().clone());
         }
     }
+    let replies = core.runtime.cancel_together(&selected, &how.cancel(&principal.name));
+    found.stopped = selected.into_iter().zip(replies).collect();
     if parked.is_empty() {
         return found;
     }

@@ -7,9 +7,9 @@
 //! 2. A request that comes from a page comes from a page of this server, or of an allowed origin. A request that says
 //!    nothing about a page does not come from a browser, and passes, unless it could be a form that an old browser
 //!    submits with somebody's cookie.
-//! 4. Following a link from another site shows a page or an answer, and does nothing: above all it does not open a feed,
+//! 3. Following a link from another site shows a page or an answer, and does nothing: above all it does not open a feed,
 //!    because closing one can stop a run.
-//! 3. No answer is interpreted as another content type than its own, and none is cached by default.
+//! 4. No answer is interpreted as another content type than its own, and none is cached by default.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn may_be_a_form(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> 
     Ok(!says_where && !essence.eq_ignore_ascii_case("application/json"))
 }
 
-/// Whether a browser follows a link on a page of another site (invariant 4).
+/// Whether a browser follows a link on a page of another site (invariant 3).
 pub(crate) fn follows_a_foreign_link(headers: &HeaderMap) -> bool {
     let is = |name: &HeaderName, words: &[&str]| {
         headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| words.contains(&value))

@@ -95,9 +95,7 @@ impl Server {
         self.core.admission.drain();
         let runs = self.open();
         self.drained().await;
-        for run in self.open() {
-            run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("server"));
-        }
+        self.stop(&Cancel::graceful());
         let left = self.settled().await;
         self.end().await;
         let unsettled = runs.iter().filter(|run| run.try_outcome().is_none() || run.stalled().is_some()).count();
@@ -129,9 +127,12 @@ impl Server {
     }
 
     fn stop_now(&self, note: &str) {
-        for run in self.open() {
-            run.cancel(Cancel::now().reason(Reason::Shutdown).by("server").note(note));
-        }
+        self.stop(&Cancel::now().note(note));
+    }
+
+    fn stop(&self, cancel: &Cancel) {
+        let cancel = cancel.clone().reason(Reason::Shutdown).by("server");
+        self.core.runtime.cancel_together(&self.open(), &cancel);
     }
 
     /// Waits until all runs have settled, but not for work that outlived them, such as leaked tools.

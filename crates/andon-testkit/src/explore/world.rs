@@ -141,14 +141,23 @@ impl World {
     /// when it has its model and all its tools.
     ///
     /// ```
-    /// # use andon_runtime::{Agent, AgentBuilder, FnTool};
+    /// # use andon_runtime::{Agent, AgentBuilder, Cancel, FnTool, Reason};
     /// # use andon_testkit::{Act, explore::World};
     /// fn asks_an_expert(world: &World) -> FnTool {
     ///     let model = world.model([vec![Act::text("It depends."), Act::end()]]);
     ///     let expert = world.watch(Agent::builder().name("expert").model(model)).build().unwrap();
-    ///     FnTool::new("ask", "Asks an expert.", serde_json::json!({"type": "object"}), move |_| {
+    ///     FnTool::new("ask", "Asks an expert.", serde_json::json!({"type": "object"}), move |call| {
     ///         let expert = expert.clone();
-    ///         async move { Ok(expert.run("Well?").await?.completed()?.text().into()) }
+    ///         async move {
+    ///             // The expert stops with the run that asks it, and its receipt says why.
+    ///             let cord = call.cord;
+    ///             let stopped = async move {
+    ///                 cord.pulled().await;
+    ///                 Cancel::graceful().reason(Reason::Parent)
+    ///             };
+    ///             let outcome = expert.prompt("Well?").cancel_with(stopped).run().await?;
+    ///             Ok(outcome.completed()?.text().into())
+    ///         }
     ///     })
     /// }
     /// # let _ = asks_an_expert;

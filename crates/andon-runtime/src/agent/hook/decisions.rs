@@ -68,7 +68,7 @@ macro_rules! decision {
 decision! {
     /// What a [`before_run`](crate::AgentBuilder::before_run) hook decides.
     RunDecision {
-        /// The prompt becomes this one, in the conversation, too. What was asked stays on record.
+        /// The prompt becomes this one, in the conversation, too. The prompt that was asked stays on record.
         ChangeInput(Message) => |input| HookVerdict::Change(Changed::Input(input)),
     }
 }

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A session with a run that has not settled is never forgotten, nor is the one that was used last.
-//! 2. What was used longest ago is forgotten first, each session as a whole.
+//! 2. The session that was used longest ago is forgotten first, as a whole.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -56,7 +56,7 @@ pub(super) struct Occupancy {
     place: Option<u64>,
 }
 
-/// How many bytes a session takes more, and how many fewer.
+/// How much a session grows and shrinks, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Resized {
     pub(super) more: usize,
