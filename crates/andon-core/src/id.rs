@@ -10,6 +10,7 @@ pub const MAX_ID_BYTES: usize = 256;
 
 /// Why a text cannot be an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum IdError {
     /// The text is empty.
     #[error("an id must not be empty")]
@@ -107,6 +108,7 @@ pub const LOCAL: &str = "local";
 
 /// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SessionKey {
     /// Whose data it is; [`LOCAL`] unless a server keeps several apart.
     #[serde(default = "local", skip_serializing_if = "is_local", deserialize_with = "checked")]
@@ -137,6 +139,8 @@ fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Er
 fn is_local(tenant: &Arc<str>) -> bool {
     **tenant == *LOCAL
 }
+
+crate::with!(SessionKey: tenant: into Arc<str>, app: into Arc<str>, user: into Arc<str>, session: SessionId);
 
 impl SessionKey {
     /// A session of the tenant [`LOCAL`].

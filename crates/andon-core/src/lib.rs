@@ -14,6 +14,7 @@ pub mod disconnect;
 mod ending;
 pub mod event;
 mod format_version;
+mod growth;
 pub mod history;
 pub mod id;
 pub mod limits;
@@ -29,3 +30,5 @@ pub mod usage;
 mod words;
 
 pub use format_version::FORMAT_VERSION;
+#[doc(hidden)]
+pub use growth::OrNone;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a run may use. Reaching a limit pulls the run's cord, and the note of that request names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Limits {
     /// How long the run may take in all, waiting for its session and for people included.
     #[serde(rename = "deadline_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
@@ -22,7 +23,14 @@ pub struct Limits {
     pub tokens: Option<u64>,
 }
 
+crate::with!(Limits: deadline: into Option<Duration>, silence: into Option<Duration>, turns: into Option<u32>, tokens: into Option<u64>);
+
 impl Limits {
+    /// No limit yet: `Limits::new().turns(3)` has one.
+    pub const fn new() -> Self {
+        Self::NONE
+    }
+
     /// No limit at all.
     pub const NONE: Self = Self { deadline: None, silence: None, turns: None, tokens: None };
 

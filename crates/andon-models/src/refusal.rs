@@ -13,6 +13,7 @@ const LONGEST: usize = 600;
 
 /// What a provider said about an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ProviderError {
     /// The provider's message.
     pub message: String,

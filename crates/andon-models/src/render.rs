@@ -27,6 +27,7 @@ use crate::settings::Settings;
 
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Ask<'a> {
     /// The provider, by its name in [`names`](crate::names): servers with the same API differ.
     pub provider: &'a str,
@@ -40,6 +41,27 @@ pub struct Ask<'a> {
     pub tools: &'a [std::sync::Arc<ToolSpec>],
     /// What the user has set.
     pub settings: &'a Settings,
+}
+
+impl<'a> Ask<'a> {
+    /// A prompt for a model, without instructions and tools.
+    pub fn new(provider: &'a str, model: &'a str, prompt: &'a [Message], settings: &'a Settings) -> Self {
+        Self { provider, model, instructions: None, prompt, tools: &[], settings }
+    }
+
+    /// The same, with these instructions.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<Option<&'a str>>) -> Self {
+        self.instructions = instructions.into();
+        self
+    }
+
+    /// The same, with these tools.
+    #[must_use]
+    pub fn tools(mut self, tools: &'a [std::sync::Arc<ToolSpec>]) -> Self {
+        self.tools = tools;
+        self
+    }
 }
 
 impl<'a> Ask<'a> {

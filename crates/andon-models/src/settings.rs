@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 /// What a user can set for a model. What a provider does not have is left out of its requests.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// How many tokens an answer may have, thinking included.
     pub max_output: Option<u32>,
@@ -19,8 +20,12 @@ pub struct Settings {
     pub extra: Map<String, Value>,
 }
 
+andon_runtime::core::with!(Settings: max_output: into Option<u32>, temperature: into Option<f32>, thinking: into Option<Thinking>,
+    stop: Vec<String>, cache: bool, extra: Map<String, Value>);
+
 /// How long a model may think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Thinking {
     /// Not at all, where the provider allows it.
     Off,

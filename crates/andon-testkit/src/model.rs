@@ -17,6 +17,7 @@ use crate::figures::{After, ScriptedMeter};
 
 /// One thing that a scripted answer does.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Act {
     /// Hands out a piece.
     Piece(Piece),

@@ -23,6 +23,7 @@ pub struct ToolLog {
 
 /// One thing that a tool did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Deed {
     /// It started.
     Started {

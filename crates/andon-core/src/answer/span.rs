@@ -23,6 +23,7 @@ pub struct CallHead {
 /// What bytes of a span belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Kind {
     /// The answer's text.
     Text,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HookPoint {
     /// Before the first model call.
     BeforeRun,
@@ -23,6 +24,7 @@ pub enum HookPoint {
 /// How a hook ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HookEnd {
     /// It let the run go on.
     Continued,

@@ -14,6 +14,7 @@ use super::fold::Misfit;
 
 /// One tool call of the current turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// What the model asked for.
     pub call: ToolCall,
@@ -23,6 +24,7 @@ pub struct Call {
 
 /// How far a tool call has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum CallState {
     /// It may start.
     Ready,

@@ -60,6 +60,7 @@ impl FromStr for Cursor {
 
 /// An item of a feed.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum FeedItem {
     /// An event; durable before it was shown.
     Fact(FeedFact),
@@ -74,6 +75,7 @@ pub enum FeedItem {
 
 /// An event, and where the run stands after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FeedFact {
     /// The event.
     pub record: Arc<Record>,
@@ -114,6 +116,7 @@ struct FactForm<'a> {
 
 /// Streamed text of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delta {
     /// The place after it.
     pub at: Cursor,
@@ -121,6 +124,13 @@ pub struct Delta {
     pub kind: Kind,
     /// The text.
     pub text: String,
+}
+
+impl Delta {
+    /// A piece of this kind, whose end is at this place.
+    pub fn new(at: Cursor, kind: Kind, text: impl Into<String>) -> Self {
+        Self { at, kind, text: text.into() }
+    }
 }
 
 impl FeedItem {

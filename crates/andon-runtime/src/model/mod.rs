@@ -97,6 +97,7 @@ pub trait Answer: Send + 'static {
 }
 
 /// What can be learned about a call after it was cut. The run does not wait for it; what it learns is an addendum.
+#[non_exhaustive]
 pub struct Afterwards {
     /// How it is learned.
     pub what: Pending,
@@ -104,6 +105,13 @@ pub struct Afterwards {
     pub within: Duration,
     /// The work itself. Dropping it closes whatever it has open.
     pub work: BoxFuture<Learned>,
+}
+
+impl Afterwards {
+    /// Work of this kind, which is given this much time.
+    pub fn new(what: Pending, within: Duration, work: BoxFuture<Learned>) -> Self {
+        Self { what, within, work }
+    }
 }
 
 impl fmt::Debug for Afterwards {
@@ -119,6 +127,15 @@ pub struct Learned {
     pub used: Used,
     /// What the model wrote after the cut, which was not shown to anybody.
     pub undelivered: Vec<Part>,
+}
+
+andon_core::with!(Learned: used: Used, undelivered: Vec<Part>);
+
+impl Learned {
+    /// These figures, and nothing undelivered.
+    pub fn new(used: Used) -> Self {
+        Self { used, undelivered: Vec::new() }
+    }
 }
 
 /// Improves the usage figures of a model's calls.
@@ -158,6 +175,7 @@ pub trait Meter: Send + Sync + 'static {
 
 /// What a meter has learned, to be kept.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Lesson {
     /// The exact model that it is about.
     pub about: String,
@@ -166,8 +184,16 @@ pub struct Lesson {
     pub page: serde_json::Value,
 }
 
+impl Lesson {
+    /// A page about something.
+    pub fn new(about: impl Into<String>, page: serde_json::Value) -> Self {
+        Self { about: about.into(), page }
+    }
+}
+
 /// A model call as the runtime saw it.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Sighting<'a> {
     /// What was asked.
     pub request: &'a Request,
@@ -183,8 +209,23 @@ pub struct Sighting<'a> {
     pub took: Duration,
 }
 
+impl<'a> Sighting<'a> {
+    /// For tests of a meter. A runtime makes its own.
+    pub fn new(
+        request: &'a Request,
+        model: Option<&'a str>,
+        answer: &'a [Part],
+        ended: bool,
+        first_piece: Option<Duration>,
+        took: Duration,
+    ) -> Self {
+        Self { request, model, answer, ended, first_piece, took }
+    }
+}
+
 /// The last call of a conversation whose figures the provider has reported, made to the same model.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Anchor {
     /// What it used: both its input and its output are reported.
     pub usage: Usage,
@@ -196,6 +237,13 @@ pub struct Anchor {
     pub setup: AnchorSetup,
 }
 
+impl Anchor {
+    /// A report about this many messages.
+    pub fn new(usage: Usage, messages: usize, answered_by: Option<Arc<str>>, setup: AnchorSetup) -> Self {
+        Self { usage, messages, answered_by, setup }
+    }
+}
+
 /// Whether the provider reported both what a call read and what it wrote, at the call's end.
 pub(crate) fn is_reported(usage: &Usage) -> bool {
     let is_reported = |figure: Figure| figure.provenance == Provenance::Reported && figure.value > Some(0);
@@ -204,6 +252,7 @@ pub(crate) fn is_reported(usage: &Usage) -> bool {
 
 /// Whether an earlier call of an agent was sent the instructions and tools that the agent has now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum AnchorSetup {
     /// It was.
     Same,
@@ -213,6 +262,7 @@ pub enum AnchorSetup {
 
 /// One request to a model.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Request {
     /// The run that makes the request.
     pub run: RunId,
@@ -228,6 +278,15 @@ pub struct Request {
     pub anchor: Option<Anchor>,
 }
 
+andon_core::with!(Request: number: u32, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, anchor: into Option<Anchor>);
+
+impl Request {
+    /// A run's first request, without instructions and tools.
+    pub fn new(run: RunId, history: History) -> Self {
+        Self { run, number: 1, instructions: None, history, tools: Arc::new([]), anchor: None }
+    }
+}
+
 impl Request {
     /// The conversation in the form that is sent to a model: see [`andon_core::prompt`].
     pub fn prompt(&self) -> Vec<Message> {
@@ -238,6 +297,7 @@ impl Request {
 /// Why a model call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct ModelError {
     /// What can be done about it.
     pub kind: ModelErrorKind,
@@ -247,6 +307,7 @@ pub struct ModelError {
 
 /// What can be done about a failed model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ModelErrorKind {
     /// Trying again may help: overload, rate limit, a lost connection.
     Retryable {
@@ -260,6 +321,11 @@ pub enum ModelErrorKind {
 }
 
 impl ModelError {
+    /// An error of this kind, with a text for people.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
     /// An error that may pass.
     pub fn retryable(message: impl Into<String>) -> Self {
         Self { kind: ModelErrorKind::Retryable { after: None }, message: message.into() }

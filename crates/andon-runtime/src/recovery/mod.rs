@@ -29,6 +29,7 @@ const AT_ONCE: usize = 512;
 
 /// A run that a dead process left open, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// The run.
     pub run: RunId,
@@ -36,8 +37,16 @@ pub struct Recovered {
     pub fate: Fate,
 }
 
+impl Recovered {
+    /// What became of a run.
+    pub fn new(run: RunId, fate: Fate) -> Self {
+        Self { run, fate }
+    }
+}
+
 /// What becomes of a run that a dead process left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Fate {
     /// It was settled as `lost`; or as `cancelled`, if a request was on record, or if it was waiting and must not go on
     /// without the readers that it lost.

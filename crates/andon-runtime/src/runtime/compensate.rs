@@ -26,11 +26,19 @@ use crate::tool::bounded;
 
 /// How a compensation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Compensated {
     /// `finished`, `panicked`, or `unknown` if it ran out of time.
     pub end: ToolEnd,
     /// What it returned.
     pub result: Arc<ToolResult>,
+}
+
+impl Compensated {
+    /// How a compensation ended.
+    pub fn new(end: ToolEnd, result: Arc<ToolResult>) -> Self {
+        Self { end, result }
+    }
 }
 
 impl Compensated {
@@ -42,6 +50,7 @@ impl Compensated {
 
 /// Why a call was not compensated. After [`Journal`](Self::Journal) and [`Lost`](Self::Lost) it may have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum CompensateError {
     /// The run has not settled.
     #[error("the run has not settled: wait for its outcome first")]

@@ -35,6 +35,7 @@ const OVERHEAD: usize = 960;
 
 /// What a prompt does when a run is in progress in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum WhenBusy {
     /// It is refused.
     #[default]

@@ -236,6 +236,7 @@ impl Named {
 
 /// A run to start.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RunOrder {
     /// The agent, bound to the session.
     pub agent: Agent,
@@ -251,6 +252,23 @@ pub struct RunOrder {
     pub limits: Limits,
     /// Changes to the session's state when the run starts.
     pub state: StateMap,
+}
+
+andon_runtime::core::with!(RunOrder: when_busy: WhenBusy, on_disconnect: andon_runtime::OnDisconnect, limits: Limits, state: StateMap);
+
+impl RunOrder {
+    /// A run with the defaults for everything else.
+    pub fn new(agent: Agent, run_id: RunId, input: Message) -> Self {
+        Self {
+            agent,
+            run_id,
+            input,
+            when_busy: WhenBusy::default(),
+            on_disconnect: andon_runtime::OnDisconnect::default(),
+            limits: Limits::NONE,
+            state: StateMap::new(),
+        }
+    }
 }
 
 impl RunOrder {

@@ -2,6 +2,7 @@
 
 /// How a run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Mode {
     /// The cord is pulled gracefully.
     Graceful,
