@@ -52,7 +52,7 @@ impl Closing {
                 node_info: nowhere,
                 ..blank
             },
-            Ending::Failed(Failure { error, message }) => {
+            Ending::Failed(Failure { error, message, .. }) => {
                 AdkEvent { error_code: Some(code(*error)), error_message: Some(message.clone()), ..blank }
             }
             Ending::Lost => AdkEvent {

@@ -141,7 +141,7 @@ impl SessionAgent {
         };
         let key =
             SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
-        let key = SessionKey { tenant: Arc::clone(principal.tenant()), ..key };
+        let key = key.tenant(Arc::clone(principal.tenant()));
         if !principal.may_act_for(user) || core.host.runtime().state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
@@ -164,15 +164,11 @@ impl SessionAgent {
         let run_id = RunId::new(format!("e-{}", Uuid::now_v7()));
         // Temporary state is not recorded, and no event reports it.
         let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
-        let order = RunOrder {
-            run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
-            input,
-            when_busy: WhenBusy::Queue,
-            on_disconnect: core.on_disconnect,
-            limits: self.agent.limits(),
-            state,
-            agent: self.agent.clone(),
-        };
+        let order = RunOrder::new(self.agent.clone(), run_id.map_err(|error| Problem::bad_id("run", &error))?, input)
+            .when_busy(WhenBusy::Queue)
+            .on_disconnect(core.on_disconnect)
+            .limits(self.agent.limits())
+            .state(state);
         let (run, reading) = core.host.start(principal, order).await?;
         let rendering = Rendering::new(run.id(), self.agent.name(), view);
         Ok(Followed { feed: run.feed(), reading, rendering, run })

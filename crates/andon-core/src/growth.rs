@@ -41,6 +41,11 @@ or_none!(&str => String, String => String, &String => String, &str => Arc<str>, 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with {
+    ($type:ident<$life:lifetime>: $($rest:tt)+) => {
+        impl<$life> $type<$life> {
+            $crate::with!(@ $($rest)+);
+        }
+    };
     ($type:ident: $($rest:tt)+) => {
         impl $type {
             $crate::with!(@ $($rest)+);

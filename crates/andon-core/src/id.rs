@@ -143,6 +143,12 @@ fn is_local(tenant: &Arc<str>) -> bool {
 crate::with!(SessionKey: tenant: into Arc<str>, app: into Arc<str>, user: into Arc<str>, session: SessionId);
 
 impl SessionKey {
+    /// From texts that were checked before, such as those in a store.
+    pub fn checked(tenant: &str, app: &str, user: &str, session: SessionId) -> Self {
+        let tenant = if tenant == LOCAL { local() } else { tenant.into() };
+        Self { tenant, app: app.into(), user: user.into(), session }
+    }
+
     /// A session of the tenant [`LOCAL`].
     pub fn new(app: &str, user: &str, session: impl AsRef<str>) -> Result<Self, IdError> {
         check(app)?;

@@ -134,6 +134,22 @@ pub struct ModelAccount {
     pub pending: Option<Awaited>,
 }
 
+impl ModelAccount {
+    /// The account of a call about which nothing else is known.
+    pub fn new(call: u32, model: impl Into<Arc<str>>, usage: Used) -> Self {
+        Self {
+            call,
+            model: model.into(),
+            answered_by: None,
+            request_id: None,
+            usage,
+            first_piece_us: None,
+            took_us: None,
+            pending: None,
+        }
+    }
+}
+
 /// How long a stop took from the request to each instant, in microseconds.
 ///
 /// Unknown if two owners of the run stamped the request and the instant: their clocks cannot be compared.
@@ -216,6 +232,9 @@ pub struct Receipt {
     /// What was learned after the end.
     pub addenda: Vec<Addendum>,
 }
+
+crate::with!(Receipt: accepted_at: Wall, outcome: into Option<Arc<Ending>>, settled_at: into Option<Wall>, took: Took, run_us: u64, model_calls: Vec<ModelAccount>,
+    usage: Used);
 
 impl Receipt {
     /// The receipt of a run of which only the id and the session are known.

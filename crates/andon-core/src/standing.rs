@@ -68,6 +68,8 @@ pub struct RunStanding {
     pub force: Option<Force>,
 }
 
+crate::with!(RunStanding: state: State, phase: into Option<Phase>, force: into Option<Force>);
+
 impl RunStanding {
     /// A run in this state.
     pub const fn new(state: State, phase: Option<Phase>, force: Option<Force>) -> Self {

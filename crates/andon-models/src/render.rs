@@ -43,30 +43,16 @@ pub struct Ask<'a> {
     pub settings: &'a Settings,
 }
 
+andon_runtime::core::with!(Ask<'a>: model: &'a str, instructions: into Option<&'a str>, tools: &'a [std::sync::Arc<ToolSpec>]);
+
 impl<'a> Ask<'a> {
     /// A prompt for a model, without instructions and tools.
     pub fn new(provider: &'a str, model: &'a str, prompt: &'a [Message], settings: &'a Settings) -> Self {
         Self { provider, model, instructions: None, prompt, tools: &[], settings }
     }
 
-    /// The same, with these instructions.
-    #[must_use]
-    pub fn instructions(mut self, instructions: impl Into<Option<&'a str>>) -> Self {
-        self.instructions = instructions.into();
-        self
-    }
-
-    /// The same, with these tools.
-    #[must_use]
-    pub fn tools(mut self, tools: &'a [std::sync::Arc<ToolSpec>]) -> Self {
-        self.tools = tools;
-        self
-    }
-}
-
-impl<'a> Ask<'a> {
     /// The instructions, if they say anything: no provider takes a blank text.
-    fn instructions(&self) -> Option<&'a str> {
+    fn said_instructions(&self) -> Option<&'a str> {
         self.instructions.filter(|text| !text.trim().is_empty())
     }
 

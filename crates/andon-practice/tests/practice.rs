@@ -26,14 +26,9 @@ fn spec(name: &str) -> Arc<ToolSpec> {
 }
 
 fn request(prompt: &str) -> Request {
-    Request {
-        run: RunId::new("r").unwrap(),
-        number: 1,
-        instructions: None,
-        history: vec![Arc::new(Message::user(prompt))].into(),
-        tools: [spec("slow_count"), spec("dice")].into(),
-        anchor: None,
-    }
+    Request::new(RunId::new("r").unwrap(), vec![Arc::new(Message::user(prompt))].into())
+        .number(1)
+        .tools([spec("slow_count"), spec("dice")].into())
 }
 
 async fn next(answer: &mut Box<dyn Answer>) -> Option<Piece> {
@@ -96,7 +91,7 @@ async fn usage_is_exact_at_every_piece_and_final_at_the_end() {
             assert_eq!(so_far.reasoning.value, Some(reasoning));
         }
         let [input, output, reasoning] = [input, output, reasoning].map(andon_runtime::Figure::reported);
-        let whole = Usage { input, output, reasoning, ..Usage::NONE };
+        let whole = Usage::NONE.input(input).output(output).reasoning(reasoning);
         assert_eq!(last, Some(whole), "{prompt}");
     }
 }
@@ -263,7 +258,7 @@ async fn after_a_stop_among_tools_the_next_prompt_may_call_them_again() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_tokens_stops_it_in_the_middle_of_an_answer() {
     let agent = agent(Practice::new());
-    let limits = andon_runtime::Limits { tokens: Some(200), ..andon_runtime::Limits::NONE };
+    let limits = andon_runtime::Limits::new().tokens(200);
     let outcome = agent.prompt("Tell me a long story").limits(limits).run().await.unwrap();
     assert!(outcome.is_cancelled());
     let used = outcome.usage.delivered.at_least();

@@ -273,7 +273,7 @@ impl Answer for ScriptedAnswer {
             drop(connection);
             learned
         });
-        Some(Afterwards { what, within, work })
+        Some(Afterwards::new(what, within, work))
     }
 }
 

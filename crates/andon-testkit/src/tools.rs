@@ -259,7 +259,7 @@ pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
                 return Remains::NONE;
             }
             cleanup_log.add(Deed::LeftElsewhere(id));
-            Remains { unended: Some("told, not seen to end".to_owned()), ..Remains::NONE }
+            Remains::new().unended("told, not seen to end")
         })
     });
     tool.effect(Effect::ReadOnly)

@@ -47,7 +47,7 @@ fn filter(args: &RunsArgs) -> RunFilter {
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
     // One extra shows whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));
-    RunFilter { app, user, session, settled, limit, ..RunFilter::default() }
+    RunFilter::new().app(app).user(user).session(session).settled(settled).limit(limit)
 }
 
 /// The runs, and which of them a dead program left in progress; `None` if nothing was ever recorded.

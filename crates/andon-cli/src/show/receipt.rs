@@ -237,7 +237,7 @@ mod tests {
             quiet_at: Some(Wall(1_763_204_400_000_177)),
             settled_at: settled_at.map(Wall),
             on_disk: true,
-            took: Took { delivered_us: Some(80), quiet_us: Some(177), settled_us },
+            took: Took::new().delivered_us(80).quiet_us(177).settled_us(settled_us),
             ..Receipt::unknown(&run, &session)
         }
     }

@@ -85,7 +85,7 @@ mod tests {
     use std::sync::Arc;
 
     fn found(fate: Fate) -> Recovered {
-        Recovered { run: RunId::new("run-1").unwrap(), fate }
+        Recovered::new(RunId::new("run-1").unwrap(), fate)
     }
 
     fn cancelled(reason: Reason) -> Arc<Ending> {

@@ -111,7 +111,7 @@ mod tests {
     use andon_runtime::core::message::Cut;
 
     fn message(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
-        Arc::new(Message { role, parts: vec![Part::Text { text: text.to_owned() }], cut })
+        Arc::new(Message::new(role, vec![Part::Text { text: text.to_owned() }]).cut(cut))
     }
 
     fn conversation() -> Vec<Arc<Message>> {

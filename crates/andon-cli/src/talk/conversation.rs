@@ -116,7 +116,7 @@ impl Conversation {
 
     /// How the last run of this session ended, in an earlier process.
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
-        let which = RunFilter { settled: Some(true), limit: Some(1), ..runs_of(self.key()) };
+        let which = (runs_of(self.key())).settled(true).limit(1);
         match self {
             Self::Local(agent) => {
                 let runtime = agent.runtime();

@@ -26,6 +26,8 @@ pub struct Addendum {
     pub what: Learnt,
 }
 
+crate::with!(Addendum: number: u32);
+
 impl Addendum {
     /// In the form of this version.
     pub const fn new(number: u32, at: Stamp, what: Learnt) -> Self {

@@ -93,7 +93,7 @@ mod tests {
     fn past(calls: &[(u64, u64)]) -> Past {
         let mut past = Past::default();
         for (value, reported) in calls {
-            let figure = Figure { low: Some(value - 2), high: Some(value + 2), ..Figure::reported(*value) };
+            let figure = Figure::reported(*value).low(value - 2).high(value + 2);
             past.push(figure, *reported);
         }
         past

@@ -319,16 +319,9 @@ mod tests {
             let base = "http://127.0.0.1:1";
             let model =
                 set(Builder::new(facts, "claude-sonnet-5").base_url(base).key("k")).build_in(&|_| None).unwrap();
-            let request = Request {
-                run: RunId::new("r").unwrap(),
-                number: 1,
-                instructions: None,
-                history: History::default(),
-                tools: Arc::from([]),
-                anchor: None,
-            };
+            let request = Request::new(RunId::new("r").unwrap(), History::default()).number(1).tools(Arc::from([]));
             let (first_piece, took) = (None, Duration::ZERO);
-            let call = Sighting { request: &request, model: None, answer: &[], ended: false, first_piece, took };
+            let call = Sighting::new(&request, None, &[], false, first_piece, took);
             model.meter().unwrap().cut(&call, Usage::UNKNOWN).billed.output.high
         };
         assert_eq!(limit("anthropic", |model| model), Some(32_000), "its default, which is always sent");

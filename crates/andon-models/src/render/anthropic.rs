@@ -40,7 +40,8 @@ pub fn body(ask: &Ask<'_>) -> Value {
         body.set_some("output_config", fields.output_config);
     }
     body.set_list("stop_sequences", ask.settings.stop.iter().map(|stop| json!(stop)));
-    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"type": "text", "text": text})).collect();
+    let mut system: Vec<Value> =
+        ask.said_instructions().iter().map(|text| json!({"type": "text", "text": text})).collect();
     let mut tools: Vec<Value> = ask.tools.iter().map(|tool| spec(tool)).collect();
     if ask.settings.cache {
         mark(system.last_mut());

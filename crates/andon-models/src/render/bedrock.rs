@@ -50,7 +50,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
         more.set_some("output_config", fields.output_config);
         body.set_object("additionalModelRequestFields", more);
     }
-    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"text": text})).collect();
+    let mut system: Vec<Value> = ask.said_instructions().iter().map(|text| json!({"text": text})).collect();
     let mut tools = tool_specs(ask);
     if ask.settings.cache {
         mark(&mut system);

@@ -24,7 +24,7 @@ pub const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     body.set("contents", contents(ask));
-    body.set_some("systemInstruction", ask.instructions().map(|text| json!({"parts": [{"text": text}]})));
+    body.set_some("systemInstruction", ask.said_instructions().map(|text| json!({"parts": [{"text": text}]})));
     if !ask.tools.is_empty() {
         let declarations: Value = ask.tools.iter().map(|tool| declaration(tool)).collect();
         body.set("tools", json!([{"functionDeclarations": declarations}]));

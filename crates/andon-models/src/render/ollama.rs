@@ -36,7 +36,7 @@ fn think(thinking: Thinking) -> Value {
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
-    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let system = ask.said_instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     // A result carries its tool's name: calls have no ids here.
     let mut names: HashMap<String, String> = HashMap::new();

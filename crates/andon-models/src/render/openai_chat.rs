@@ -98,7 +98,7 @@ fn effort(ask: &Ask<'_>) -> Option<&'static str> {
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let server = Server::of(ask);
-    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let system = ask.said_instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     let mut before = None;
     for message in prepare(ask.prompt, server.thoughts()) {

@@ -36,7 +36,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
         // The summary is all that is ever shown of a thought, and only on request.
         body.set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }
-    body.set_some("instructions", ask.instructions());
+    body.set_some("instructions", ask.said_instructions());
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
     body.set("input", input(ask.prompt));
     body.finish(ask.settings)

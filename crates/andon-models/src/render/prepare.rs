@@ -30,7 +30,7 @@ pub(super) enum Thoughts {
 pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> impl Iterator<Item = Cow<'_, Message>> {
     prompt.iter().map(move |message| match message.role {
         Role::Assistant if !is_text(message) => {
-            Cow::Owned(Message { parts: answer(&message.parts, thoughts), role: message.role, cut: message.cut })
+            Cow::Owned(Message::new(message.role, answer(&message.parts, thoughts)).cut(message.cut))
         }
         Role::Assistant | Role::User | Role::Tool => Cow::Borrowed(message),
     })
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn call() -> Part {
-        Part::ToolCall(ToolCall { id: CallId::new("c").unwrap(), name: "t".into(), arguments: "{}".into() })
+        Part::ToolCall(ToolCall::new(CallId::new("c").unwrap(), "t", "{}"))
     }
 
     #[test]
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn what_a_tool_returned_becomes_one_text() {
-        let image = Image { media_type: "image/png".into(), reference: "blob-1".into() };
+        let image = Image::new("image/png", "blob-1");
         let content = vec![Content::Text { text: "Seen:".into() }, Content::Image(image)];
-        let result = ToolResult { call: CallId::new("c").unwrap(), status: ResultStatus::Ok, content };
+        let result = ToolResult::new(CallId::new("c").unwrap(), ResultStatus::Ok, content);
         assert_eq!(contents_in_words(&result), "Seen:\n[image of type image/png]");
     }
 }

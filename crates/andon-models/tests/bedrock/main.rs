@@ -30,14 +30,10 @@ fn model(server: &Server) -> Bedrock {
 }
 
 fn request() -> Request {
-    Request {
-        run: RunId::new("run-1").unwrap(),
-        number: 1,
-        instructions: Some("Be brief.".into()),
-        history: vec![Arc::new(Message::user("Count."))].into(),
-        tools: Arc::new([]),
-        anchor: None,
-    }
+    Request::new(RunId::new("run-1").unwrap(), vec![Arc::new(Message::user("Count."))].into())
+        .number(1)
+        .instructions("Be brief.")
+        .tools(Arc::new([]))
 }
 
 async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon_runtime::ModelError>> {

@@ -34,14 +34,10 @@ pub(crate) fn model_of(provider: &BadProvider, protocol: Protocol, builder: Buil
 
 /// A request that says hello.
 pub(crate) fn request() -> Request {
-    Request {
-        run: RunId::new("run-1").unwrap(),
-        number: 1,
-        instructions: Some("Be brief.".into()),
-        history: vec![Arc::new(Message::user("Hello"))].into(),
-        tools: Arc::from([]),
-        anchor: None,
-    }
+    Request::new(RunId::new("run-1").unwrap(), vec![Arc::new(Message::user("Hello"))].into())
+        .number(1)
+        .instructions("Be brief.")
+        .tools(Arc::from([]))
 }
 
 /// The next piece, with a time limit.

@@ -13,23 +13,22 @@ use crate::common::*;
 fn asked() -> Request {
     let id = CallId::new("call_1").unwrap();
     let thought = Part::Thinking { text: "The weather, then.".into(), signature: None };
-    let call =
-        Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{\"city\":\"Lund\"}".into() });
+    let call = Part::ToolCall(ToolCall::new(id.clone(), "weather", "{\"city\":\"Lund\"}"));
     let result = Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, "Rain"));
-    let message = |role, parts, cut| Arc::new(Message { role, parts, cut });
+    let message = |role, parts, cut| Arc::new(Message::new(role, parts).cut(cut));
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    Request {
-        history: vec![
-            Arc::new(Message::user("Weather?")),
-            message(Role::Assistant, vec![thought, call], None),
-            message(Role::Tool, vec![result], None),
-            message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
-            Arc::new(Message::user("Go on.")),
-        ]
-        .into(),
-        tools: Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]),
-        ..request()
-    }
+    request()
+        .history(
+            vec![
+                Arc::new(Message::user("Weather?")),
+                message(Role::Assistant, vec![thought, call], None),
+                message(Role::Tool, vec![result], None),
+                message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
+                Arc::new(Message::user("Go on.")),
+            ]
+            .into(),
+        )
+        .tools(Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]))
 }
 
 #[tokio::test]
@@ -39,7 +38,7 @@ async fn what_is_shown_is_what_is_sent_in_every_format_and_has_no_key_in_it() {
         let provider = BadProvider::start(Protocol::Http1).await;
         provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
         let extra = json!({"seed": 7}).as_object().unwrap().clone();
-        let settings = Settings { max_output: Some(99), extra, ..Settings::default() };
+        let settings = Settings::default().max_output(99).extra(extra);
         let model = Arc::new(model_of(&provider, Protocol::Http1, builder(dialect).settings(settings)));
         // A shared model is shown as the model that it is.
         let shown = Model::rendering(&model, &asked()).unwrap();

@@ -41,8 +41,8 @@ impl RuntimeCore {
     /// A session with a new id, which has no history.
     pub(crate) fn new_session(&self, tenant: &str, app: &Arc<str>, user: &str) -> Result<Arc<SessionCore>, IdError> {
         let key = SessionKey::new(app, user, self.services.ids.next("session"))?;
-        let tenant = SessionId::new(tenant)?.as_str().into();
-        let session = self.sessions.get(&SessionKey { tenant, app: Arc::clone(app), ..key });
+        let tenant = SessionId::new(tenant)?;
+        let session = self.sessions.get(&key.tenant(tenant.as_str()).app(Arc::clone(app)));
         // A counted id may have been used by an earlier process.
         if let Ids::Unique = self.services.ids {
             session.set_history(Vec::new(), None, session.forgotten());

@@ -282,7 +282,7 @@ impl Driver {
     /// A run that was waiting for a person when its process died still waits. Refuses its calls that the present agent
     /// cannot make, whatever the person says.
     fn refuse_impossible(&mut self) {
-        for Call { call, state } in self.progress().calls().to_vec() {
+        for Call { call, state, .. } in self.progress().calls().to_vec() {
             let is_open = matches!(state, CallState::AwaitingApproval | CallState::Ready);
             let Some(refused) = self.refusal(&call, &[]).filter(|_| is_open) else { continue };
             self.live.forget_call(&call.id);
@@ -377,7 +377,7 @@ impl Driver {
         let first = self.live.with_log(|log| log.seq()) + 1;
         let number = |(place, event): (usize, Event)| {
             let seq = first + place as Seq;
-            Arc::new(Record { v: andon_core::FORMAT_VERSION, seq, epoch: self.live.epoch, at, event })
+            Arc::new(Record::new(seq, self.live.epoch, at, event))
         };
         // Also frees the vector's memory, so that a run that waits is small.
         std::mem::take(&mut self.staged).into_iter().enumerate().map(number).collect()

@@ -329,8 +329,8 @@ mod tests {
         let head = Arc::new(CallHead { index: 0, id: call.clone(), name: "dice".into() });
         let kinds = [Kind::Text, Kind::Thinking, Kind::ToolInput(head), Kind::ToolOutput(call)];
         let deltas = kinds.map(|kind| FeedItem::Delta(Delta { at, kind, text: "a\"b".into() }));
-        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunStarted });
-        let standing = RunStanding { state: State::Running, phase: Some(Phase::Between), force: None };
+        let record = Arc::new(Record::new(2, 1, Stamp::default(), Event::RunStarted));
+        let standing = RunStanding::new(State::Running, Some(Phase::Between), None);
         let facts = [None, Some(standing)].map(|standing| FeedFact { record: Arc::clone(&record), standing });
         let others = [FeedItem::TextLost { at }].into_iter().chain(facts.map(FeedItem::Fact));
         for item in deltas.into_iter().chain(others) {
@@ -359,10 +359,10 @@ mod tests {
 
     #[test]
     fn a_fact_says_where_the_run_stands_after_what_is_on_record() {
-        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunQuieted });
+        let record = Arc::new(Record::new(2, 1, Stamp::default(), Event::RunQuieted));
         let on_record = serde_json::to_string(&record).unwrap();
         let told = |state, phase, force| {
-            let standing = Some(RunStanding { state, phase, force });
+            let standing = Some(RunStanding::new(state, phase, force));
             serde_json::to_string(&FeedItem::Fact(FeedFact { record: Arc::clone(&record), standing })).unwrap()
         };
         let more = |standing: &str| format!("{},\"standing\":{standing}}}", on_record.trim_end_matches('}'));

@@ -209,6 +209,8 @@ pub struct Sighting<'a> {
     pub took: Duration,
 }
 
+andon_core::with!(Sighting<'a>: model: Option<&'a str>, ended: bool);
+
 impl<'a> Sighting<'a> {
     /// For tests of a meter. A runtime makes its own.
     pub fn new(
@@ -236,6 +238,8 @@ pub struct Anchor {
     /// Whether it was sent the same instructions and tools.
     pub setup: AnchorSetup,
 }
+
+andon_core::with!(Anchor: answered_by: text Arc<str>, setup: AnchorSetup);
 
 impl Anchor {
     /// A report about this many messages.
@@ -278,7 +282,7 @@ pub struct Request {
     pub anchor: Option<Anchor>,
 }
 
-andon_core::with!(Request: number: u32, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, anchor: into Option<Anchor>);
+andon_core::with!(Request: history: into History, number: u32, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, anchor: into Option<Anchor>);
 
 impl Request {
     /// A run's first request, without instructions and tools.

@@ -269,9 +269,9 @@ pub(crate) async fn settle_undriven(
 pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
     let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(()) };
     let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
-    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.services.clock.now());
+    let (epoch, at) = (stored.epoch.saturating_add(1), runtime.services.clock.now());
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
-    let end = Arc::new(Record { v, seq, epoch, at, event });
+    let end = Arc::new(Record::new(seq, epoch, at, event));
     runtime
         .services
         .journal

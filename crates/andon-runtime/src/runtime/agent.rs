@@ -92,7 +92,7 @@ impl Agent {
     #[must_use]
     pub fn in_session(&self, key: &SessionKey) -> Self {
         // An agent's sessions share its name.
-        let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
+        let key = key.clone().app(Arc::clone(&self.core.name));
         Self { session: self.runtime.core.sessions.get(&key), ..self.clone() }
     }
 

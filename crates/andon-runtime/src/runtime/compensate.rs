@@ -178,7 +178,7 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
     };
     let (end, result) = match ended {
         AsideEnd::Returned(returned) => match bounded(returned, max) {
-            Ok(output) => (ToolEnd::Finished, ToolResult { call, status: ResultStatus::Ok, content: output.0 }),
+            Ok(output) => (ToolEnd::Finished, ToolResult::new(call, ResultStatus::Ok, output.0)),
             Err(error) => (ToolEnd::Finished, ToolResult::text(call, ResultStatus::Error, error.0)),
         },
         AsideEnd::Panicked(panic) => {

@@ -111,9 +111,9 @@ pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
         lines.iter_mut().for_each(|line| line.truncate(line.floor_char_boundary(MAX_LINE)));
         lines
     };
-    let Remains { leaked, unended, notes, output } = remains;
-    let unended = few(unended.into_iter().collect()).pop();
-    Remains { leaked: few(leaked), unended, notes: few(notes), output: bounded_content(output, max) }
+    let (leaked, notes) = (few(remains.leaked), few(remains.notes));
+    let unended = few(remains.unended.into_iter().collect()).pop();
+    Remains::new().leaked(leaked).unended(unended).notes(notes).output(bounded_content(remains.output, max))
 }
 
 /// Keeps the beginning, up to a number of bytes and of parts; a notice says how much was cut.
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_invalid_image_is_replaced_with_a_sentence() {
-        let image = |media_type: &str| Content::Image(Image { media_type: media_type.into(), reference: "x".into() });
+        let image = |media_type: &str| Content::Image(Image::new(media_type, "x"));
         let kept = bounded(Ok(ToolOutput(vec![image("image/png"), image("application/pdf")])), 1_000).unwrap().0;
         assert_eq!(kept[0], image("image/png"));
         assert!(

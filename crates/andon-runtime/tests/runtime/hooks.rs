@@ -215,7 +215,7 @@ async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
         let agent = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).build().unwrap();
         let (_, outcome) = run_to_end(&agent, "Look.").await;
         let message = format!("the {name} hook panicked");
-        assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
+        assert_eq!(*outcome.ending, Ending::Failed(Failure::new(FailureKind::Hook, message)));
 
         let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
         let same = plain.session(agent.session_key().session.as_str()).unwrap();

@@ -72,7 +72,7 @@ async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_los
     let next = crash(&journal, &agent).await;
     assert_eq!(next.endings(), [Ending::Lost]);
     let found = next.find(&run).await;
-    let expected = Message { role: Role::Assistant, parts: vec![Part::text("Half an answer")], cut: Some(Cut::Lost) };
+    let expected = Message::new(Role::Assistant, vec![Part::text("Half an answer")]).cut(Cut::Lost);
     assert_eq!(found.outcome().await.message.as_deref(), Some(&expected));
     assert_eq!(found.outcome().await.usage.delivered.output.value, None, "unknown is not zero");
     assert_eq!(count(&found, |event| matches!(event, Event::ModelFinished { end: ModelEnd::Lost, .. })), 1);

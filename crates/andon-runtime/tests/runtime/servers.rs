@@ -93,7 +93,7 @@ async fn a_run_is_accepted_once_it_is_on_record_and_never_if_the_journal_fails()
 async fn a_session_of_another_tenant_is_another_conversation() {
     let agent = scripted([says("One."), says("Two.")]).build().unwrap();
     let key = SessionKey::new("whatever", "ada", "s").unwrap();
-    let elsewhere = SessionKey { tenant: Arc::from("acme"), ..key.clone() };
+    let elsewhere = key.clone().tenant(Arc::from("acme"));
     let (here, there) = (agent.in_session(&key), agent.in_session(&elsewhere));
     assert_eq!(&*here.session_key().app, "agent", "an app is an agent's name");
     here.run("Hello").await.unwrap();

@@ -199,7 +199,7 @@ impl Messages {
             Some(_) => (None, Vec::new()),
             None => (Some(Arc::clone(&progress.accepted().input)), Vec::new()),
         };
-        let rest = Message { role: Role::Assistant, parts: vec![Part::text(NOT_SETTLED)], cut: None };
+        let rest = Message::new(Role::Assistant, vec![Part::text(NOT_SETTLED)]);
         self.history.extend(more.into_iter().chain([Arc::new(rest)]));
         self.open.extend(open);
         self.open.push(OpenPart::Run { run: run.id().clone(), text: NOT_SETTLED });
@@ -222,7 +222,7 @@ impl Messages {
 
     fn show(self, agent: Option<&Agent>, run: &Run) -> Conversation {
         let Self { mut messages, history, open, truncated } = self;
-        let (model, Rendering { form, body }) = match agent {
+        let (model, Rendering { form, body, .. }) = match agent {
             Some(agent) => (Some(agent.model_name().to_owned()), agent.rendering(run.id(), history)),
             None => (last_model(run), Rendering::plain(&bare(run, history))),
         };
@@ -287,14 +287,14 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
             Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, NO_RESULT))
         }
     });
-    let message = Message { role: Role::Tool, parts: parts.collect(), cut: None };
+    let message = Message::new(Role::Tool, parts.collect());
     (Some(Arc::new(message)), open)
 }
 
 /// A request for an app that is no longer served, without the instructions and tools, which are not known.
 fn bare(run: &Run, history: Vec<Arc<Message>>) -> Request {
     let tools = Arc::from([]);
-    Request { run: run.id().clone(), number: 1, instructions: None, history: history.into(), tools, anchor: None }
+    Request::new(run.id().clone(), history.into()).number(1).tools(tools)
 }
 
 fn last_model(run: &Run) -> Option<String> {

@@ -163,7 +163,7 @@ pub(crate) async fn create(
         let wanted = wanted(run.session())?;
         return answer(&core, &principal, &run, StatusCode::OK, wanted);
     }
-    let order = RunOrder::new(&core, &principal, request, named.as_ref())?;
+    let order = RunOrder::of(&core, &principal, request, named.as_ref())?;
     // If no feed can be opened, no run is started.
     let mut wanted = wanted(order.agent.session_key())?;
     let (run, status) = start(&core, &principal, &order, named.as_ref(), &mut wanted).await?;
@@ -269,10 +269,8 @@ impl RunOrder {
             state: StateMap::new(),
         }
     }
-}
 
-impl RunOrder {
-    fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<&Named>) -> Result<Self, Problem> {
+    fn of(core: &Shared, principal: &Principal, request: CreateRun, named: Option<&Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
@@ -290,7 +288,7 @@ impl RunOrder {
         let agent = match request.session {
             Some(session) => {
                 let key = SessionKey::new(agent.name(), user, session).map_err(bad_id)?;
-                agent.in_session(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key })
+                agent.in_session(&key.tenant(Arc::clone(&principal.tenant)))
             }
             None => agent.in_new_session(&principal.tenant, user).map_err(bad_id)?,
         };
@@ -313,9 +311,9 @@ fn message(input: Input) -> Result<Message, Problem> {
         Input::Parts(parts) => {
             let parts = parts.into_iter().map(|part| match part {
                 InputPart::Text { text } => Part::Text { text },
-                InputPart::Image { media_type, reference } => Part::Image(Image { media_type, reference }),
+                InputPart::Image { media_type, reference } => Part::Image(Image::new(media_type, reference)),
             });
-            Message { role: Role::User, parts: parts.collect(), cut: None }
+            Message::new(Role::User, parts.collect())
         }
     };
     for image in message.images() {
@@ -343,12 +341,11 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
             (own, asked) => own.or(asked),
         }
     }
-    let limits = Limits {
-        deadline: least(own.deadline, asked.deadline_ms.map(Duration::from_millis)),
-        silence: least(own.silence, asked.silence_ms.map(Duration::from_millis)),
-        turns: least(own.turns, asked.turns),
-        tokens: least(own.tokens, asked.tokens),
-    };
+    let limits = Limits::new()
+        .deadline(least(own.deadline, asked.deadline_ms.map(Duration::from_millis)))
+        .silence(least(own.silence, asked.silence_ms.map(Duration::from_millis)))
+        .turns(least(own.turns, asked.turns))
+        .tokens(least(own.tokens, asked.tokens));
     match limits.zero() {
         Some(limit) => Err(StartError::ZeroLimit(limit).into()),
         None => Ok(limits),

@@ -59,7 +59,7 @@ pub(crate) fn run_id(row: &Row<'_>, column: usize) -> RowResult<RunId> {
 pub(crate) fn session_key(row: &Row<'_>, first: usize) -> RowResult<SessionKey> {
     let text = |column: usize| row.get::<_, String>(first + column);
     let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
-    Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })
+    Ok(SessionKey::checked(&text(0)?, &text(1)?, &text(2)?, session))
 }
 
 pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {

@@ -67,7 +67,7 @@ fn after(full: &[FeedItem], from: Cursor) -> Vec<FeedItem> {
             // In the middle of a character, a reader gets the whole character.
             let skipped = delta.text.floor_char_boundary(from.byte.saturating_sub(begins));
             let text = delta.text[skipped..].to_owned();
-            (!text.is_empty()).then(|| FeedItem::Delta(Delta { text, ..delta.clone() }))
+            (!text.is_empty()).then(|| FeedItem::Delta(Delta::new(delta.at, delta.kind.clone(), text)))
         }
     };
     full.iter().filter_map(rest).collect()

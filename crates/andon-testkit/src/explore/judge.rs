@@ -406,7 +406,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Played
         }
     };
     let told = world.director.pull().filter(|_| world.director.said_recorded());
-    for Recovered { run, fate } in &recovered {
+    for Recovered { run, fate, .. } in &recovered {
         let is_cancelled = fate.ending().is_some_and(|ending| ending.is_cancelled());
         if told.as_ref().is_some_and(|pull| pull.reply.run_id() == run) && !is_cancelled {
             broken.push(format!("P10: a cancel was acknowledged, and the run was recovered as {fate:?}"));

@@ -110,7 +110,7 @@ impl Provider {
 
     /// A request to its strictest model, without instructions.
     pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
-        Ask { provider: self.adapter(), model: self.strictest_model(), instructions: None, prompt, tools, settings }
+        Ask::new(self.adapter(), self.strictest_model(), prompt, settings).tools(tools)
     }
 
     /// The body of the next request, as the provider's adapter makes it.
@@ -182,10 +182,10 @@ fn check_new_history(history: Vec<&Message>) -> Vec<String> {
     let tool = ToolSpec::new("look", "Looks.", json!({"type": "object", "properties": {}}));
     let tools = [Arc::new(tool)];
     let plain = Settings::default();
-    let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
+    let rich = Settings::default().thinking(Thinking::High).cache(true);
     for provider in Provider::ALL {
         for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
-            let ask = Ask { instructions: Some("Be brief."), ..provider.ask(&prompt, tools, settings) };
+            let ask = provider.ask(&prompt, tools, settings).instructions("Be brief.");
             let body = provider.render(&ask);
             // Most violations occur both ways.
             for line in violations_of(provider.name(), provider.validate(&body)) {
@@ -229,7 +229,7 @@ mod tests {
     const CANCELLED: Option<Cut> = Some(Cut::Cancelled(Reason::Requested));
 
     fn assistant(parts: Vec<Part>, cut: Option<Cut>) -> Message {
-        Message { role: Role::Assistant, parts, cut }
+        Message::new(Role::Assistant, parts).cut(cut)
     }
 
     fn thought(by: Option<&str>) -> Part {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
-        Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: name.into(), arguments: arguments.into() })
+        Part::ToolCall(ToolCall::new(CallId::new(id).unwrap(), name, arguments))
     }
 
     fn result(id: &str, status: ResultStatus) -> Part {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn results(parts: Vec<Part>) -> Message {
-        Message { role: Role::Tool, parts, cut: None }
+        Message::new(Role::Tool, parts)
     }
 
     fn assert_can_be_sent_next(history: &[Message]) {
@@ -288,10 +288,10 @@ mod tests {
     #[test]
     fn blank_inputs_and_results_without_words_can_be_sent_next() {
         let blank = |id: &str| Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Error, " "));
-        let silent = ToolResult { call: CallId::new("b").unwrap(), status: ResultStatus::Ok, content: vec![] };
+        let silent = ToolResult::new(CallId::new("b").unwrap(), ResultStatus::Ok, vec![]);
         let answer = assistant(vec![call("a", "look", "{}"), call("b", "look", "{}")], None);
         assert_can_be_sent_next(&[Message::user(" "), answer, results(vec![blank("a"), Part::ToolResult(silent)])]);
-        assert_can_be_sent_next(&[Message { parts: vec![], ..Message::user("") }, Message::assistant("Yes?")]);
+        assert_can_be_sent_next(&[Message::user("").parts(vec![]), Message::assistant("Yes?")]);
     }
 
     #[test]
@@ -354,13 +354,10 @@ mod tests {
     #[test]
     fn images_can_be_sent_next_wherever_their_bytes_are() {
         let references = ["https://example.com/a.png", "data:image/png;base64,AAAA", "blob-1"];
-        let image = |reference: &str| Image { media_type: "image/png".into(), reference: reference.into() };
+        let image = |reference: &str| Image::new("image/png", reference);
         let content = references.iter().map(|reference| Content::Image(image(reference))).collect();
-        let seen = ToolResult { call: CallId::new("a").unwrap(), status: ResultStatus::Ok, content };
-        let user = Message {
-            parts: references.iter().map(|reference| Part::Image(image(reference))).collect(),
-            ..Message::user("")
-        };
+        let seen = ToolResult::new(CallId::new("a").unwrap(), ResultStatus::Ok, content);
+        let user = Message::user("").parts(references.iter().map(|reference| Part::Image(image(reference))).collect());
         let answer = assistant(vec![Part::Image(image("blob-1")), call("a", "look", "{}")], None);
         assert_can_be_sent_next(&[user, answer, results(vec![Part::ToolResult(seen)])]);
     }
