@@ -35,7 +35,6 @@ pub struct Message {
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Role {
     /// A person, or the program on a person's behalf.
     User,
@@ -205,6 +204,14 @@ pub enum Content {
 }
 
 impl Content {
+    /// Its text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Image(_) => None,
+        }
+    }
+
     fn weight(&self) -> usize {
         let own = match self {
             Self::Text { text } => text.len(),

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub receipt: Receipt,
 }
 
+crate::with!(Outcome: usage: Used, receipt: Receipt);
+
 impl Outcome {
     /// How a run ended, what it said last, what it used, and its receipt.
     pub const fn new(ending: Arc<Ending>, message: Option<Arc<Message>>, usage: Used, receipt: Receipt) -> Self {

@@ -233,7 +233,7 @@ pub struct Receipt {
     pub addenda: Vec<Addendum>,
 }
 
-crate::with!(Receipt: accepted_at: Wall, outcome: into Option<Arc<Ending>>, settled_at: into Option<Wall>, took: Took, run_us: u64, model_calls: Vec<ModelAccount>,
+crate::with!(Receipt: accepted_at: Wall, outcome: into Option<Arc<Ending>>, settled_at: into Option<Wall>, on_disk: bool, took: Took, run_us: u64, model_calls: Vec<ModelAccount>,
     usage: Used);
 
 impl Receipt {

@@ -260,6 +260,8 @@ fn bytes_of(parts: &[Part]) -> u64 {
         Part::ToolResult(result) => result.to_text().len(),
         Part::Image(_) => IMAGE,
         Part::Thinking { .. } => 0,
+        #[cfg(not(andon_whole))]
+        _ => 0,
     });
     bytes.sum::<usize>() as u64
 }

@@ -25,6 +25,10 @@ use serde_json::{Map, Value};
 
 use crate::settings::Settings;
 
+/// What a provider is told in place of a part that a newer program has made.
+#[cfg(not(andon_whole))]
+const UNKNOWN: &str = "[something that this program does not know]";
+
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]

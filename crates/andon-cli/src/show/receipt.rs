@@ -231,30 +231,22 @@ mod tests {
 
     fn stopped(settled_us: Option<u64>, settled_at: Option<u64>) -> Receipt {
         let (run, session) = (RunId::new("r1").unwrap(), SessionKey::new("a", "u", "s").unwrap());
-        Receipt {
-            outcome: Some(Arc::new(Ending::Cancelled { reason: Reason::Requested })),
-            requested_at: Some(Wall(1_763_204_400_000_000)),
-            quiet_at: Some(Wall(1_763_204_400_000_177)),
-            settled_at: settled_at.map(Wall),
-            on_disk: true,
-            took: Took::new().delivered_us(80).quiet_us(177).settled_us(settled_us),
-            ..Receipt::unknown(&run, &session)
-        }
+        let mut receipt = Receipt::unknown(&run, &session);
+        receipt.outcome = Some(Arc::new(Ending::Cancelled { reason: Reason::Requested }));
+        receipt.requested_at = Some(Wall(1_763_204_400_000_000));
+        receipt.quiet_at = Some(Wall(1_763_204_400_000_177));
+        receipt.settled_at = settled_at.map(Wall);
+        receipt.on_disk = true;
+        receipt.took = Took::new().delivered_us(80).quiet_us(177).settled_us(settled_us);
+        receipt
     }
 
     #[test]
     fn a_model_call_shows_who_answered_it_and_no_tricks_of_who_did() {
         let told = |by: Option<&str>, id: Option<&str>| {
-            model_words(&ModelAccount {
-                call: 2,
-                model: "openai/gpt-5-mini".into(),
-                answered_by: by.map(Arc::from),
-                request_id: id.map(Arc::from),
-                usage: andon_runtime::Used::UNKNOWN,
-                first_piece_us: None,
-                took_us: None,
-                pending: None,
-            })
+            let mut account = ModelAccount::new(2, "openai/gpt-5-mini", andon_runtime::Used::UNKNOWN);
+            (account.answered_by, account.request_id) = (by.map(Arc::from), id.map(Arc::from));
+            model_words(&account)
         };
         assert_eq!(told(None, None), None);
         let whole = told(Some("gpt-5-mini-2025-08-07"), Some("req_1")).unwrap();
@@ -275,8 +267,8 @@ mod tests {
         assert_eq!(told(&stopped(None, None)), "settled on disk, but the time is not on record");
         let by_another = stopped(None, Some(1_763_204_465_000_000));
         assert_eq!(told(&by_another), "settled on disk at 11:01:05 UTC", "two processes have two clocks");
-        assert_eq!(told(&Receipt { on_disk: false, ..stopped(None, None) }), "not on disk");
-        let open = Receipt { on_disk: false, outcome: None, ..stopped(None, None) };
+        assert_eq!(told(&stopped(None, None).on_disk(false)), "not on disk");
+        let open = stopped(None, None).on_disk(false).outcome(None);
         assert_eq!(told(&open), "not settled yet");
     }
 }

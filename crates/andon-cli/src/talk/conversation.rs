@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{
-    Agent, Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, SessionInfo, SessionKey, State,
-};
+use andon_runtime::{Agent, Cancel, Event, Message, Outcome, Reason, RunId, Runtime, SessionInfo, SessionKey, State};
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 

@@ -109,6 +109,8 @@ impl Rest {
             }
             Piece::Usage(_) => {}
             Piece::End(stop) => self.stop = Some(stop),
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
 

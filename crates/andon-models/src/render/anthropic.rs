@@ -99,6 +99,8 @@ fn block(part: &Part, role: Role) -> Value {
             let content = result.content.iter().map(|content| match content {
                 Content::Text { text } => json!({"type": "text", "text": text}),
                 Content::Image(image) => image_block(image),
+                #[cfg(not(andon_whole))]
+                _ => json!({"type": "text", "text": super::UNKNOWN}),
             });
             json!({
                 "type": "tool_result",
@@ -107,6 +109,8 @@ fn block(part: &Part, role: Role) -> Value {
                 "content": content.collect::<Value>(),
             })
         }
+        #[cfg(not(andon_whole))]
+        _ => json!({"type": "text", "text": super::UNKNOWN}),
     }
 }
 

@@ -120,6 +120,8 @@ fn block(part: &Part, role: Role) -> Value {
             let content = result.content.iter().map(|content| match content {
                 Content::Text { text } => json!({"text": text}),
                 Content::Image(image) => image_block(image),
+                #[cfg(not(andon_whole))]
+                _ => json!({"text": super::UNKNOWN}),
             });
             json!({"toolResult": {
                 "toolUseId": wire_id(result.call.as_str(), MAX_ID),
@@ -127,6 +129,8 @@ fn block(part: &Part, role: Role) -> Value {
                 "content": content.collect::<Value>(),
             }})
         }
+        #[cfg(not(andon_whole))]
+        _ => json!({"text": super::UNKNOWN}),
     }
 }
 

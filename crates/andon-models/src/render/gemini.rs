@@ -136,6 +136,8 @@ fn parts(message: &Message, names: &HashMap<String, String>, third: bool) -> Vec
             Part::ToolResult(result) => {
                 response(result, names.get(result.call.as_str()).map_or("unnamed", String::as_str), third)
             }
+            #[cfg(not(andon_whole))]
+            _ => json!({"text": super::UNKNOWN}),
         };
         if let (Some(value), Some(part)) = (value.take(), rendered.as_object_mut()) {
             part.insert("thoughtSignature".to_owned(), json!(value));
@@ -151,6 +153,8 @@ fn response(result: &ToolResult, name: &str, third: bool) -> Value {
     let images = result.content.iter().filter_map(|content| match content {
         Content::Image(image) => inline(image),
         Content::Text { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let images: Vec<Value> = if third { images.collect() } else { Vec::new() };
     let response = json!({said: contents_in_words(result)});

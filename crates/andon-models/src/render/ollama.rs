@@ -80,6 +80,8 @@ fn user(message: &Message) -> Value {
                 None => words.push(in_words(image)),
             },
             Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => {}
+            #[cfg(not(andon_whole))]
+            _ => words.push(super::UNKNOWN.to_owned()),
         }
     }
     Value::Object(wire_message("user", &words, images))
@@ -103,6 +105,8 @@ fn answer(result: &ToolResult, names: &HashMap<String, String>) -> Value {
     let images = result.content.iter().filter_map(|content| match content {
         Content::Image(image) => bytes(image),
         Content::Text { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let mut written = wire_message("tool", &[contents_in_words(result)], images.collect());
     let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);

@@ -150,6 +150,8 @@ fn user_content(message: &Message) -> Value {
             Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
         }),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(json!({"type": "text", "text": super::UNKNOWN})),
     });
     parts.collect()
 }
@@ -174,6 +176,8 @@ fn thoughts(message: &Message) -> String {
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, .. } => Some(text.as_str()),
         Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     thoughts.collect()
 }
@@ -184,6 +188,8 @@ pub(super) fn words(message: &Message, between: &str) -> String {
         Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
         Part::Image(image) => Some(Cow::Owned(in_words(image))),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(Cow::Borrowed(super::UNKNOWN)),
     });
     words.collect::<Vec<_>>().join(between)
 }

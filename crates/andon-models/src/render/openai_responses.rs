@@ -73,6 +73,8 @@ fn user_part(part: &Part) -> Option<Value> {
         Part::Image(image) => Some(image_part(image)),
         Part::Text { text } => Some(json!({"type": "input_text", "text": text})),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(json!({"type": "input_text", "text": super::UNKNOWN})),
     }
 }
 
@@ -108,6 +110,8 @@ fn item(part: &Part) -> Value {
             "call_id": wire_id(result.call.as_str(), MAX_ID),
             "output": output(result),
         }),
+        #[cfg(not(andon_whole))]
+        _ => said(super::UNKNOWN),
     }
 }
 
@@ -120,6 +124,8 @@ fn output(result: &ToolResult) -> Value {
     let parts = result.content.iter().map(|content| match content {
         Content::Text { text } => json!({"type": "input_text", "text": text}),
         Content::Image(image) => image_part(image),
+        #[cfg(not(andon_whole))]
+        _ => json!({"type": "input_text", "text": super::UNKNOWN}),
     });
     parts.collect()
 }

@@ -69,6 +69,8 @@ fn bound(parts: &[Part], by: &str) -> Vec<Part> {
             }
             Part::ToolCall(_) => &mut calls,
             Part::Text { .. } | Part::Image(_) | Part::ToolResult(_) => &mut words,
+            #[cfg(not(andon_whole))]
+            _ => &mut words,
         };
         place.append(&mut waiting);
         place.push(part.clone());
@@ -122,6 +124,8 @@ pub(super) fn contents_in_words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
         Content::Text { text } => Cow::Borrowed(text.as_str()),
         Content::Image(image) => Cow::Owned(super::image::in_words(image)),
+        #[cfg(not(andon_whole))]
+        _ => Cow::Borrowed(super::UNKNOWN),
     });
     words.collect::<Vec<_>>().join("\n")
 }

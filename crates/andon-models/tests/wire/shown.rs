@@ -18,16 +18,13 @@ fn asked() -> Request {
     let message = |role, parts, cut| Arc::new(Message::new(role, parts).cut(cut));
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     request()
-        .history(
-            vec![
-                Arc::new(Message::user("Weather?")),
-                message(Role::Assistant, vec![thought, call], None),
-                message(Role::Tool, vec![result], None),
-                message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
-                Arc::new(Message::user("Go on.")),
-            ]
-            .into(),
-        )
+        .history(vec![
+            Arc::new(Message::user("Weather?")),
+            message(Role::Assistant, vec![thought, call], None),
+            message(Role::Tool, vec![result], None),
+            message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
+            Arc::new(Message::user("Go on.")),
+        ])
         .tools(Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]))
 }
 

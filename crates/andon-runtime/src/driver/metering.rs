@@ -331,6 +331,8 @@ fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
         Part::Text { text } | Part::Thinking { text, .. } => shorten(text),
         Part::ToolCall(call) => shorten(&mut call.arguments),
         Part::Image(_) | Part::ToolResult(_) => true,
+        #[cfg(not(andon_whole))]
+        _ => true,
     });
     kept
 }

@@ -441,6 +441,8 @@ impl Driver {
         let denied = match &approval {
             Approval::Denied { why, .. } => Some(why.clone()),
             Approval::Approved { .. } | Approval::Closed => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         };
         self.stage(Event::ApprovalResolved { call: call.clone(), verdict: Box::new(approval) });
         if let Some(why) = denied {

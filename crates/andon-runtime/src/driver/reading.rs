@@ -243,6 +243,9 @@ impl Reading {
                 self.is_whole = true;
                 return Taken::Over(Read::End(*stop));
             }
+            #[cfg(not(andon_whole))]
+            // There is nothing that it could be shown as.
+            _ => return Taken::GoOn,
         };
         self.offered(offer, piece, live)
     }

@@ -337,8 +337,10 @@ fn judge_end(
 /// What a stopped call counts as: one that changes the world may have done so, even if it stopped by itself.
 fn cut(effect: Effect) -> ToolEnd {
     match effect {
-        Effect::Effect => ToolEnd::Unknown,
         Effect::ReadOnly | Effect::Idempotent => ToolEnd::Cut,
+        Effect::Effect => ToolEnd::Unknown,
+        #[cfg(not(andon_whole))]
+        _ => ToolEnd::Unknown,
     }
 }
 

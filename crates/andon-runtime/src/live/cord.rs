@@ -226,6 +226,8 @@ impl Reply {
             }
             ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await.map(drop),
             ReplyKind::NotRunning | ReplyKind::Armed | ReplyKind::NotFound => Ok(()),
+            #[cfg(not(andon_whole))]
+            _ => Ok(()),
         }
     }
 }

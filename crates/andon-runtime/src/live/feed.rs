@@ -172,6 +172,8 @@ impl Serialize for Delta {
             Kind::Text | Kind::Thinking => 3,
             Kind::ToolOutput(_) => 4,
             Kind::ToolInput(_) => 5,
+            #[cfg(not(andon_whole))]
+            _ => 3,
         };
         let mut form = serializer.serialize_struct("Delta", fields)?;
         form.serialize_field("type", "delta")?;
@@ -188,6 +190,8 @@ impl Serialize for Delta {
                 form.serialize_field("tool_output", &self.text)?;
                 form.serialize_field("call", call)?;
             }
+            #[cfg(not(andon_whole))]
+            _ => form.serialize_field("text", "")?,
         }
         form.end()
     }

@@ -145,6 +145,8 @@ impl Registry {
                 Some((RunState::Cancelling, _)) => tally.cancelling += 1,
                 // It is about to be removed.
                 Some((RunState::Settled, _)) | None => {}
+                #[cfg(not(andon_whole))]
+                Some(_) => {}
             }
             tally.stalled += usize::from(entry.live.state_byte.is_stalled());
         }

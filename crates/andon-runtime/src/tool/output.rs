@@ -95,10 +95,7 @@ pub(crate) fn bounded(returned: super::Returned, max: usize) -> super::Returned 
         Ok(ToolOutput(content)) => Ok(ToolOutput(bounded_content(content, max))),
         Err(ToolError(text)) => {
             let kept = bounded_content(vec![Content::Text { text }], max);
-            let texts = kept.into_iter().filter_map(|content| match content {
-                Content::Text { text } => Some(text),
-                Content::Image(_) => None,
-            });
+            let texts = kept.iter().filter_map(Content::as_text);
             Err(ToolError(texts.collect()))
         }
     }
@@ -141,6 +138,8 @@ fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
                 left -= image.reference.len();
                 kept.push(Content::Image(image));
             }
+            #[cfg(not(andon_whole))]
+            other => kept.push(other),
         }
     }
     if dropped > 0 {
@@ -158,6 +157,8 @@ fn checked(part: Content) -> Content {
             Err(error) => Content::Text { text: format!("[not passed on: {error}]") },
         },
         Content::Text { .. } => part,
+        #[cfg(not(andon_whole))]
+        _ => part,
     }
 }
 

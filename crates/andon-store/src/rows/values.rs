@@ -15,6 +15,8 @@ pub(crate) fn state_number(state: State) -> Option<i64> {
         State::Waiting => Some(2),
         State::Cancelling => Some(3),
         State::Settled => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 

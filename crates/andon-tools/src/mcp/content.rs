@@ -84,6 +84,8 @@ fn words(part: &Content) -> &str {
     match part {
         Content::Text { text } => text,
         Content::Image(_) => "[an image]",
+        #[cfg(not(andon_whole))]
+        _ => "[unsupported content]",
     }
 }
 
