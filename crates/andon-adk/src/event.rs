@@ -221,6 +221,8 @@ pub(crate) fn parts(message: &Message) -> (Vec<AdkPart>, Vec<(String, String)>) 
         }
         // Results are reported with the calls that they answer.
         Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     (parts.collect(), unreadable)
 }

@@ -28,12 +28,15 @@ pub struct Outcome {
     pub receipt: Receipt,
 }
 
-crate::with!(Outcome: usage: Used, receipt: Receipt);
-
 impl Outcome {
     /// How a run ended, what it said last, what it used, and its receipt.
     pub const fn new(ending: Arc<Ending>, message: Option<Arc<Message>>, usage: Used, receipt: Receipt) -> Self {
         Self { ending, message, usage, receipt }
+    }
+
+    /// The same, with a later receipt and its usage.
+    pub fn with_receipt(self, receipt: Receipt) -> Self {
+        Self { usage: receipt.usage, receipt, ..self }
     }
 
     /// See [`Ending::stop_reason`].

@@ -86,6 +86,8 @@ impl Meter for ScriptedMeter {
                 Part::Text { text } | Part::Thinking { text, .. } => text.len(),
                 Part::ToolCall(call) => call.name.len() + call.arguments.len(),
                 Part::Image(_) | Part::ToolResult(_) => 0,
+                #[cfg(not(andon_whole))]
+                _ => 0,
             })
             .sum();
         let asked = call.request.history.iter().map(|message| message.text().len()).sum();

@@ -100,7 +100,7 @@ async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut I
         learned = timeout(LAST_WORD, run.last_word()) => learned.ok().flatten(),
     };
     match learned {
-        Some(receipt) => Arc::new(((*outcome).clone()).usage(receipt.usage).receipt(receipt)),
+        Some(receipt) => Arc::new((*outcome).clone().with_receipt(receipt)),
         None => outcome,
     }
 }

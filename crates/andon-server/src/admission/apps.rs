@@ -24,7 +24,6 @@ pub struct Apps {
 
 /// What an app's name stands for.
 #[derive(Debug, Clone)]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum App {
     /// An agent that accepts runs.
     Served {

@@ -281,7 +281,8 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
     let mut open = Vec::new();
     let parts = progress.calls().iter().map(|call| match &call.state {
         CallState::Closed(result) => Part::ToolResult((**result).clone()),
-        CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => {
+        // Whatever state it is in: it has no result yet.
+        _ => {
             let id = call.call.id.clone();
             open.push(OpenPart::Result { call: id.clone(), text: NO_RESULT });
             Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, NO_RESULT))

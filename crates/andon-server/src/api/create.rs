@@ -56,7 +56,7 @@ pub(crate) struct CreateRun {
     /// The prompt.
     input: Input,
     /// What to do if a run is already in progress in this session. `reject` by default.
-    #[serde(default, with = "WhenBusyForm")]
+    #[serde(default)]
     #[schema(value_type = WhenBusyForm)]
     when_busy: WhenBusy,
     /// What to do when the last reader of the run's feed disconnects. `continue` by default.
@@ -93,9 +93,10 @@ enum InputPart {
     },
 }
 
-// How the runtime's own type is written and described.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[serde(remote = "WhenBusy", rename_all = "snake_case")]
+// How the runtime's own type is described.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes the runtime's own type, which is what is read and written")]
 enum WhenBusyForm {
     /// Refuse the new run with 409.
     Reject,

@@ -189,6 +189,8 @@ impl From<JournalError> for Problem {
                 // An error of the storage may name files on this machine.
                 Self::unavailable("journal", "the journal is not available now: try again later")
             }
+            #[cfg(not(andon_whole))]
+            _ => Self::unavailable("journal", "the journal is not available now: try again later"),
         }
     }
 }
