@@ -73,6 +73,8 @@ pub(super) fn is_in_progress(state: State) -> bool {
     match state {
         State::Running | State::Cancelling => true,
         State::Queued | State::Waiting | State::Settled => false,
+        #[cfg(not(andon_whole))]
+        _ => false,
     }
 }
 
@@ -130,6 +132,8 @@ fn state(run: &RunInfo, is_left: bool) -> Cell {
                 Ending::Completed { .. } => Style::GOOD,
                 Ending::Cancelled { .. } => Style::STOP,
                 Ending::Failed(_) | Ending::Lost => Style::BAD,
+                #[cfg(not(andon_whole))]
+                _ => Style::BAD,
             };
             Cell::styled(ending.as_str(), style)
         }

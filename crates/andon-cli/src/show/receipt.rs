@@ -120,6 +120,8 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
         Pending::LookingUp => "asking the provider what it will charge",
         Pending::Counting => "asking the provider to count what it was sent",
         Pending::Estimating => "counting what was sent and shown",
+        #[cfg(not(andon_whole))]
+        _ => "more is being learned",
     };
     if awaited.until < when::now() {
         // The process that waited for it is gone.
@@ -135,6 +137,8 @@ fn heading(ending: &Ending, receipt: &Receipt) -> String {
         Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(receipt)),
         Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {}", plain_line(&failure.to_string())),
         Ending::Lost => format!("{bad}✗ Lost:{bad:#} the program that ran it ended"),
+        #[cfg(not(andon_whole))]
+        other => format!("{bad}✗ Ended:{bad:#} {}", plain_line(other.as_str())),
     }
 }
 
@@ -180,6 +184,8 @@ fn phase_words(phase: Phase) -> &'static str {
         Phase::Tools => "while tools ran",
         Phase::Waiting => "while it waited for approval",
         Phase::Between => "between two steps",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     }
 }
 
@@ -202,6 +208,8 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Late => "ended after the run",
         Verdict::Leaked => "leaked: it may still be running",
         Verdict::Detached => "detached: still running, as declared",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
@@ -219,6 +227,8 @@ fn refusal_words(why: Refusal) -> &'static str {
         Refusal::CallCancelled => "only this call was cancelled",
         Refusal::RunCancelled => "the run was stopped first",
         Refusal::Lost => "the program ended first",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     }
 }
 

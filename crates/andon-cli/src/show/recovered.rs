@@ -64,6 +64,8 @@ fn one_line(run: &Recovered, here: &SessionKey, target: &Target) -> Option<Strin
         Fate::Unreadable { why } => {
             Some(format!("The record of run {} cannot be read and was left as it is: {why}.", run.run))
         }
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 

@@ -181,5 +181,7 @@ pub(crate) fn exit(outcome: &Outcome) -> Exit {
         Ending::Completed { .. } => Exit::Completed,
         Ending::Cancelled { .. } => Exit::Cancelled,
         Ending::Failed(_) | Ending::Lost => Exit::Failed,
+        #[cfg(not(andon_whole))]
+        _ => Exit::Failed,
     }
 }
