@@ -186,6 +186,7 @@ impl Span {
 /// A lump before which bytes are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a lump begins at byte {next}, but only {have} bytes come before it")]
+#[non_exhaustive]
 pub struct LumpGap {
     /// How many bytes there are.
     pub have: usize,
