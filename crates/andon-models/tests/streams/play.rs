@@ -92,6 +92,8 @@ pub(crate) fn parts(pieces: &[Piece]) -> Vec<Part> {
             Piece::CallEnd { index } => span.mark(What::CallEnded { index: *index }),
             Piece::Usage(_) => {}
             Piece::End(stop) => end = AnswerEnd::Whole(*stop),
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
     assemble([&span], end)

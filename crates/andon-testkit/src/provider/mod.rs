@@ -47,7 +47,6 @@ pub use seen::{Closed, ClosedHow, Hangup, Seen};
 
 /// What a [`BadProvider`] speaks below the provider's own format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Protocol {
     /// HTTP/1.1: one answer at a time on a connection, which is kept open after a whole one.
     Http1,

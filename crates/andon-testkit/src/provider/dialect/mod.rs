@@ -16,7 +16,6 @@ use super::reply::Reply;
 
 /// A provider's stream format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Dialect {
     /// Anthropic's Messages: named SSE events.
     Anthropic,
