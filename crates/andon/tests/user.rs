@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use andon::core::event::{Addendum, Learnt};
+use andon::core::message::ResultStatus;
 use andon::core::time::{Stamp, Wall};
 use andon::core::usage::Awaited;
 use andon::{
     Agent, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, Kind, Limits, Message, Outcome, Part,
-    Pending, Practice, Provenance, Reason, Record, ReplyKind, ResultStatus, Role, RunFilter, RunId, SessionFilter,
-    SessionKey, State, StateMap, Stored, ToolCall, ToolResult, Usage, Used, Verdict, WhenBusy,
+    Pending, Practice, Provenance, Reason, Record, ReplyKind, Role, RunFilter, RunId, SessionFilter, SessionKey, State,
+    StateMap, Stored, ToolCall, ToolResult, Usage, Used, Verdict, WhenBusy,
 };
 
 /// What a user's program shows for an event. The kinds that it does not know have a name all the same.
