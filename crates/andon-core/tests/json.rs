@@ -107,6 +107,8 @@ fn word(event: &Event) -> &'static str {
         Event::RunQuieted => "run_quieted",
         Event::GraceEnded { .. } => "grace_ended",
         Event::RunSettled { .. } => "run_settled",
+        #[cfg(not(andon_whole))]
+        _ => "unknown",
     }
 }
 

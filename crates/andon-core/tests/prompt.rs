@@ -151,6 +151,8 @@ fn is_empty(part: &Part) -> bool {
         Part::Thinking { text, signature } => text.is_empty() && signature.is_none(),
         Part::ToolResult(result) => result.content.is_empty() || result.content.iter().any(is_blank),
         Part::Image(_) | Part::ToolCall(_) => false,
+        #[cfg(not(andon_whole))]
+        _ => false,
     }
 }
 

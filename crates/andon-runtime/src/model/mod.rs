@@ -122,6 +122,7 @@ impl fmt::Debug for Afterwards {
 
 /// What was learned about a call after it was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Learned {
     /// The figures that are better than those in the receipt; the others are unknown.
     pub used: Used,

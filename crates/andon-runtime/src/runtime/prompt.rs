@@ -205,6 +205,7 @@ impl fmt::Debug for Prompt {
 
 /// Why a run was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum StartError {
     /// Another run is in progress in this session.
     #[error(

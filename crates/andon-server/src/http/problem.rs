@@ -214,6 +214,8 @@ impl From<StartError> for Problem {
             }
             StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
             StartError::BadImage(_) => Self::unprocessable("bad-media", detail),
+            #[cfg(not(andon_whole))]
+            _ => Self::unavailable("not-started", detail),
         }
     }
 }

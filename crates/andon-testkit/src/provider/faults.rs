@@ -7,7 +7,6 @@ use super::script::Script;
 
 /// Why a provider refuses a request or gives up a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Refusal {
     /// 400.
     BadRequest,

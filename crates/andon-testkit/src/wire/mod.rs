@@ -37,7 +37,6 @@ use violation::Violations;
 
 /// A request format, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Provider {
     /// Anthropic's Messages API.
     Anthropic,
