@@ -126,10 +126,14 @@ impl Rendering {
                     Kind::Text => AdkPart::text(&delta.text),
                     Kind::Thinking => AdkPart::thought(&delta.text),
                     Kind::ToolInput(_) | Kind::ToolOutput(_) => return None,
+                    #[cfg(not(andon_whole))]
+                    _ => return None,
                 };
                 (self.view == View::Caller { pieces: true }).then(|| self.piece(part, now()))
             }
             FeedItem::TextLost { .. } => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         }
     }
 
@@ -268,6 +272,8 @@ impl Rendering {
                 })
             }
             HookChange::Answer { .. } | HookChange::Input { .. } | HookChange::Request { .. } => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         }
     }
 
@@ -303,6 +309,8 @@ impl Rendering {
                 self.unanswered.push(closed);
                 return None;
             }
+            #[cfg(not(andon_whole))]
+            _ => return None,
         };
         let answer = answer(json!({"confirmed": confirmed}));
         (self.view == View::Session).then(|| self.of_user(&format!("decision {call}"), vec![answer], at))
@@ -376,6 +384,8 @@ fn finish_reason(stop: ModelStop) -> &'static str {
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "STOP",
         ModelStop::MaxTokens => "MAX_TOKENS",
         ModelStop::Refused => "SAFETY",
+        #[cfg(not(andon_whole))]
+        _ => "STOP",
     }
 }
 

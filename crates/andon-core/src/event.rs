@@ -36,6 +36,7 @@ pub type Changes = Map<String, Value>;
 /// A fact about a run: something that happened to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Event {
     /// The run exists and waits for its session. Always the first event.
     RunAccepted {
@@ -215,6 +216,7 @@ const _: () = assert!(std::mem::size_of::<Event>() <= 64);
 /// How a model call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ModelEnd {
     /// The model finished.
     Answered {

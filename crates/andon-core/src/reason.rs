@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a run is cancelled: a closed set. Free text goes into the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Reason {
     /// Somebody asked for it.
     Requested,

@@ -76,6 +76,7 @@ pub(crate) struct CheckedTool {
 
 /// Why an agent cannot be built, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum BuildError {
     /// No model was given.
     #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]

@@ -338,7 +338,7 @@ impl Journal for MemoryJournal {
             return Append::ready(Err(JournalError::Unreadable(why)));
         };
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
-        run.stored.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        run.stored.addenda.push(Addendum::new(number, at, what));
         Append::ready(Ok(()))
     }
 

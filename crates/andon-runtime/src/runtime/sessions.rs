@@ -18,6 +18,7 @@ use crate::runtime::Runtime;
 
 /// A session that was imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Imported {
     /// Its key.
     pub session: SessionKey,
