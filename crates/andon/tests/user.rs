@@ -1,6 +1,7 @@
 //! The program of somebody who depends on `andon` alone: it names only what is public, makes every value that a user makes with
 //! `new` and the methods named like its fields, and has a `_` wherever there may be more tomorrow.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::event::{Addendum, Learnt};
@@ -8,9 +9,10 @@ use andon::core::message::ResultStatus;
 use andon::core::time::{Stamp, Wall};
 use andon::core::usage::Awaited;
 use andon::{
-    Agent, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, Kind, Limits, Message, Outcome, Part,
-    Pending, Practice, Provenance, Reason, Record, ReplyKind, Role, RunFilter, RunId, SessionFilter, SessionKey, State,
-    StateMap, Stored, ToolCall, ToolResult, Usage, Used, Verdict, WhenBusy,
+    Agent, CallDecision, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, Kind, Limits, Message,
+    ModelSettings, Outcome, Part, Pending, Practice, Provenance, Reason, Record, ReplyKind, Request, RequestDecision,
+    Role, RunFilter, RunId, SessionFilter, SessionKey, State, StateMap, Stored, Thinking, ToolCall, ToolChoice,
+    ToolResult, Usage, Used, Verdict, WhenBusy,
 };
 
 /// What a user's program shows for an event. The kinds that it does not know have a name all the same.
@@ -48,7 +50,7 @@ async fn a_program_shows_what_it_knows_of_a_run_and_names_the_rest() {
     }
     assert_eq!(lines.first().map(String::as_str), Some("run_accepted"));
     assert_eq!(lines.last().map(String::as_str), Some("settled: done"));
-    let outcome: std::sync::Arc<Outcome> = run.outcome().await;
+    let outcome: Arc<Outcome> = run.outcome().await;
     assert_eq!(streamed, outcome.text_so_far());
     match run.cancel(Cancel::graceful().note("late")).kind() {
         ReplyKind::TooLate { outcome, .. } => assert_eq!(end(outcome), "done"),
@@ -67,6 +69,24 @@ fn limits_and_filters_are_made_by_what_they_limit() {
     );
     assert_eq!(SessionFilter::new().app("support").limit(1).limit, Some(1));
     assert_eq!(WhenBusy::default(), WhenBusy::Reject);
+}
+
+#[test]
+fn a_request_is_made_by_what_it_asks_and_a_decision_by_its_variant() {
+    let settings = ModelSettings::new().max_output(100).temperature(0.5).thinking(Thinking::Low);
+    let request = Request::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user("Hello"))])
+        .instructions("Be brief.")
+        .settings(settings.clone())
+        .tool_choice(ToolChoice::None);
+    assert_eq!((request.number, request.instructions.as_deref()), (1, Some("Be brief.")));
+    assert_eq!((request.settings.clone(), request.tool_choice.clone()), (settings, ToolChoice::None));
+    match RequestDecision::Change(request) {
+        RequestDecision::Change(request) => assert_eq!(request.prompt(), [Message::user("Hello")]),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(CallDecision::deny("no"), CallDecision::Deny(why) if why == "no"));
+    let key = SessionKey::new("shop", "ada", "s").unwrap();
+    assert_eq!(key.tenant("acme").user("bob").to_string(), "acme:shop/bob/s");
 }
 
 #[test]
@@ -93,7 +113,7 @@ fn what_a_journal_of_ones_own_returns_is_made_of_whole_values() {
     assert_eq!(session.to_string(), "acme:shop/ada/s");
     let record = Record::new(1, 1, Stamp::default(), Event::RunStarted);
     let addendum = Addendum::new(1, Stamp::default(), Learnt::Undelivered { call: 1, parts: vec![] });
-    let entries = vec![andon::core::event::Entry::Fact(std::sync::Arc::new(record))];
+    let entries = vec![andon::core::event::Entry::Fact(Arc::new(record))];
     let stored = Stored::new().epoch(1).entries(entries).addenda(vec![addendum]);
     assert_eq!((stored.facts().count(), stored.addenda.len()), (1, 1));
     let info = andon::RunInfo::new(RunId::new("r").unwrap(), session.clone(), State::Settled, Wall(1), "hello");
